@@ -1,0 +1,277 @@
+//! What an analysis says: the shape of `findings.json`, field by field.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of `findings.json`.
+pub const FORMAT: u32 = 1;
+
+/// All that is known of a run: what [`crate::analyse`] works on.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The run's manifest.
+    pub manifest: &'a Manifest,
+    /// The cells of the plan; a sample's `trial.cell` counts into them.
+    pub cells: &'a [Cell],
+    /// Cells that cannot be had on this host.
+    pub refusals: &'a [Refusal],
+    /// Cells that the budget did not reach.
+    pub left_out: &'a [LeftOut],
+    /// Every sample of the log, in its order, repeated trials included.
+    pub samples: &'a [Sample],
+    /// Every failed trial.
+    pub failures: &'a [Failure],
+    /// Why the run ended before its time, where it did.
+    pub ended_early: Option<&'a str>,
+}
+
+/// Cells of the study that this run did not measure, though it could have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// What they are, in words: `threads 2, 4, 8`.
+    pub what: String,
+    /// How many.
+    pub cells: usize,
+    /// Why, and the option that brings them in.
+    pub why: String,
+}
+
+/// The whole result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Analysis {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// The run.
+    pub run: RunFacts,
+    /// The question.
+    pub study: StudyFacts,
+    /// The machine.
+    pub host: Host,
+    /// The answer in plain sentences; the first is the headline.
+    pub answers: Vec<Answer>,
+    /// What the loop itself costs: the `null` mover's time per message.
+    pub loop_floor_ns_per_message: Option<Estimate>,
+    /// Every cell of the plan with its estimates.
+    pub cells: Vec<CellResult>,
+    /// Every comparison.
+    pub findings: Vec<Finding>,
+    /// What weakens them.
+    pub doubts: Vec<Doubt>,
+    /// What cannot be had here.
+    pub refusals: Vec<Refusal>,
+    /// What the budget did not reach.
+    pub left_out: Vec<LeftOut>,
+    /// Trials that failed.
+    pub failures: Vec<Failure>,
+    /// The figures, ready to be drawn.
+    pub figures: Vec<FigureData>,
+}
+
+/// The run, in a few facts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunFacts {
+    /// Its name.
+    pub id: String,
+    /// Its start, RFC 3339.
+    pub started: String,
+    /// Version that measured.
+    pub bytecost_version: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Time from the start of the first trial to the end of the last, in s.
+    pub measured_s: f64,
+    /// Blocks that every remaining cell completed.
+    pub blocks: u32,
+    /// Trials that gave a sample, repeats included.
+    pub trials: usize,
+    /// Of these, trials that were repeated because of their neighbours.
+    pub repeated: usize,
+    /// Trials that failed.
+    pub failed: usize,
+    /// Half the width of the widest interval of a first metric's finding, as a share.
+    pub widest_interval: Option<f64>,
+    /// Why the run ended before its time, where it did.
+    pub ended_early: Option<String>,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyFacts {
+    /// Its name.
+    pub name: String,
+    /// Its heading.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// What was expected before the run.
+    pub prediction: String,
+    /// The smallest difference that matters, as a share.
+    pub smallest_effect: f64,
+    /// The precision that was asked for, as a share.
+    pub precision: f64,
+    /// Confidence level of every interval: 0.95.
+    pub level: f64,
+    /// Time before the window, in ms.
+    pub warmup_ms: u64,
+    /// Length of the window, in ms.
+    pub window_ms: u64,
+    /// Axes with one value in all cells: axis and value.
+    pub constants: Vec<(Axis, String)>,
+    /// Axes with several values, in their order.
+    pub varied: Vec<Axis>,
+}
+
+/// A sentence of the answer, with what it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// One plain sentence.
+    pub sentence: String,
+    /// [`Finding::id`]s behind it.
+    pub findings: Vec<String>,
+}
+
+/// A number with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back.
+    pub value: f64,
+    /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// Trials that it rests on.
+    pub trials: usize,
+}
+
+/// A cell and what was found in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellResult {
+    /// [`Cell::id`].
+    pub id: String,
+    /// The cell.
+    pub cell: Cell,
+    /// Trials that count.
+    pub trials: usize,
+    /// Trials that failed.
+    pub failed: usize,
+    /// Estimates by metric; a metric that does not apply to the cell has no entry.
+    pub estimates: BTreeMap<Metric, Estimate>,
+    /// Metrics that apply but cannot be had, with the reason.
+    pub absent: BTreeMap<Metric, String>,
+    /// What of the payload was compared: `content`, `count` or nothing.
+    pub checked: Option<String>,
+}
+
+/// What a comparison comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Better than the baseline, at the study's one error rate.
+    Better,
+    /// Worse than the baseline.
+    Worse,
+    /// The whole interval lies within the smallest difference that matters.
+    NoDifferenceThatMatters,
+    /// Neither; the finding says what it would take.
+    NotDecided,
+}
+
+/// An answered comparison of two cells that differ in one axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// `metric: cell against baseline value`; names it within the run.
+    pub id: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// The axis in which the two cells differ.
+    pub axis: Axis,
+    /// [`Cell::id`] of the baseline.
+    pub baseline: String,
+    /// The baseline's value on the axis.
+    pub baseline_value: String,
+    /// [`Cell::id`] of the other.
+    pub cell: String,
+    /// The other's value on the axis.
+    pub value: String,
+    /// Whether the metric is the first of its comparison.
+    pub primary: bool,
+    /// The other's metric over the baseline's: geometric trimmed mean over blocks.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval of the ratio.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Blocks in which both were measured.
+    pub blocks: usize,
+    /// Two-sided p value.
+    pub p: f64,
+    /// The same, corrected over all findings of the study (Holm).
+    pub p_holm: f64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The smallest difference that this many blocks could have seen (80 % of the time, at
+    /// 5 %), as a share.
+    pub detectable: f64,
+    /// Blocks that it would take to decide, where it is not decided.
+    pub blocks_needed: Option<u32>,
+    /// The finding in one sentence.
+    pub sentence: String,
+}
+
+/// What weakens a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// Short name: `zero-copy-copied`, `neighbour`, `pacing`, …
+    pub kind: String,
+    /// What it says, in a sentence or two.
+    pub text: String,
+    /// The readings behind it.
+    pub evidence: String,
+    /// What would remove it.
+    pub cure: String,
+    /// [`Cell::id`]s that it touches; none is the whole run.
+    pub cells: Vec<String>,
+}
+
+/// A figure: panels, one for each choice of the axes that are neither across nor a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FigureData {
+    /// Its heading, with what the panel shows.
+    pub title: String,
+    /// What the panel holds constant, of the axes that vary in the study.
+    pub panel: Vec<(Axis, String)>,
+    /// Across.
+    pub x: Axis,
+    /// The values across, in order, as text.
+    pub x_values: Vec<String>,
+    /// The same as numbers, where they are numbers (bytes, threads).
+    pub x_numbers: Option<Vec<f64>>,
+    /// Up.
+    pub y: Metric,
+    /// One line each.
+    pub series: Vec<Series>,
+}
+
+/// A line of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Series {
+    /// Its value on the series axis.
+    pub name: String,
+    /// One point for each value across.
+    pub points: Vec<Point>,
+}
+
+/// A point of a line, or the gap with its reason.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Point {
+    /// Measured.
+    Measured(Estimate),
+    /// Not measured, and why.
+    Gap(String),
+}

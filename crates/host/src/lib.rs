@@ -1,0 +1,1 @@
+//! What machine is this: kernel, CPUs, limits, knobs.

@@ -1,0 +1,1 @@
+//! Turns counters into readings; moves nothing.

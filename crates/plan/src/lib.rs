@@ -1,0 +1,1 @@
+//! Study, host and survey to an ordered plan; pure.

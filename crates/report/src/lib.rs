@@ -1,0 +1,1 @@
+//! Findings to terminal, HTML, CSV, JSON and Markdown; pure.

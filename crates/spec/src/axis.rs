@@ -1,0 +1,152 @@
+//! The axes: the things that a study can vary, one row each.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One thing that a study varies.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // each is told by its row in `AXES`
+pub enum Axis {
+    Transport,
+    Pattern,
+    Mover,
+    Receiver,
+    Size,
+    Fields,
+    Threads,
+    Congestion,
+    SocketBuffer,
+    ReadSize,
+    Ring,
+    Nodelay,
+    Placement,
+}
+
+/// A row of the table of axes.
+#[derive(Clone, Copy, Debug)]
+pub struct AxisRow {
+    /// The axis.
+    pub axis: Axis,
+    /// Its name in study files, on the command line and in tables.
+    pub name: &'static str,
+    /// What it says, for help texts and legends.
+    pub summary: &'static str,
+    /// Its value where a study names none.
+    pub default: &'static str,
+}
+
+const fn row(
+    axis: Axis,
+    name: &'static str,
+    default: &'static str,
+    summary: &'static str,
+) -> AxisRow {
+    AxisRow {
+        axis,
+        name,
+        summary,
+        default,
+    }
+}
+
+/// All axes, in the order in which a cell is written.
+pub const AXES: &[AxisRow] = &[
+    row(
+        Axis::Transport,
+        "transport",
+        "loopback",
+        "what lies between the two ends",
+    ),
+    row(
+        Axis::Pattern,
+        "pattern",
+        "stream",
+        "stream: send without pause; ask: wait for an answer to each message",
+    ),
+    row(Axis::Mover, "mover", "send", "how a message is sent"),
+    row(Axis::Receiver, "receiver", "recv", "how it is taken in"),
+    row(Axis::Size, "size", "64KiB", "bytes of one whole message"),
+    row(
+        Axis::Fields,
+        "fields",
+        "8",
+        "pieces of memory that a message consists of, for movers that gather",
+    ),
+    row(
+        Axis::Threads,
+        "threads",
+        "1",
+        "flows: connections, each with one sender thread and one receiver thread",
+    ),
+    row(
+        Axis::Congestion,
+        "congestion",
+        "cubic",
+        "TCP congestion control of each socket; `default` is the system's",
+    ),
+    row(
+        Axis::SocketBuffer,
+        "socket-buffer",
+        "auto",
+        "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
+    ),
+    row(
+        Axis::ReadSize,
+        "read-size",
+        "256KiB",
+        "bytes that the receiver asks for in one call",
+    ),
+    row(
+        Axis::Ring,
+        "ring",
+        "4MiB",
+        "payload memory that the sender goes round in, at least four messages",
+    ),
+    row(Axis::Nodelay, "nodelay", "on", "TCP_NODELAY"),
+    row(
+        Axis::Placement,
+        "placement",
+        "free",
+        "`free`, or CPUs as SENDER:RECEIVER, for example 0:1",
+    ),
+];
+
+impl Axis {
+    /// The axis's row.
+    #[must_use]
+    pub fn row(self) -> &'static AxisRow {
+        AXES.iter().find(|r| r.axis == self).unwrap_or(&AXES[0])
+    }
+
+    /// The axis's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// The axis of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Axis> {
+        AXES.iter().find(|r| r.name == name).map(|r| r.axis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_axis_has_its_own_row_and_name() {
+        for r in AXES {
+            assert_eq!(r.axis.name(), r.name);
+            assert_eq!(Axis::named(r.name), Some(r.axis));
+            assert_eq!(
+                serde_json::to_string(&r.axis).unwrap(),
+                format!("\"{}\"", r.name)
+            );
+        }
+    }
+}

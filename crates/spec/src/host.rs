@@ -1,0 +1,104 @@
+//! What a machine is, as values. The host crate reads them; reports print them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A cache, as the kernel reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cache {
+    /// 1, 2, 3 …
+    pub level: u32,
+    /// `Data`, `Instruction` or `Unified`.
+    pub kind: String,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// CPUs that share it.
+    pub shared_by: Vec<u32>,
+}
+
+/// One logical CPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// Package (socket), where the kernel tells.
+    pub package: Option<u32>,
+    /// Core within the package, where the kernel tells.
+    pub core: Option<u32>,
+    /// NUMA node, where the kernel tells.
+    pub node: Option<u32>,
+    /// Hardware threads of the same core, itself included.
+    pub siblings: Vec<u32>,
+    /// Frequency governor, where there is one.
+    pub governor: Option<String>,
+}
+
+/// One fact for `bytecost doctor` and the host section of reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// What was looked at.
+    pub name: String,
+    /// What was found.
+    pub found: String,
+    /// How it bears on results.
+    pub level: Level,
+    /// What it means for results.
+    pub means: String,
+    /// What to do about it, where something can be done.
+    pub remedy: Option<String>,
+}
+
+/// How a fact bears on results.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Weakens results or refuses something.
+    Warning,
+}
+
+/// What machine this is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Kernel release, `uname -r`.
+    pub kernel: String,
+    /// Distribution, from os-release.
+    pub distribution: Option<String>,
+    /// Machine architecture, `uname -m`.
+    pub architecture: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: Vec<Cpu>,
+    /// CPUs that this process may use.
+    pub cpus_allowed: Vec<u32>,
+    /// Caches, each once.
+    pub caches: Vec<Cache>,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Hypervisor, where one is seen.
+    pub virtualization: Option<String>,
+    /// The system's congestion control.
+    pub congestion_default: Option<String>,
+    /// Congestion controls that may be chosen.
+    pub congestion_available: Vec<String>,
+    /// RLIMIT_MEMLOCK in bytes; none is unlimited.
+    pub memlock_limit_bytes: Option<u64>,
+    /// Whether CAP_IPC_LOCK lifts that limit.
+    pub memlock_exempt: bool,
+    /// RLIMIT_NOFILE.
+    pub nofile_limit: u64,
+    /// net.core.optmem_max in bytes.
+    pub optmem_max_bytes: Option<u64>,
+    /// net.core.wmem_max in bytes.
+    pub wmem_max_bytes: Option<u64>,
+    /// net.core.rmem_max in bytes.
+    pub rmem_max_bytes: Option<u64>,
+    /// All that was looked at, in words.
+    pub checks: Vec<Check>,
+}

@@ -1,0 +1,25 @@
+//! The vocabulary of bytecost: what a study asks, what a cell is, what a trial reads.
+//!
+//! Values only. Nothing here opens a file, asks the clock or prints; the same input always gives
+//! the same output.
+
+pub mod axis;
+pub mod cell;
+pub mod host;
+pub mod manifest;
+pub mod metric;
+pub mod reading;
+pub mod sample;
+pub mod study;
+pub mod survey;
+pub mod units;
+
+pub use axis::Axis;
+pub use cell::{Cell, Invalid, Pattern, Placement, Transport};
+pub use host::Host;
+pub use manifest::Manifest;
+pub use metric::{Better, Measure, Metric, Side};
+pub use reading::{Counter, Reading, Readings};
+pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
+pub use study::{Study, StudyError};
+pub use survey::{Refusal, Support, Survey};

@@ -1,0 +1,34 @@
+//! The manifest of a run: all that its plan can be rebuilt from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::host::Host;
+use crate::study::Study;
+use crate::survey::Survey;
+
+/// The format that this version writes. Readers accept this and every older one.
+pub const FORMAT: u32 = 1;
+
+/// All that a run's plan can be rebuilt from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// The run's name, which is also its directory's.
+    pub id: String,
+    /// Version of bytecost that measured.
+    pub bytecost_version: String,
+    /// Start of the run, RFC 3339, UTC.
+    pub started: String,
+    /// Seed of the order of trials.
+    pub seed: u64,
+    /// The command line as it was given.
+    pub command: Vec<String>,
+    /// The study with every choice of the command line in it.
+    pub study: Study,
+    /// The machine.
+    pub host: Host,
+    /// What works on it.
+    pub survey: Survey,
+}

@@ -1,0 +1,205 @@
+//! Metrics: what is computed from samples and compared. A metric is a measure and a side.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose share of the work a metric tells.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Sender and receiver together, or the path as a whole.
+    Both,
+    /// The sending side.
+    Sender,
+    /// The receiving side.
+    Receiver,
+}
+
+/// Which direction is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// More is better.
+    Higher,
+    /// Less is better.
+    Lower,
+}
+
+/// A row of the table of measures.
+#[derive(Clone, Copy, Debug)]
+pub struct MeasureRow {
+    /// The measure.
+    pub measure: Measure,
+    /// Its name, unit last.
+    pub name: &'static str,
+    /// Its name for readers: axis titles and tables.
+    pub title: &'static str,
+    /// Its unit for readers.
+    pub unit: &'static str,
+    /// Which direction is good.
+    pub better: Better,
+    /// Whether it exists for each side by itself.
+    pub by_side: bool,
+    /// What it is.
+    pub summary: &'static str,
+}
+
+macro_rules! measures {
+    ($($variant:ident $name:literal $better:ident $by_side:literal $title:literal $unit:literal $summary:literal;)*) => {
+        /// What is computed from the samples of a cell.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)] // told by the rows
+        pub enum Measure { $(#[serde(rename = $name)] $variant,)* }
+
+        /// All measures, in the order of tables and columns.
+        pub const MEASURES: &[MeasureRow] = &[
+            $(MeasureRow { measure: Measure::$variant, name: $name, title: $title, unit: $unit,
+                better: Better::$better, by_side: $by_side, summary: $summary },)*
+        ];
+    };
+}
+
+measures! {
+    ThroughputGbitPerS "throughput_gbit_per_s" Higher false "Throughput" "Gbit/s" "payload bits that the receiver took per second, all flows (the sender's, where there is no receiver)";
+    CpuSPerGb "cpu_s_per_gb" Lower true "CPU time per byte" "s/GB" "CPU seconds of the side's threads per 10^9 payload bytes, the same number as ns per byte";
+    CpuNsPerMessage "cpu_ns_per_message" Lower true "CPU time per message" "ns" "CPU time of the side's threads per message";
+    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; in the ask pattern, answered";
+    CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
+    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer; ask pattern only";
+    LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
+    LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
+    LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";
+    LatencyUsMax "latency_us_max" Lower false "Latency, maximum" "µs" "as latency_us_p50";
+    SystemShare "system_share" Lower true "System share of CPU time" "" "system CPU time over user and system";
+    CpuUtilization "cpu_utilization" Lower true "CPUs in use" "" "CPU time of the side's threads over elapsed time";
+    ContextSwitchesPerMessage "context_switches_per_message" Lower true "Context switches per message" "" "voluntary and not";
+    MigrationsPerS "migrations_per_s" Lower true "Migrations" "1/s" "moves to another CPU per second";
+    PageFaultsPerMessage "page_faults_per_message" Lower true "Page faults per message" "" "minor and major";
+    CyclesPerByte "cycles_per_byte" Lower true "Cycles per byte" "" "hardware cycles, kernel included";
+    InstructionsPerByte "instructions_per_byte" Lower true "Instructions per byte" "" "hardware instructions, kernel included";
+    L1dLoadMissesPerKib "l1d_load_misses_per_kib" Lower true "L1d load misses per KiB" "" "kernel included";
+    LlcLoadMissesPerKib "llc_load_misses_per_kib" Lower true "LLC load misses per KiB" "" "kernel included";
+    BranchMissesPerMessage "branch_misses_per_message" Lower true "Branch misses per message" "" "kernel included";
+    CopiedShare "copied_share" Lower false "Zero-copy buffers copied after all" "" "completions that the kernel flagged as copied, over all completions";
+    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides, over CPUs times elapsed time";
+    StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
+}
+
+impl Measure {
+    /// The measure's row.
+    #[must_use]
+    pub fn row(self) -> &'static MeasureRow {
+        MEASURES
+            .iter()
+            .find(|r| r.measure == self)
+            .unwrap_or(&MEASURES[0])
+    }
+}
+
+/// A measure of one side: `cpu_s_per_gb`, `sender_cpu_s_per_gb`, `receiver_cpu_s_per_gb`.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct Metric {
+    /// What.
+    pub measure: Measure,
+    /// Whose.
+    pub side: Side,
+}
+
+impl Metric {
+    /// A measure of both sides together.
+    #[must_use]
+    pub const fn both(measure: Measure) -> Metric {
+        Metric {
+            measure,
+            side: Side::Both,
+        }
+    }
+
+    /// Every metric there is, in the order of columns: each measure, then its sides.
+    pub fn all() -> impl Iterator<Item = Metric> {
+        MEASURES.iter().flat_map(|r| {
+            let sides: &[Side] = if r.by_side {
+                &[Side::Both, Side::Sender, Side::Receiver]
+            } else {
+                &[Side::Both]
+            };
+            sides.iter().map(|&side| Metric {
+                measure: r.measure,
+                side,
+            })
+        })
+    }
+
+    /// Its title for readers: `CPU time per byte, sender`.
+    #[must_use]
+    pub fn title(self) -> String {
+        let title = self.measure.row().title;
+        match self.side {
+            Side::Both => title.to_owned(),
+            Side::Sender => format!("{title}, sender"),
+            Side::Receiver => format!("{title}, receiver"),
+        }
+    }
+
+    /// Which direction is good.
+    #[must_use]
+    pub fn better(self) -> Better {
+        self.measure.row().better
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = match self.side {
+            Side::Both => "",
+            Side::Sender => "sender_",
+            Side::Receiver => "receiver_",
+        };
+        write!(f, "{side}{}", self.measure.row().name)
+    }
+}
+
+impl std::str::FromStr for Metric {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Metric, String> {
+        Metric::all().find(|m| m.to_string() == text).ok_or_else(|| {
+            let names: Vec<&str> = MEASURES.iter().map(|r| r.name).collect();
+            format!("metric `{text}` is not known: choose from {}; most also with sender_ or receiver_ in front", names.join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = String;
+    fn try_from(text: String) -> Result<Metric, String> {
+        text.parse()
+    }
+}
+
+impl From<Metric> for String {
+    fn from(metric: Metric) -> String {
+        metric.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_metric() {
+        for metric in Metric::all() {
+            assert_eq!(metric.to_string().parse(), Ok(metric));
+        }
+        assert!("sender_throughput_gbit_per_s".parse::<Metric>().is_err());
+    }
+}

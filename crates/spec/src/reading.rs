@@ -1,0 +1,187 @@
+//! What is read off a side or off the machine in one trial: counters, raw and uncorrected.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One raw reading, or the reason why there is none. An absent reading is never a zero.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Reading {
+    /// The counter's increase over the window (or its value at the end, where its row says so).
+    Measured(u64),
+    /// Why it could not be had.
+    Absent {
+        /// The reason, in a sentence without a full stop.
+        absent: String,
+    },
+}
+
+impl Reading {
+    /// A reading that could not be had.
+    pub fn absent(why: impl Into<String>) -> Reading {
+        Reading::Absent { absent: why.into() }
+    }
+
+    /// The number, where there is one.
+    #[must_use]
+    pub fn measured(&self) -> Option<u64> {
+        match self {
+            Reading::Measured(n) => Some(*n),
+            Reading::Absent { .. } => None,
+        }
+    }
+
+    /// The sum of two readings; absent where either is.
+    #[must_use]
+    pub fn plus(&self, other: &Reading) -> Reading {
+        match (self, other) {
+            (Reading::Measured(a), Reading::Measured(b)) => Reading::Measured(a.saturating_add(*b)),
+            (Reading::Absent { .. }, _) => self.clone(),
+            (_, Reading::Absent { .. }) => other.clone(),
+        }
+    }
+}
+
+/// All readings of one side or of the machine.
+pub type Readings = BTreeMap<Counter, Reading>;
+
+macro_rules! counters {
+    ($($variant:ident $name:literal $of:ident $summary:literal;)*) => {
+        /// A counter. Its row in [`COUNTERS`] says what it counts; units come last in its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)] // told by the rows
+        pub enum Counter { $(#[serde(rename = $name)] $variant,)* }
+
+        /// All counters, in the order of tables and columns.
+        pub const COUNTERS: &[CounterRow] = &[
+            $(CounterRow { counter: Counter::$variant, name: $name, of: Of::$of, summary: $summary },)*
+        ];
+    };
+}
+
+/// Whose counter it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// Read on each side, summed over its threads.
+    Side,
+    /// Read once for the whole machine.
+    Machine,
+}
+
+/// A row of the table of counters.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterRow {
+    /// The counter.
+    pub counter: Counter,
+    /// Its name in files and columns.
+    pub name: &'static str,
+    /// Whose it is.
+    pub of: Of,
+    /// What it counts and where it comes from.
+    pub summary: &'static str,
+}
+
+counters! {
+    Bytes "bytes" Side "payload bytes moved within the window";
+    Messages "messages" Side "whole messages within the window";
+    Calls "calls" Side "system calls that moved them, completions included";
+    ElapsedNs "elapsed_ns" Side "length of the window, CLOCK_MONOTONIC, mean over threads";
+    CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID";
+    UserNs "user_ns" Side "user CPU time, getrusage";
+    SystemNs "system_ns" Side "system CPU time, getrusage";
+    TaskClockNs "task_clock_ns" Side "perf software event task-clock";
+    ContextSwitchesVoluntary "context_switches_voluntary" Side "getrusage ru_nvcsw: the thread waited";
+    ContextSwitchesInvoluntary "context_switches_involuntary" Side "getrusage ru_nivcsw: the thread was taken off its CPU";
+    Migrations "migrations" Side "moves to another CPU, perf software event or /proc/self/sched";
+    PageFaultsMinor "page_faults_minor" Side "getrusage ru_minflt";
+    PageFaultsMajor "page_faults_major" Side "getrusage ru_majflt";
+    Cycles "cycles" Side "hardware cycles, kernel included";
+    Instructions "instructions" Side "hardware instructions, kernel included";
+    L1dLoadMisses "l1d_load_misses" Side "L1 data cache load misses, kernel included";
+    LlcLoadMisses "llc_load_misses" Side "last level cache load misses, kernel included";
+    Branches "branches" Side "branch instructions, kernel included";
+    BranchMisses "branch_misses" Side "mispredicted branches, kernel included";
+    PerfEnabledNs "perf_enabled_ns" Side "time for which the hardware group was enabled";
+    PerfRunningNs "perf_running_ns" Side "time for which it was on the CPU; less than enabled makes the group absent";
+    Completions "completions" Side "zero-copy buffers that came back";
+    CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
+    Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
+    TcpRttUs "tcp_rtt_us" Side "TCP_INFO smoothed round-trip time at the end, largest flow";
+    TcpMinRttUs "tcp_min_rtt_us" Side "TCP_INFO least round-trip time at the end, largest flow";
+    TcpCwndSegments "tcp_cwnd_segments" Side "TCP_INFO congestion window at the end, smallest flow";
+    TcpPacingRateBytesPerS "tcp_pacing_rate_bytes_per_s" Side "TCP_INFO pacing rate at the end, smallest flow; absent where nothing paces";
+    TcpDeliveryRateBytesPerS "tcp_delivery_rate_bytes_per_s" Side "TCP_INFO delivery rate at the end, smallest flow";
+    TcpBusyUs "tcp_busy_us" Side "TCP_INFO time with data in flight within the window, sum of flows";
+    TcpRwndLimitedUs "tcp_rwnd_limited_us" Side "TCP_INFO time limited by the receive window, sum of flows";
+    TcpSndbufLimitedUs "tcp_sndbuf_limited_us" Side "TCP_INFO time limited by the send buffer, sum of flows";
+    TcpRetransmits "tcp_retransmits" Side "TCP_INFO retransmitted segments within the window, sum of flows";
+    SendBufferBytes "send_buffer_bytes" Side "SO_SNDBUF as the kernel has it at the end, first flow";
+    ReceiveBufferBytes "receive_buffer_bytes" Side "SO_RCVBUF as the kernel has it at the end, first flow";
+    MachineElapsedNs "machine_elapsed_ns" Machine "time between the two machine readings";
+    MachineCpus "machine_cpus" Machine "CPUs online";
+    MachineBusyNs "machine_busy_ns" Machine "CPU time of everything on the machine, softirq included";
+    MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
+    MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
+    MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
+}
+
+impl Counter {
+    /// The counter's row.
+    #[must_use]
+    pub fn row(self) -> &'static CounterRow {
+        COUNTERS
+            .iter()
+            .find(|r| r.counter == self)
+            .unwrap_or(&COUNTERS[0])
+    }
+
+    /// The counter's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_reading_keeps_its_reason_through_json() {
+        let readings: Readings = [
+            (Counter::Bytes, Reading::Measured(7)),
+            (Counter::Cycles, Reading::absent("no hardware counters")),
+        ]
+        .into();
+        let text = serde_json::to_string(&readings).unwrap();
+        assert_eq!(
+            text,
+            r#"{"bytes":7,"cycles":{"absent":"no hardware counters"}}"#
+        );
+        assert_eq!(serde_json::from_str::<Readings>(&text).unwrap(), readings);
+    }
+
+    #[test]
+    fn a_sum_with_something_absent_is_absent() {
+        let gone = Reading::absent("gone");
+        assert_eq!(
+            Reading::Measured(1).plus(&Reading::Measured(2)),
+            Reading::Measured(3)
+        );
+        assert_eq!(Reading::Measured(1).plus(&gone), gone);
+        assert_eq!(gone.plus(&Reading::Measured(1)), gone);
+    }
+
+    #[test]
+    fn names_are_the_serialised_names() {
+        for r in COUNTERS {
+            assert_eq!(r.counter.name(), r.name);
+            assert_eq!(
+                serde_json::to_string(&r.counter).unwrap(),
+                format!("\"{}\"", r.name)
+            );
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Samples: the raw readings of one trial, and the record of a trial that failed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::reading::Readings;
+
+/// Which trial: its block, its cell and the attempt.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub struct TrialKey {
+    /// The block, from 0.
+    pub block: u32,
+    /// The cell's place in the plan, from 0.
+    pub cell: u32,
+    /// 0, or how often the trial was repeated before.
+    pub attempt: u32,
+}
+
+/// What one thread of a side moved within its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowReading {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Whole messages.
+    pub messages: u64,
+    /// Length of this thread's window.
+    pub elapsed_ns: u64,
+}
+
+/// All that one side read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SideReadings {
+    /// Counters, summed over the side's threads.
+    pub readings: Readings,
+    /// One entry a flow, in their order.
+    pub flows: Vec<FlowReading>,
+}
+
+/// What was checked of the payload over the whole trial, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Truth {
+    /// Bytes that the sender counted.
+    pub sent_bytes: u64,
+    /// Bytes that the receiver counted; equal, or the trial fails.
+    pub received_bytes: u64,
+    /// Bytes whose content was compared with what was sent.
+    pub compared_bytes: u64,
+    /// What the receiver could compare: `content` or `count`.
+    pub checked: String,
+}
+
+/// The raw readings of one trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// Which trial.
+    pub trial: TrialKey,
+    /// [`crate::Cell::id`] of its cell, so that a sample can be read without the plan.
+    pub cell: String,
+    /// Start of the trial, since the start of the run.
+    pub started_ms: u64,
+    /// Whole time that the trial took, set-up included.
+    pub trial_ms: u64,
+    /// The sending side.
+    pub sender: SideReadings,
+    /// The receiving side; none for a mover without a peer.
+    pub receiver: Option<SideReadings>,
+    /// The machine as a whole.
+    pub machine: Readings,
+    /// What was checked; none for a mover that moves nothing.
+    pub truth: Option<Truth>,
+    /// Round-trip times of the `ask` pattern in ns, all flows merged: HdrHistogram V2, base64.
+    pub latency_ns_histogram: Option<String>,
+    /// Why this trial will be repeated, where it will.
+    pub repeated_because: Option<String>,
+}
+
+/// A trial that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// Which trial.
+    pub trial: TrialKey,
+    /// Its cell.
+    pub cell: String,
+    /// Start of the trial, since the start of the run.
+    pub started_ms: u64,
+    /// What happened, on which side, and what to do.
+    pub reason: String,
+}
+
+/// One line of the sample log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Record {
+    /// A trial that went through.
+    Sample(Sample),
+    /// One that did not.
+    Failure(Failure),
+}
+
+impl Record {
+    /// Which trial it tells of.
+    #[must_use]
+    pub fn trial(&self) -> TrialKey {
+        match self {
+            Record::Sample(s) => s.trial,
+            Record::Failure(f) => f.trial,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A study: a question, a prediction, the axes it varies, what it compares and draws.
+//!
+//! Written as TOML; `studies/*.toml` are the examples. [`Study::parse`] reads the text, the
+//! command line may change axes afterwards ([`Study::set_axis`]), and [`Study::check`] holds the
+//! result against the tables of movers and receivers.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::axis::Axis;
+use crate::cell::{Cell, Invalid};
+use crate::metric::Metric;
+
+mod raw;
+
+/// The most cells that a study may spread out to.
+pub const MAX_CELLS: usize = 20_000;
+
+/// A question with all that is needed to answer it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Study {
+    /// Its name, which `bytecost run` takes.
+    pub name: String,
+    /// Its heading.
+    pub title: String,
+    /// What it asks.
+    pub question: String,
+    /// What was expected before it ran.
+    pub prediction: String,
+    /// The smallest difference that matters, as a share: 0.05 is 5 %.
+    pub smallest_effect: f64,
+    /// Half the width of the intervals at which measuring may stop, as a share.
+    pub precision: f64,
+    /// Time that a run may take, in ms.
+    pub budget_ms: u64,
+    /// Time before the window, in ms.
+    pub warmup_ms: u64,
+    /// Length of the window, in ms.
+    pub window_ms: u64,
+    /// Fewest blocks: fewer say nothing.
+    pub blocks_least: u32,
+    /// Most blocks.
+    pub blocks_most: u32,
+    /// CPU time of others, as a share of the machine, above which a trial is repeated.
+    pub neighbour_bound: f64,
+    /// How often at most one trial is repeated.
+    pub repeats_most: u32,
+    /// The cells, in the order in which a budget pays for them.
+    pub tiers: Vec<Tier>,
+    /// What is compared with what.
+    pub compare: Vec<Compare>,
+    /// What is drawn.
+    pub figures: Vec<Figure>,
+}
+
+/// A part of the grid: the product of its axes; axes that it does not name have one value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tier {
+    /// What the part is for.
+    pub title: String,
+    /// Values by axis, as text.
+    pub axes: Vec<(Axis, Vec<String>)>,
+}
+
+/// A comparison: cells that differ in one axis only, each against the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Compare {
+    /// The axis.
+    pub axis: Axis,
+    /// The value that the others are held against.
+    pub baseline: String,
+    /// What is compared; the first is what the answer speaks of.
+    pub metrics: Vec<Metric>,
+}
+
+/// A figure: one metric over one axis, a line for each value of another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// Its heading.
+    pub title: String,
+    /// Across.
+    pub x: Axis,
+    /// Up.
+    pub y: Metric,
+    /// One line each.
+    pub series: Axis,
+}
+
+/// What the tables say of names, for [`Study::check`].
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// Each mover's name, and whether its messages must divide into the fields.
+    pub movers: &'a [(&'a str, bool)],
+    /// Each receiver's name.
+    pub receivers: &'a [&'a str],
+}
+
+/// What is wrong with a study file, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct StudyError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+impl Study {
+    /// Reads a study from TOML.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line and column: a syntax error, an unknown key,
+    /// a wrong type, an axis without values, a value out of bounds, a missing question.
+    pub fn parse(text: &str) -> Result<Study, StudyError> {
+        raw::parse(text)
+    }
+
+    /// Gives an axis the values of the command line. The study then consists of its first part
+    /// alone, with these values: what was asked for, and no more.
+    ///
+    /// # Errors
+    /// What is wrong with a value, or that there is none.
+    pub fn set_axis(&mut self, axis: Axis, values: &[String]) -> Result<(), Invalid> {
+        if values.is_empty() {
+            return Err(Invalid(format!("{} needs at least one value", axis.name())));
+        }
+        let mut probe = Cell::default();
+        let mut written: Vec<String> = Vec::new();
+        for value in values {
+            probe.set(axis, value)?;
+            let value = probe.value(axis);
+            if !written.contains(&value) {
+                written.push(value);
+            }
+        }
+        self.tiers.truncate(1);
+        if let Some(tier) = self.tiers.first_mut() {
+            tier.title = "as asked".to_owned();
+            tier.axes.retain(|(a, _)| *a != axis);
+            tier.axes.push((axis, written.clone()));
+        }
+        for compare in &mut self.compare {
+            if compare.axis == axis && !written.contains(&compare.baseline) {
+                compare.baseline.clone_from(&written[0]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Holds names and fields against the tables.
+    ///
+    /// # Errors
+    /// An unknown mover or receiver, a message that does not divide into its fields where the
+    /// mover needs that, or a grid of more than [`MAX_CELLS`].
+    pub fn check(&self, known: Known<'_>) -> Result<(), Invalid> {
+        let most: usize = self
+            .tiers
+            .iter()
+            .map(Tier::size)
+            .fold(0, usize::saturating_add);
+        if most > MAX_CELLS {
+            return Err(Invalid(format!(
+                "the study has {most} cells; at most {MAX_CELLS} are possible: name fewer values"
+            )));
+        }
+        for (_, cell) in self.cells() {
+            let Some((_, uses_fields)) = known.movers.iter().find(|(name, _)| *name == cell.mover)
+            else {
+                let names: Vec<&str> = known.movers.iter().map(|(name, _)| *name).collect();
+                return Err(Invalid(format!(
+                    "mover `{}` is not known: choose from {}",
+                    cell.mover,
+                    names.join(", ")
+                )));
+            };
+            if !known.receivers.contains(&cell.receiver.as_str()) {
+                return Err(Invalid(format!(
+                    "receiver `{}` is not known: choose from {}",
+                    cell.receiver,
+                    known.receivers.join(", ")
+                )));
+            }
+            if *uses_fields && cell.size_bytes % u64::from(cell.fields) != 0 {
+                return Err(Invalid(format!(
+                    "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
+                    cell.size_bytes, cell.fields, cell.mover, cell.fields
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The cells of all tiers in their order, each once, with the number of its tier.
+    #[must_use]
+    pub fn cells(&self) -> Vec<(usize, Cell)> {
+        let mut seen = HashSet::new();
+        let mut cells = Vec::new();
+        for (number, tier) in self.tiers.iter().enumerate() {
+            for cell in tier.cells() {
+                if seen.insert(cell.clone()) {
+                    cells.push((number, cell));
+                }
+            }
+        }
+        cells
+    }
+}
+
+impl Tier {
+    /// How many cells the product has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.axes
+            .iter()
+            .map(|(_, values)| values.len())
+            .fold(1, usize::saturating_mul)
+    }
+
+    /// The product of the axes; the last axis varies fastest. Values were checked when they
+    /// were read; one that is none is left at its default.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = vec![Cell::default()];
+        for (axis, values) in &self.axes {
+            let mut next =
+                Vec::with_capacity(cells.len().saturating_mul(values.len()).min(MAX_CELLS + 1));
+            for cell in &cells {
+                for value in values {
+                    let mut cell = cell.clone();
+                    let _ = cell.set(*axis, value);
+                    next.push(cell);
+                }
+            }
+            cells = next;
+        }
+        cells
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! The TOML of a study as it stands in the file, and the way from there to a [`Study`].
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use toml::Spanned;
+
+use super::{Compare, Figure, Study, StudyError, Tier};
+use crate::axis::{AXES, Axis};
+use crate::cell::Cell;
+use crate::metric::Metric;
+use crate::units;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawStudy {
+    name: Spanned<String>,
+    title: String,
+    question: String,
+    prediction: String,
+    smallest_effect: Spanned<Text>,
+    precision: Spanned<Text>,
+    budget: Spanned<Text>,
+    warmup: Spanned<Text>,
+    window: Spanned<Text>,
+    blocks_least: Spanned<u32>,
+    blocks_most: Spanned<u32>,
+    #[serde(default)]
+    neighbour_bound: Option<Spanned<Text>>,
+    #[serde(default)]
+    repeats_most: Option<Spanned<u32>>,
+    #[serde(default)]
+    axes: RawAxes,
+    #[serde(default, rename = "tier")]
+    tiers: Vec<RawTier>,
+    #[serde(default)]
+    compare: Vec<RawCompare>,
+    #[serde(default, rename = "figure")]
+    figures: Vec<RawFigure>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct RawAxes {
+    transport: Option<Spanned<Values>>,
+    pattern: Option<Spanned<Values>>,
+    mover: Option<Spanned<Values>>,
+    receiver: Option<Spanned<Values>>,
+    size: Option<Spanned<Values>>,
+    fields: Option<Spanned<Values>>,
+    threads: Option<Spanned<Values>>,
+    congestion: Option<Spanned<Values>>,
+    socket_buffer: Option<Spanned<Values>>,
+    read_size: Option<Spanned<Values>>,
+    ring: Option<Spanned<Values>>,
+    nodelay: Option<Spanned<Values>>,
+    placement: Option<Spanned<Values>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTier {
+    title: String,
+    #[serde(default)]
+    axes: RawAxes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCompare {
+    axis: Spanned<String>,
+    baseline: Spanned<Text>,
+    metrics: Spanned<Vec<Spanned<String>>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFigure {
+    title: String,
+    x: Spanned<String>,
+    y: Spanned<String>,
+    series: Spanned<String>,
+}
+
+/// A value as text, whether it was written as a string, a whole number or a boolean.
+struct Text(String);
+
+/// One value or a list of them.
+struct Values(Vec<Spanned<Text>>);
+
+impl RawAxes {
+    fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
+        match axis {
+            Axis::Transport => self.transport.as_ref(),
+            Axis::Pattern => self.pattern.as_ref(),
+            Axis::Mover => self.mover.as_ref(),
+            Axis::Receiver => self.receiver.as_ref(),
+            Axis::Size => self.size.as_ref(),
+            Axis::Fields => self.fields.as_ref(),
+            Axis::Threads => self.threads.as_ref(),
+            Axis::Congestion => self.congestion.as_ref(),
+            Axis::SocketBuffer => self.socket_buffer.as_ref(),
+            Axis::ReadSize => self.read_size.as_ref(),
+            Axis::Ring => self.ring.as_ref(),
+            Axis::Nodelay => self.nodelay.as_ref(),
+            Axis::Placement => self.placement.as_ref(),
+        }
+    }
+}
+
+pub(super) fn parse(text: &str) -> Result<Study, StudyError> {
+    let raw: RawStudy = toml::from_str(text)
+        .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+    let reader = Reader { text };
+    reader.study(raw)
+}
+
+fn one_line(message: &str) -> String {
+    message
+        .split('\n')
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn at(text: &str, offset: usize, message: String) -> StudyError {
+    let before = text.get(..offset).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+    StudyError {
+        line,
+        column,
+        message,
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+}
+
+impl Reader<'_> {
+    fn fail<T>(
+        &self,
+        place: std::ops::Range<usize>,
+        message: impl Into<String>,
+    ) -> Result<T, StudyError> {
+        Err(at(self.text, place.start, message.into()))
+    }
+
+    fn take<T, U, E: ToString>(
+        &self,
+        value: &Spanned<T>,
+        read: impl Fn(&T) -> Result<U, E>,
+    ) -> Result<U, StudyError> {
+        read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
+    }
+
+    fn study(&self, raw: RawStudy) -> Result<Study, StudyError> {
+        let share = |v: &Text| units::parse_share(&v.0);
+        let millis = |v: &Text| -> Result<u64, String> {
+            let d = units::parse_duration(&v.0)?;
+            match u64::try_from(d.as_millis()) {
+                Ok(ms) if (1..=86_400_000).contains(&ms) => Ok(ms),
+                _ => Err(format!("`{}` is out of bounds: from 1ms to 24h", v.0)),
+            }
+        };
+        let name = self.take(&raw.name, |n| {
+            let fits = !n.is_empty()
+                && n.len() <= 64
+                && n.chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+            if fits {
+                Ok(n.clone())
+            } else {
+                Err("a study's name is made of letters, digits, `-` and `_`, at most 64")
+            }
+        })?;
+        let least = *raw.blocks_least.get_ref();
+        if least < 6 {
+            return self.fail(
+                raw.blocks_least.span(),
+                "blocks-least is at least 6: fewer pairs cannot give a 95 % interval",
+            );
+        }
+        let most = *raw.blocks_most.get_ref();
+        if most < least || most > 10_000 {
+            return self.fail(
+                raw.blocks_most.span(),
+                format!("blocks-most goes from blocks-least ({least}) to 10000"),
+            );
+        }
+        let tiers = self.tiers(&raw)?;
+        let compare = raw
+            .compare
+            .iter()
+            .map(|c| self.compare(c, &tiers))
+            .collect::<Result<_, _>>()?;
+        let figures = raw
+            .figures
+            .iter()
+            .map(|f| self.figure(f))
+            .collect::<Result<_, _>>()?;
+        Ok(Study {
+            name,
+            smallest_effect: self.take(&raw.smallest_effect, share)?,
+            precision: self.take(&raw.precision, share)?,
+            budget_ms: self.take(&raw.budget, millis)?,
+            warmup_ms: self.take(&raw.warmup, millis)?,
+            window_ms: self.take(&raw.window, millis)?,
+            blocks_least: least,
+            blocks_most: most,
+            neighbour_bound: raw
+                .neighbour_bound
+                .as_ref()
+                .map_or(Ok(0.05), |v| self.take(v, share))?,
+            repeats_most: raw
+                .repeats_most
+                .as_ref()
+                .map_or(2, |v| (*v.get_ref()).min(10)),
+            title: raw.title,
+            question: raw.question,
+            prediction: raw.prediction,
+            tiers,
+            compare,
+            figures,
+        })
+    }
+
+    /// The written tiers, each filled up with the first values of `[axes]`; after them all that
+    /// `[axes]` spans.
+    fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
+        let mut all = Vec::new();
+        for row in AXES {
+            if let Some(values) = raw.axes.get(row.axis) {
+                all.push((row.axis, self.values(row.axis, values)?));
+            }
+        }
+        let mut tiers = Vec::new();
+        for tier in &raw.tiers {
+            let mut axes = Vec::new();
+            for row in AXES {
+                if let Some(values) = tier.axes.get(row.axis) {
+                    axes.push((row.axis, self.values(row.axis, values)?));
+                } else if let Some((axis, values)) = all.iter().find(|(a, _)| *a == row.axis) {
+                    axes.push((*axis, values[..1].to_vec()));
+                }
+            }
+            tiers.push(Tier {
+                title: tier.title.clone(),
+                axes,
+            });
+        }
+        if tiers.is_empty() || !all.is_empty() {
+            let title = if tiers.is_empty() {
+                "the whole grid"
+            } else {
+                "the rest of the grid"
+            };
+            tiers.push(Tier {
+                title: title.to_owned(),
+                axes: all,
+            });
+        }
+        Ok(tiers)
+    }
+
+    fn values(&self, axis: Axis, values: &Spanned<Values>) -> Result<Vec<String>, StudyError> {
+        let list = &values.get_ref().0;
+        if list.is_empty() {
+            return self.fail(
+                values.span(),
+                format!(
+                    "axis `{}` has no values: name at least one, or leave the axis out",
+                    axis.name()
+                ),
+            );
+        }
+        let mut written: Vec<String> = Vec::new();
+        for value in list {
+            let value = self.take(value, |v| {
+                let mut probe = Cell::default();
+                probe.set(axis, &v.0).map(|()| probe.value(axis))
+            })?;
+            if !written.contains(&value) {
+                written.push(value);
+            }
+        }
+        Ok(written)
+    }
+
+    fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
+        self.take(name, |n| {
+            Axis::named(n).ok_or_else(|| {
+                let names: Vec<&str> = AXES.iter().map(|r| r.name).collect();
+                format!("axis `{n}` is not known: choose from {}", names.join(", "))
+            })
+        })
+    }
+
+    fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, StudyError> {
+        let axis = self.axis(&raw.axis)?;
+        let baseline = self.take(&raw.baseline, |v| {
+            let mut probe = Cell::default();
+            probe.set(axis, &v.0).map(|()| probe.value(axis))
+        })?;
+        let default = Cell::default().value(axis);
+        let occurs = tiers.iter().any(|t| {
+            t.axes
+                .iter()
+                .find(|(a, _)| *a == axis)
+                .map_or(baseline == default, |(_, values)| {
+                    values.contains(&baseline)
+                })
+        });
+        if !occurs {
+            return self.fail(
+                raw.baseline.span(),
+                format!(
+                    "the baseline `{baseline}` is no value of axis `{}` in this study",
+                    axis.name()
+                ),
+            );
+        }
+        if raw.metrics.get_ref().is_empty() {
+            return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
+        }
+        let metrics = raw
+            .metrics
+            .get_ref()
+            .iter()
+            .map(|m| self.take(m, |m| m.parse::<Metric>()))
+            .collect::<Result<_, _>>()?;
+        Ok(Compare {
+            axis,
+            baseline,
+            metrics,
+        })
+    }
+
+    fn figure(&self, raw: &RawFigure) -> Result<Figure, StudyError> {
+        Ok(Figure {
+            title: raw.title.clone(),
+            x: self.axis(&raw.x)?,
+            y: self.take(&raw.y, |m| m.parse())?,
+            series: self.axis(&raw.series)?,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalar;
+        impl Visitor<'_> for Scalar {
+            type Value = Text;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a string, a whole number or a boolean")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<Text, E> {
+                Ok(Text(v.to_owned()))
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Text, E> {
+                Ok(Text(v.to_string()))
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Text, E> {
+                Ok(Text(v.to_string()))
+            }
+            fn visit_bool<E: de::Error>(self, v: bool) -> Result<Text, E> {
+                Ok(Text(if v { "on" } else { "off" }.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Scalar)
+    }
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = Values;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of strings or whole numbers")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
+                let mut list = Vec::new();
+                while let Some(value) = seq.next_element()? {
+                    list.push(value);
+                }
+                Ok(Values(list))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}

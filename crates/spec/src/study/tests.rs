@@ -1,0 +1,176 @@
+use super::*;
+
+const SMALL: &str = r#"
+name = "small"
+title = "Small"
+question = "Which?"
+prediction = "The first."
+smallest-effect = "5%"
+precision = "3%"
+budget = "10s"
+warmup = "10ms"
+window = "50ms"
+blocks-least = 6
+blocks-most = 20
+
+[axes]
+mover = ["send", "sendfile"]
+size = ["4KiB", 65536]
+threads = [1, 2]
+
+[[tier]]
+title = "first"
+[tier.axes]
+size = ["64KiB"]
+mover = ["send", "sendfile"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
+
+[[figure]]
+title = "Throughput"
+x = "size"
+y = "throughput_gbit_per_s"
+series = "mover"
+"#;
+
+const KNOWN: Known<'static> = Known {
+    movers: &[("send", false), ("sendfile", false), ("sendmsg", true)],
+    receivers: &["recv"],
+};
+
+fn check(from: &str, to: &str, expected: &str) {
+    let text = SMALL.replacen(from, to, 1);
+    assert_ne!(text, SMALL, "`{from}` is not in the study");
+    let error = Study::parse(&text).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn cells_come_tier_by_tier_and_each_once() {
+    let study = Study::parse(SMALL).unwrap();
+    let cells = study.cells();
+    assert_eq!(cells.len(), 8);
+    assert_eq!(cells.iter().filter(|(tier, _)| *tier == 0).count(), 2);
+    assert!(
+        cells[..2]
+            .iter()
+            .all(|(_, c)| c.size_bytes == 65_536 && c.threads == 1)
+    );
+    assert_eq!(study.check(KNOWN), Ok(()));
+}
+
+#[test]
+fn what_is_wrong_is_told_with_line_and_column() {
+    check(
+        "budget = \"10s\"",
+        "budgte = \"10s\"",
+        "line 8, column 1: unknown field `budgte`",
+    );
+    check(
+        "threads = [1, 2]",
+        "threads = []",
+        "line 17, column 11: axis `threads` has no values",
+    );
+    check("threads = [1, 2]", "threads = [1.5]", "line 17, column 12");
+    check(
+        "threads = [1, 2]",
+        "thread = [1]",
+        "line 17, column 1: unknown field `thread`",
+    );
+    check(
+        "blocks-least = 6",
+        "blocks-least = \"six\"",
+        "line 11, column 16: invalid type",
+    );
+    check("blocks-least = 6", "blocks-least = 2", "at least 6");
+    check(
+        "size = [\"4KiB\", 65536]",
+        "size = [\"4KiB\", 0]",
+        "line 16, column 17: size `0` is out of bounds",
+    );
+    check(
+        "size = [\"4KiB\", 65536]",
+        "size = \"4KiB\"",
+        "expected a list",
+    );
+    check(
+        "baseline = \"send\"",
+        "baseline = \"sendto\"",
+        "no value of axis `mover`",
+    );
+    check(
+        "x = \"size\"",
+        "x = \"weight\"",
+        "axis `weight` is not known",
+    );
+    check(
+        "y = \"throughput_gbit_per_s\"",
+        "y = \"speed\"",
+        "metric `speed` is not known",
+    );
+    check("question = \"Which?\"", "", "missing field `question`");
+    check("name = \"small\"", "name = \"small", "line 2");
+    check(
+        "precision = \"3%\"",
+        "precision = \"3 apples\"",
+        "line 7, column 13",
+    );
+}
+
+#[test]
+fn the_command_line_narrows_a_study_to_what_was_asked() {
+    let mut study = Study::parse(SMALL).unwrap();
+    study
+        .set_axis(Axis::Mover, &["sendfile".into(), "sendmsg".into()])
+        .unwrap();
+    study.set_axis(Axis::Threads, &["4".into()]).unwrap();
+    let cells = study.cells();
+    assert_eq!(cells.len(), 2);
+    assert!(
+        cells
+            .iter()
+            .all(|(_, c)| c.threads == 4 && c.size_bytes == 65_536)
+    );
+    assert_eq!(
+        study.compare[0].baseline, "sendfile",
+        "the baseline is one of the values"
+    );
+    assert!(study.set_axis(Axis::Size, &["0".into()]).is_err());
+}
+
+#[test]
+fn names_and_fields_are_held_against_the_tables() {
+    let with = |axis, value: &str| {
+        let mut study = Study::parse(SMALL).unwrap();
+        study.set_axis(Axis::Mover, &["sendmsg".into()]).unwrap();
+        study.set_axis(axis, &[value.to_owned()]).unwrap();
+        study.check(KNOWN).map_err(|e| e.to_string())
+    };
+    assert_eq!(with(Axis::Size, "4096"), Ok(()));
+    assert!(
+        with(Axis::Size, "1001")
+            .unwrap_err()
+            .contains("does not divide into 8 fields")
+    );
+    assert!(
+        with(Axis::Mover, "teleport")
+            .unwrap_err()
+            .contains("choose from send, sendfile, sendmsg")
+    );
+    assert!(
+        with(Axis::Receiver, "catch")
+            .unwrap_err()
+            .contains("choose from recv")
+    );
+}
+
+#[test]
+fn a_study_survives_json() {
+    let study = Study::parse(SMALL).unwrap();
+    let text = serde_json::to_string(&study).unwrap();
+    assert_eq!(serde_json::from_str::<Study>(&text).unwrap(), study);
+}

@@ -1,0 +1,123 @@
+//! What works on a host, found by trying, and what does not, with the reason.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Transport;
+
+/// A cell or a reading that cannot be had here. Data, drawn as a gap.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// What cannot be had: a cell's id, a mover over a transport, a counter.
+    pub what: String,
+    /// Why, and what to do about it where something can be done.
+    pub why: String,
+}
+
+/// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// The buffer is the caller's again when the call returns.
+    AtReturn,
+    /// It is the caller's again when the kernel says so.
+    AtCompletion,
+    /// Nothing ever says so: it may be read until the peer has read it.
+    Never,
+}
+
+/// One mover or receiver over one transport, as the kernel of this host answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Support {
+    /// Name in the engine's table.
+    pub name: String,
+    /// Over which transport.
+    pub transport: Transport,
+    /// None where it works; else the reason.
+    pub refused: Option<String>,
+}
+
+/// A row of the engine's table of movers, as others need to know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MoverFacts {
+    /// Its name.
+    pub name: String,
+    /// What it does, in one sentence.
+    pub summary: String,
+    /// When its buffers may be used again.
+    pub release: Release,
+    /// Whether the message must divide into the fields.
+    pub uses_fields: bool,
+    /// Whether it has a peer at all (`null` has none).
+    pub has_peer: bool,
+    /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
+    pub locks_rings: u32,
+    /// File descriptors of one flow on the sending side.
+    pub descriptors_per_flow: u32,
+    /// A known weakness that every report must tell, if any.
+    pub caution: Option<String>,
+}
+
+/// A row of the engine's table of receivers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiverFacts {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub summary: String,
+    /// Whether it sees the payload, so that its content can be checked.
+    pub sees_content: bool,
+}
+
+/// What works on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Survey {
+    /// The table of movers.
+    pub mover_facts: Vec<MoverFacts>,
+    /// The table of receivers.
+    pub receiver_facts: Vec<ReceiverFacts>,
+    /// Each mover over each transport.
+    pub movers: Vec<Support>,
+    /// Each receiver over each transport.
+    pub receivers: Vec<Support>,
+    /// Congestion controls that a socket could be given.
+    pub congestion_controls: Vec<String>,
+    /// Counters that cannot be had here, with the reason.
+    pub counters_refused: Vec<Refusal>,
+}
+
+impl Survey {
+    /// Why a mover does not work over a transport; none where it does.
+    #[must_use]
+    pub fn mover_refused(&self, name: &str, transport: Transport) -> Option<String> {
+        refused(&self.movers, name, transport)
+    }
+
+    /// Why a receiver does not work over a transport; none where it does.
+    #[must_use]
+    pub fn receiver_refused(&self, name: &str, transport: Transport) -> Option<String> {
+        refused(&self.receivers, name, transport)
+    }
+
+    /// The facts of a mover.
+    #[must_use]
+    pub fn mover(&self, name: &str) -> Option<&MoverFacts> {
+        self.mover_facts.iter().find(|m| m.name == name)
+    }
+
+    /// The facts of a receiver.
+    #[must_use]
+    pub fn receiver(&self, name: &str) -> Option<&ReceiverFacts> {
+        self.receiver_facts.iter().find(|r| r.name == name)
+    }
+}
+
+fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String> {
+    match rows
+        .iter()
+        .find(|r| r.name == name && r.transport == transport)
+    {
+        Some(row) => row.refused.clone(),
+        None => Some(format!("`{name}` was not tried over {}", transport.name())),
+    }
+}

@@ -1,0 +1,230 @@
+//! Sizes, durations and percentages as people write them, and back again.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`.
+///
+/// # Errors
+/// A sentence that says what was expected, when the text is empty, negative, not a whole number
+/// of bytes, or does not fit into 64 bits.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let expected = || {
+        format!("`{text}` is not a size: write a whole number of bytes, such as 256, 64KiB or 1MiB")
+    };
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(trimmed.len());
+    let (digits, unit) = trimmed.split_at(split);
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(expected()),
+    };
+    number
+        .checked_mul(factor)
+        .ok_or_else(|| format!("`{text}` is larger than 64 bits of bytes"))
+}
+
+/// Writes a size so that [`parse_bytes`] reads the same number: `65536` becomes `64KiB`.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if n >= 1 << shift && n % (1 << shift) == 0 {
+            return format!("{}{unit}", n >> shift);
+        }
+    }
+    n.to_string()
+}
+
+/// Writes a size for a reader, with a space: `64 KiB`, `256 B`.
+#[must_use]
+pub fn bytes_in_words(n: u64) -> String {
+    let short = bytes(n);
+    match short.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => format!("{} {}", &short[..at], &short[at..]),
+        None => format!("{short} B"),
+    }
+}
+
+/// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`. A bare number is seconds.
+///
+/// # Errors
+/// A sentence that says what was expected.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let expected = || {
+        format!("`{text}` is not a duration: write a number with a unit, such as 60s, 250ms or 2m")
+    };
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(trimmed.len());
+    let (digits, unit) = trimmed.split_at(split);
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    let seconds = match unit.trim() {
+        "us" | "µs" => number / 1e6,
+        "ms" => number / 1e3,
+        "" | "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(expected()),
+    };
+    Duration::try_from_secs_f64(seconds).map_err(|_| expected())
+}
+
+/// Writes a duration so that [`parse_duration`] reads the same: `60s`, `250ms`, `1500us`.
+#[must_use]
+pub fn duration(d: Duration) -> String {
+    let micros = d.as_micros();
+    if micros % 1_000_000 == 0 {
+        format!("{}s", micros / 1_000_000)
+    } else if micros % 1_000 == 0 {
+        format!("{}ms", micros / 1_000)
+    } else {
+        format!("{micros}us")
+    }
+}
+
+/// Parses a share: `3%` or `0.03` both give `0.03`.
+///
+/// # Errors
+/// A sentence that says what was expected, when the text is no number or not between 0 and 1.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let expected = || {
+        format!("`{text}` is not a share: write a percentage such as 3%, above 0% and below 100%")
+    };
+    let trimmed = text.trim();
+    let number: f64 = match trimmed.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map_err(|_| expected())? / 100.0,
+        None => trimmed.parse().map_err(|_| expected())?,
+    };
+    if number > 0.0 && number < 1.0 {
+        Ok(number)
+    } else {
+        Err(expected())
+    }
+}
+
+/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3%`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let p = share * 100.0;
+    if (p - p.round()).abs() < 0.05 {
+        format!("{p:.0}%")
+    } else {
+        format!("{p:.1}%")
+    }
+}
+
+/// Writes a number with three significant digits and thousands separators: `1.80`, `62.5`,
+/// `12,300`.
+#[must_use]
+pub fn number(x: f64) -> String {
+    if !x.is_finite() {
+        return "–".to_owned();
+    }
+    if x == 0.0 {
+        return "0".to_owned();
+    }
+    let magnitude = x.abs().log10().floor() as i32;
+    let decimals = (2 - magnitude).clamp(0, 9) as usize;
+    let plain = format!("{x:.decimals$}");
+    let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
+    let (sign, digits) = match whole.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", whole),
+    };
+    let mut out = String::from(sign);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if !fraction.is_empty() {
+        let _ = write!(out, ".{fraction}");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_written_alike() {
+        for (text, n) in [
+            ("256", 256),
+            ("64KiB", 65_536),
+            ("1MiB", 1 << 20),
+            ("64kB", 64_000),
+            ("2GiB", 2 << 30),
+            ("1 k", 1024),
+        ] {
+            assert_eq!(parse_bytes(text), Ok(n), "{text}");
+            assert_eq!(parse_bytes(&bytes(n)), Ok(n));
+        }
+        for bad in ["", "-1", "1.5KiB", "KiB", "99999999999GiB", "1 parsec"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+        assert_eq!(bytes_in_words(65_536), "64 KiB");
+        assert_eq!(bytes_in_words(257), "257 B");
+    }
+
+    #[test]
+    fn durations_are_read_and_written_alike() {
+        for (text, ms) in [
+            ("60s", 60_000),
+            ("250ms", 250),
+            ("2m", 120_000),
+            ("1.5s", 1_500),
+            ("3", 3_000),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Ok(Duration::from_millis(ms)),
+                "{text}"
+            );
+            assert_eq!(
+                parse_duration(&duration(Duration::from_millis(ms))),
+                Ok(Duration::from_millis(ms))
+            );
+        }
+        for bad in ["", "-1s", "s", "1 fortnight", "1..2s"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_are_percentages() {
+        assert_eq!(parse_share("3%"), Ok(0.03));
+        assert_eq!(parse_share("0.05"), Ok(0.05));
+        for bad in ["0", "100%", "-3%", "NaN", "lots", "3"] {
+            assert!(parse_share(bad).is_err(), "{bad}");
+        }
+        assert_eq!(percent(0.03), "3%");
+        assert_eq!(percent(0.975), "97.5%");
+    }
+
+    #[test]
+    fn numbers_keep_three_digits() {
+        for (x, text) in [
+            (1.8, "1.80"),
+            (62.46, "62.5"),
+            (12_345.0, "12,345"),
+            (0.00123, "0.00123"),
+            (-1234.5, "-1,234"),
+            (0.0, "0"),
+            (999.9, "1,000"),
+        ] {
+            assert_eq!(number(x), text);
+        }
+    }
+}

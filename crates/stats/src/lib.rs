@@ -1,0 +1,1 @@
+//! Pure arithmetic on slices: intervals, tests, corrections.

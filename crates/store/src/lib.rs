@@ -1,0 +1,1 @@
+//! Run directories: append, never rewrite.
