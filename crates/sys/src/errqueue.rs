@@ -1,0 +1,225 @@
+//! The error queue of a socket, where MSG_ZEROCOPY says which sends are done.
+//!
+//! Source: Documentation/networking/msg_zerocopy.rst of the kernel; recvmsg(2), ip(7).
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
+const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
+
+/// Sends that are done: their numbers `first..=last`, counted from 0 at the socket's first
+/// MSG_ZEROCOPY send, modulo 2³².
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Number of the first send.
+    pub first: u32,
+    /// Number of the last send; less than `first` where the counter wrapped.
+    pub last: u32,
+    /// The kernel copied after all.
+    pub copied: bool,
+}
+
+impl Completion {
+    /// How many sends it tells of. Bounded by the caller: a range is as long as the kernel says.
+    #[must_use]
+    pub fn sends(&self) -> u32 {
+        self.last.wrapping_sub(self.first).wrapping_add(1)
+    }
+}
+
+/// Sets SO_ZEROCOPY, without which the kernel ignores MSG_ZEROCOPY.
+///
+/// # Errors
+/// What setsockopt(2) answers: EOPNOTSUPP or ENOTSUPP for sockets that cannot.
+pub fn set_zerocopy(socket: impl AsFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option's value is a valid int of the length that is passed.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ZEROCOPY,
+            (&raw const on).cast(),
+            mem::size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(unsupported(io::Error::last_os_error()))
+    }
+}
+
+/// ENOTSUPP (524) is the kernel's own and has no text in libc.
+fn unsupported(error: io::Error) -> io::Error {
+    const ENOTSUPP: i32 = 524;
+    if error.raw_os_error() == Some(ENOTSUPP) {
+        io::Error::from_raw_os_error(libc::EOPNOTSUPP)
+    } else {
+        error
+    }
+}
+
+/// Takes one completion off the error queue, without waiting; none when it is empty.
+///
+/// # Errors
+/// What recvmsg(2) answers, or `InvalidData` for an entry that is no zero-copy completion.
+pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
+    // Room for one sock_extended_err with the address behind it; aligned as cmsghdr wants.
+    let mut control = [0u64; 16];
+    // SAFETY: an all-zero msghdr is a valid one.
+    let mut message: libc::msghdr = unsafe { mem::zeroed() };
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = mem::size_of_val(&control) as _;
+    // SAFETY: the message points to `control`, which outlives the call, with its length. By
+    // syscall(), since glibc's recvmsg is a cancellation point that costs more in threads.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_recvmsg,
+            socket.as_fd().as_raw_fd(),
+            &raw mut message,
+            libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+        )
+    };
+    if result < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+    }
+    parse(&message).map(Some)
+}
+
+fn parse(message: &libc::msghdr) -> io::Result<Completion> {
+    let strange = || {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the error queue holds something that is no zero-copy completion",
+        )
+    };
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(strange());
+    }
+    // SAFETY: the kernel filled the control buffer and set its length.
+    let header = unsafe { libc::CMSG_FIRSTHDR(message) };
+    if header.is_null() {
+        return Err(strange());
+    }
+    // SAFETY: CMSG_FIRSTHDR gave a header that lies within the buffer.
+    let kind = unsafe {
+        (
+            (*header).cmsg_level,
+            (*header).cmsg_type,
+            (*header).cmsg_len as usize,
+        )
+    };
+    let is_error = matches!(
+        (kind.0, kind.1),
+        (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
+    );
+    // SAFETY: CMSG_LEN is arithmetic.
+    let least = unsafe { libc::CMSG_LEN(mem::size_of::<libc::sock_extended_err>() as _) } as usize;
+    if !is_error || kind.2 < least {
+        return Err(strange());
+    }
+    // SAFETY: the data of this header are a sock_extended_err, and long enough; it may lie
+    // unaligned, hence the unaligned read.
+    let error: libc::sock_extended_err =
+        unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+    if error.ee_origin != SO_EE_ORIGIN_ZEROCOPY || error.ee_errno != 0 {
+        return Err(strange());
+    }
+    Ok(Completion {
+        first: error.ee_info,
+        last: error.ee_data,
+        copied: error.ee_code & SO_EE_CODE_ZEROCOPY_COPIED != 0,
+    })
+}
+
+/// Waits until the error queue holds something, or the peer is gone; false when `timeout` ran out.
+///
+/// # Errors
+/// What poll(2) answers.
+pub fn wait(socket: impl AsFd, timeout: Duration) -> io::Result<bool> {
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // No event asked for: POLLERR is always reported.
+    let mut polled = [PollFd::new(&socket, PollFlags::empty())];
+    loop {
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(n) => return Ok(n > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::MSG_ZEROCOPY;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn loopback_sends_complete_in_order_and_say_that_they_were_copied() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        set_zerocopy(&sender).unwrap();
+        assert_eq!(completion(&sender).unwrap(), None);
+        let data = vec![1u8; 16_384];
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(
+                rustix::net::send(&sender, &data, MSG_ZEROCOPY).unwrap(),
+                data.len()
+            );
+            receiver.read_exact(&mut vec![0; data.len()]).unwrap();
+        }
+        while seen.len() < 3 {
+            assert!(wait(&sender, Duration::from_secs(5)).unwrap());
+            while let Some(done) = completion(&sender).unwrap() {
+                assert!(done.copied);
+                seen.extend(done.first..=done.last);
+            }
+        }
+        assert_eq!(seen, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_range_may_wrap() {
+        assert_eq!(
+            Completion {
+                first: u32::MAX,
+                last: 1,
+                copied: false
+            }
+            .sends(),
+            3
+        );
+        assert_eq!(
+            Completion {
+                first: 7,
+                last: 7,
+                copied: false
+            }
+            .sends(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_unix_socket_cannot() {
+        let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(
+            set_zerocopy(&a).unwrap_err().raw_os_error(),
+            Some(libc::EOPNOTSUPP)
+        );
+    }
+}

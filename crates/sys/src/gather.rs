@@ -1,0 +1,155 @@
+//! Messages that consist of several pieces of memory, with their iovecs made once beforehand.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::os::fd::AsFd;
+
+use rustix::net::{SendAncillaryBuffer, SendFlags};
+
+use crate::region::Region;
+
+/// MSG_ZEROCOPY of socket.h.
+pub const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as _);
+
+/// A region with the pieces of its messages, ready for `sendmsg` and `writev`.
+#[derive(Debug)]
+pub struct Gather {
+    // Before `region`: dropped first. The slices point into the region.
+    slices: Vec<IoSlice<'static>>,
+    rest: Vec<IoSlice<'static>>,
+    pieces: usize,
+    region: Region,
+}
+
+impl Gather {
+    /// `ranges` has `pieces` ranges a message, one message after another.
+    ///
+    /// # Errors
+    /// `InvalidInput` when a range lies outside the region or `pieces` does not divide them.
+    pub fn new(region: Region, ranges: &[Range<usize>], pieces: usize) -> io::Result<Gather> {
+        let wrong = || {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the pieces do not fit the region",
+            )
+        };
+        if pieces == 0 || ranges.len() % pieces != 0 {
+            return Err(wrong());
+        }
+        let mut slices = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let piece = region.bytes().get(range.clone()).ok_or_else(wrong)?;
+            // SAFETY: the piece lies within the region's mapping, which does not move and which
+            // this struct owns; the slices are dropped before it. They are only ever handed to
+            // the kernel, never read here, so `bytes_mut` makes no alias that Rust could see.
+            let piece: &'static [u8] =
+                unsafe { std::slice::from_raw_parts(piece.as_ptr(), piece.len()) };
+            slices.push(IoSlice::new(piece));
+        }
+        Ok(Gather {
+            slices,
+            rest: Vec::with_capacity(pieces),
+            pieces,
+            region,
+        })
+    }
+
+    /// The memory, to be written between uses.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.region.bytes_mut()
+    }
+
+    /// One `sendmsg` of message `message` from its byte `skip` on.
+    ///
+    /// # Errors
+    /// What sendmsg(2) answers.
+    ///
+    /// # Panics
+    /// When there is no such message.
+    pub fn sendmsg(
+        &mut self,
+        socket: impl AsFd,
+        message: usize,
+        skip: usize,
+        flags: SendFlags,
+    ) -> io::Result<usize> {
+        let slices = self.from(message, skip);
+        Ok(rustix::net::sendmsg(
+            socket,
+            slices,
+            &mut SendAncillaryBuffer::default(),
+            flags,
+        )?)
+    }
+
+    /// One `writev` of message `message` from its byte `skip` on.
+    ///
+    /// # Errors
+    /// What writev(2) answers.
+    ///
+    /// # Panics
+    /// When there is no such message.
+    pub fn writev(&mut self, file: impl AsFd, message: usize, skip: usize) -> io::Result<usize> {
+        Ok(rustix::io::writev(file, self.from(message, skip))?)
+    }
+
+    /// The slices of a message from its byte `skip` on. A message that was begun is rare, and
+    /// its slices are cut in memory set aside for it.
+    fn from(&mut self, message: usize, skip: usize) -> &[IoSlice<'static>] {
+        let whole = &self.slices[message * self.pieces..(message + 1) * self.pieces];
+        if skip == 0 {
+            return whole;
+        }
+        self.rest.clear();
+        let mut before = skip;
+        for slice in whole {
+            if before >= slice.len() {
+                before -= slice.len();
+                continue;
+            }
+            let mut cut = *slice;
+            cut.advance(before);
+            before = 0;
+            self.rest.push(cut);
+        }
+        &self.rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn a_message_is_sent_from_any_byte_on() {
+        let mut region = Region::new(64).unwrap();
+        for (i, b) in region.bytes_mut().iter_mut().enumerate() {
+            *b = i as u8;
+        }
+        // Two messages of three pieces, which lie apart.
+        let ranges = [0..4, 8..12, 16..20, 32..36, 40..44, 48..52];
+        let mut gather = Gather::new(region, &ranges, 3).unwrap();
+        let (a, mut b) = UnixStream::pair().unwrap();
+        let expected = [32, 33, 34, 35, 40, 41, 42, 43, 48, 49, 50, 51];
+        for skip in 0..12 {
+            let mut got = vec![0; 12 - skip];
+            assert_eq!(
+                gather.sendmsg(&a, 1, skip, SendFlags::empty()).unwrap(),
+                12 - skip
+            );
+            b.read_exact(&mut got).unwrap();
+            assert_eq!(got, expected[skip..]);
+            assert_eq!(gather.writev(&a, 1, skip).unwrap(), 12 - skip);
+            b.read_exact(&mut got).unwrap();
+            assert_eq!(got, expected[skip..]);
+        }
+    }
+
+    #[test]
+    fn pieces_outside_the_region_are_refused() {
+        assert!(Gather::new(Region::new(8).unwrap(), &[4..9], 1).is_err());
+        assert!(Gather::new(Region::new(8).unwrap(), &[0..1, 1..2, 2..3], 2).is_err());
+    }
+}

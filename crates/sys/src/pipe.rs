@@ -1,0 +1,114 @@
+//! A pipe of our own, between a file or memory and a socket.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
+
+use crate::region::Region;
+
+/// Both ends of a pipe.
+#[derive(Debug)]
+pub struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+    capacity: usize,
+}
+
+impl Pipe {
+    /// A pipe that holds `bytes` if the kernel lets it grow so far, else what it has.
+    ///
+    /// # Errors
+    /// What pipe2(2) answers.
+    pub fn new(bytes: usize) -> io::Result<Pipe> {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Above fs.pipe-max-size only root may go; a smaller pipe works too.
+        let _ = rustix::pipe::fcntl_setpipe_size(&write, bytes.max(1));
+        let capacity = rustix::pipe::fcntl_getpipe_size(&write)?;
+        Ok(Pipe {
+            read,
+            write,
+            capacity,
+        })
+    }
+
+    /// How many bytes of whole pages it holds.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// splice(2): at most `len` bytes of `file` from `offset` on into the pipe.
+    ///
+    /// # Errors
+    /// What splice(2) answers.
+    pub fn fill_from_file(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
+        let mut offset = offset;
+        let moved = rustix::pipe::splice(
+            file,
+            Some(&mut offset),
+            &self.write,
+            None,
+            len,
+            SpliceFlags::MOVE,
+        )?;
+        Ok(moved)
+    }
+
+    /// vmsplice(2): pages of `region` into the pipe; gives back how many bytes fitted.
+    ///
+    /// The pipe, and whatever it is spliced to, refers to the pages themselves: what is written
+    /// to them later is what is read from it. Nothing ever says that they are done with.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the range lies outside the region, else what vmsplice(2) answers.
+    pub fn fill_from_memory(&self, region: &Region, range: Range<usize>) -> io::Result<usize> {
+        let piece = region
+            .bytes()
+            .get(range)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let piece = [IoSliceRaw::from_slice(piece)];
+        // SAFETY: `write` is the write end, so the pages are only read, and without
+        // SPLICE_F_GIFT they stay ours.
+        Ok(unsafe { rustix::pipe::vmsplice(&self.write, &piece, SpliceFlags::empty())? })
+    }
+
+    /// splice(2): at most `len` bytes from the pipe to `socket`; `more` says that the message
+    /// goes on after them.
+    ///
+    /// # Errors
+    /// What splice(2) answers.
+    pub fn drain(&self, socket: impl AsFd, len: usize, more: bool) -> io::Result<usize> {
+        let flags = if more {
+            SpliceFlags::MOVE | SpliceFlags::MORE
+        } else {
+            SpliceFlags::MOVE
+        };
+        Ok(rustix::pipe::splice(
+            &self.read, None, socket, None, len, flags,
+        )?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn pages_pass_through_to_a_socket() {
+        let mut region = Region::new(8192).unwrap();
+        region.bytes_mut().fill(9);
+        let pipe = Pipe::new(65_536).unwrap();
+        assert!(pipe.capacity() >= 4096);
+        let (a, mut b) = UnixStream::pair().unwrap();
+        assert_eq!(pipe.fill_from_memory(&region, 100..4100).unwrap(), 4000);
+        assert_eq!(pipe.drain(&a, 4000, false).unwrap(), 4000);
+        let mut got = vec![0; 4000];
+        b.read_exact(&mut got).unwrap();
+        assert!(got.iter().all(|x| *x == 9));
+        assert!(pipe.fill_from_memory(&region, 8000..9000).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! Memory that is handed to the kernel: an anonymous mapping of whole pages.
+
+use std::io;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A mapping of its own, present in memory from the start, gone when dropped.
+///
+/// The kernel may still be reading pages of it after a call has returned (MSG_ZEROCOPY,
+/// vmsplice, io_uring). It holds its own references to them, so dropping a region is always
+/// safe; what such a reader sees after a write is the caller's concern.
+#[derive(Debug)]
+pub struct Region {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a region owns its mapping; nothing else in the process points into it.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// Maps `len` bytes of zeroed memory and brings every page in.
+    ///
+    /// # Errors
+    /// `InvalidInput` when `len` is 0, else what mmap(2) answers (out of memory).
+    pub fn new(len: usize) -> io::Result<Region> {
+        if len == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a region needs at least one byte",
+            ));
+        }
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Region { start, len })
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a region has at least one byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
+        // through `&mut self` only, and the kernel never writes to it.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// Its bytes, to be written.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `&mut self` makes this the only slice.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and no slice of it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_zeroed_writable_memory() {
+        let mut region = Region::new(10_000).unwrap();
+        assert!(region.bytes().iter().all(|b| *b == 0));
+        region.bytes_mut()[9_999] = 7;
+        assert_eq!(region.bytes()[9_999], 7);
+        assert_eq!(region.len(), 10_000);
+        assert!(Region::new(0).is_err());
+    }
+}

@@ -1,0 +1,146 @@
+//! TCP_INFO: what the kernel knows of a connection.
+//!
+//! Source: struct tcp_info of include/uapi/linux/tcp.h. Declared here, since libc's differs
+//! between C libraries; older kernels fill less of it.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// The part of struct tcp_info that is read here, as the kernel lays it out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Raw {
+    bytes: [u8; 8],
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent: u32,
+    last_ack_sent: u32,
+    last_data_recv: u32,
+    last_ack_recv: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+}
+
+/// What is read of a connection. Times in µs, rates in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Least round-trip time seen.
+    pub min_rtt_us: u32,
+    /// Congestion window, in segments.
+    pub cwnd_segments: u32,
+    /// Largest segment that is sent, in bytes.
+    pub snd_mss_bytes: u32,
+    /// Retransmitted segments so far.
+    pub retransmits: u32,
+    /// Rate at which sending is paced; all ones where it is not.
+    pub pacing_rate: u64,
+    /// Rate at which data were delivered lately.
+    pub delivery_rate: u64,
+    /// Time with data in flight so far.
+    pub busy_us: u64,
+    /// Time limited by the receive window so far.
+    pub rwnd_limited_us: u64,
+    /// Time limited by the send buffer so far.
+    pub sndbuf_limited_us: u64,
+}
+
+/// Reads TCP_INFO.
+///
+/// # Errors
+/// What getsockopt(2) answers, or `Unsupported` for a kernel that fills less than is needed
+/// (before 4.10).
+pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut raw = Raw::default();
+    let mut len = mem::size_of::<Raw>() as libc::socklen_t;
+    // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut raw).cast(),
+            &raw mut len,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if (len as usize) < mem::size_of::<Raw>() {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel's TCP_INFO has no busy and limited times",
+        ));
+    }
+    Ok(TcpInfo {
+        rtt_us: raw.rtt,
+        min_rtt_us: raw.min_rtt,
+        cwnd_segments: raw.snd_cwnd,
+        snd_mss_bytes: raw.snd_mss,
+        retransmits: raw.total_retrans,
+        pacing_rate: raw.pacing_rate,
+        delivery_rate: raw.delivery_rate,
+        busy_us: raw.busy_time,
+        rwnd_limited_us: raw.rwnd_limited,
+        sndbuf_limited_us: raw.sndbuf_limited,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_used_connection_has_a_round_trip_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiver, _) = listener.accept().unwrap();
+        sender.write_all(&[1; 1000]).unwrap();
+        receiver.read_exact(&mut [0; 1000]).unwrap();
+        let info = info(&sender).unwrap();
+        assert!(info.rtt_us > 0);
+        assert!(info.cwnd_segments > 0);
+        assert!((500..100_000).contains(&info.snd_mss_bytes), "{info:?}");
+        assert_eq!(info.retransmits, 0);
+    }
+
+    #[test]
+    fn a_unix_socket_has_none() {
+        let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(info(&a).is_err());
+    }
+}
