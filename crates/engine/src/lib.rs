@@ -1,1 +1,13 @@
-//! Ways to move bytes and to take them in; measures nothing.
+//! Ways to do the work: movers that send a message, receivers that take it in.
+//!
+//! Nothing here measures, waits for a clock or prints. [`movers::MOVERS`] and
+//! [`receivers::RECEIVERS`] are the tables from which everything else takes its names.
+
+pub mod movers;
+pub mod pattern;
+pub mod payload;
+pub mod receivers;
+
+pub use movers::{MOVERS, Move, Mover, Offer, Route, Setup, Tally};
+pub use pattern::{Checker, Pattern};
+pub use receivers::{RECEIVERS, Receiver, Take};

@@ -37,7 +37,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 #[must_use]
 pub fn bytes(n: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        if n >= 1 << shift && n % (1 << shift) == 0 {
+        if n >= 1 << shift && n.is_multiple_of(1 << shift) {
             return format!("{}{unit}", n >> shift);
         }
     }
@@ -83,9 +83,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 #[must_use]
 pub fn duration(d: Duration) -> String {
     let micros = d.as_micros();
-    if micros % 1_000_000 == 0 {
+    if micros.is_multiple_of(1_000_000) {
         format!("{}s", micros / 1_000_000)
-    } else if micros % 1_000 == 0 {
+    } else if micros.is_multiple_of(1_000) {
         format!("{}ms", micros / 1_000)
     } else {
         format!("{micros}us")

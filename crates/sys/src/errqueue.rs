@@ -45,7 +45,7 @@ pub fn set_zerocopy(socket: impl AsFd) -> io::Result<()> {
             libc::SOL_SOCKET,
             libc::SO_ZEROCOPY,
             (&raw const on).cast(),
-            mem::size_of_val(&on) as libc::socklen_t,
+            size_of_val(&on) as libc::socklen_t,
         )
     };
     if result == 0 {
@@ -75,7 +75,7 @@ pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
     // SAFETY: an all-zero msghdr is a valid one.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = mem::size_of_val(&control) as _;
+    message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: the message points to `control`, which outlives the call, with its length. By
     // syscall(), since glibc's recvmsg is a cancellation point that costs more in threads.
     let result = unsafe {
@@ -124,7 +124,7 @@ fn parse(message: &libc::msghdr) -> io::Result<Completion> {
         (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
     );
     // SAFETY: CMSG_LEN is arithmetic.
-    let least = unsafe { libc::CMSG_LEN(mem::size_of::<libc::sock_extended_err>() as _) } as usize;
+    let least = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as _) } as usize;
     if !is_error || kind.2 < least {
         return Err(strange());
     }

@@ -33,7 +33,7 @@ impl Gather {
                 "the pieces do not fit the region",
             )
         };
-        if pieces == 0 || ranges.len() % pieces != 0 {
+        if pieces == 0 || !ranges.len().is_multiple_of(pieces) {
             return Err(wrong());
         }
         let mut slices = Vec::with_capacity(ranges.len());

@@ -4,7 +4,6 @@
 //! between C libraries; older kernels fill less of it.
 
 use std::io;
-use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// The part of struct tcp_info that is read here, as the kernel lays it out.
@@ -84,7 +83,7 @@ pub struct TcpInfo {
 /// (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     let mut raw = Raw::default();
-    let mut len = mem::size_of::<Raw>() as libc::socklen_t;
+    let mut len = size_of::<Raw>() as libc::socklen_t;
     // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
     let result = unsafe {
         libc::getsockopt(
@@ -98,7 +97,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    if (len as usize) < mem::size_of::<Raw>() {
+    if (len as usize) < size_of::<Raw>() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "this kernel's TCP_INFO has no busy and limited times",

@@ -1,0 +1,50 @@
+//! `null`: moves nothing, so that a trial with it tells what the loop costs.
+
+use std::hint::black_box;
+use std::io;
+
+use bytecost_spec::survey::Release;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "null",
+    summary: "moves nothing: what the measuring loop itself costs",
+    route: Route::Nowhere,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 0,
+    caution: None,
+    open,
+};
+
+struct Null {
+    source: Source,
+    size: u64,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    setup.fresh = false; // there is no message to write
+    let (source, _) = Source::new(&setup, Layout::contiguous(&setup))?;
+    Ok(Box::new(Null {
+        source,
+        size: setup.size as u64,
+        tally: Tally::default(),
+    }))
+}
+
+impl Move for Null {
+    fn offer(&mut self) -> io::Result<Offer> {
+        black_box(self.source.begin(&mut []));
+        self.tally.messages += 1;
+        self.tally.bytes += self.size;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

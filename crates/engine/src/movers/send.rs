@@ -1,0 +1,62 @@
+//! `send`: one send(2) a message, from one piece of memory.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::region::Region;
+use rustix::net::SendFlags;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "send",
+    summary: "send(2): one call a message; the kernel copies it",
+    route: Route::MemoryToSocket,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    caution: None,
+    open,
+};
+
+struct Send {
+    socket: OwnedFd,
+    source: Source,
+    region: Region,
+    size: usize,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
+    Ok(Box::new(Send {
+        socket,
+        source,
+        region,
+        size: setup.size,
+        tally: Tally::default(),
+    }))
+}
+
+impl Move for Send {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let slot = self.source.begin(self.region.bytes_mut());
+        let message = &self.region.bytes()[self.source.layout().range(slot, 0)];
+        finish(self.size, &mut self.tally, |done| {
+            Ok(rustix::net::send(
+                &self.socket,
+                &message[done..],
+                SendFlags::NOSIGNAL,
+            )?)
+        })?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

@@ -1,0 +1,69 @@
+//! `send-fields`: one send(2) for each field of a message.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::region::Region;
+use rustix::net::SendFlags;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally, retry};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "send-fields",
+    summary: "send(2) once for each field: many calls a message; the kernel copies it",
+    route: Route::MemoryToSocket,
+    release: Release::AtReturn,
+    uses_fields: true,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    caution: None,
+    open,
+};
+
+struct SendFields {
+    socket: OwnedFd,
+    source: Source,
+    region: Region,
+    fields: usize,
+    size: u64,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    let tally = Tally::default();
+    Ok(Box::new(SendFields {
+        socket,
+        source,
+        region,
+        fields: setup.fields,
+        size: setup.size as u64,
+        tally,
+    }))
+}
+
+impl Move for SendFields {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let slot = self.source.begin(self.region.bytes_mut());
+        for field in 0..self.fields {
+            let mut left = &self.region.bytes()[self.source.layout().range(slot, field)];
+            while !left.is_empty() {
+                self.tally.calls += 1;
+                match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL) {
+                    Ok(n) => left = &left[n..],
+                    Err(e) => retry(e.into())?,
+                }
+            }
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

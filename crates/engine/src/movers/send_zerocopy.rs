@@ -1,0 +1,206 @@
+//! `send-zerocopy`: sendmsg(2) with MSG_ZEROCOPY.
+//!
+//! The kernel reads the pages after the call has returned, and says on the socket's error queue
+//! when it is done with a send, and whether it copied after all. Source:
+//! Documentation/networking/msg_zerocopy.rst.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::errqueue::{self, Completion};
+use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
+use rustix::net::SendFlags;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally, no_progress, retry};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "send-zerocopy",
+    summary: "sendmsg(2) with MSG_ZEROCOPY: the kernel pins the fields' pages, and says when they are free and whether it copied after all",
+    route: Route::MemoryToSocket,
+    release: Release::AtCompletion,
+    uses_fields: true,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    caution: None,
+    open,
+};
+
+/// Sends that may be outstanding; a power of two, so that the 32-bit counter wraps cleanly.
+const MOST_SENDS: u32 = 4096;
+
+struct SendZerocopy {
+    socket: OwnedFd,
+    source: Source,
+    gather: Gather,
+    size: usize,
+    patience: Duration,
+    /// The message under way and how much of it was taken, when ENOBUFS cut it short.
+    begun: Option<(usize, usize)>,
+    /// Number of the next send, as the kernel counts.
+    next_send: u32,
+    outstanding: u32,
+    /// The slot of each outstanding send, by its number modulo [`MOST_SENDS`].
+    slot_of: Vec<u32>,
+    /// Sends outstanding of each slot, and whether one of them was copied.
+    slots: Vec<Slot>,
+    tally: Tally,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    sends: u32,
+    whole: bool,
+    copied: bool,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    errqueue::set_zerocopy(&socket)?;
+    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    let gather = Gather::new(region, &source.layout().ranges(), setup.fields)?;
+    Ok(Box::new(SendZerocopy {
+        socket,
+        source,
+        gather,
+        size: setup.size,
+        patience: setup.patience,
+        begun: None,
+        next_send: 0,
+        outstanding: 0,
+        slot_of: vec![0; MOST_SENDS as usize],
+        slots: vec![Slot::default(); setup.slots],
+        tally: Tally::default(),
+    }))
+}
+
+impl SendZerocopy {
+    /// Notes that one send of `slot` is outstanding.
+    fn sent(&mut self, slot: usize) {
+        self.slot_of[(self.next_send % MOST_SENDS) as usize] = slot as u32;
+        self.next_send = self.next_send.wrapping_add(1);
+        self.outstanding += 1;
+        self.slots[slot].sends += 1;
+    }
+
+    /// The kernel has the whole message; its last completion gives the slot back.
+    fn taken(&mut self, slot: usize) {
+        self.slots[slot].whole = true;
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        self.tally.held += 1;
+    }
+
+    fn done(&mut self, completion: Completion) -> io::Result<()> {
+        let sends = completion.sends();
+        if sends > self.outstanding {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the kernel completed more sends than were made",
+            ));
+        }
+        self.outstanding -= sends;
+        for i in 0..sends {
+            let number = completion.first.wrapping_add(i);
+            let slot = &mut self.slots[self.slot_of[(number % MOST_SENDS) as usize] as usize];
+            slot.sends -= 1;
+            slot.copied |= completion.copied;
+            if slot.sends == 0 && slot.whole {
+                self.tally.released += 1;
+                self.tally.copied += u64::from(slot.copied);
+                *slot = Slot::default();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the error queue until it is empty.
+    fn collect(&mut self) -> io::Result<()> {
+        loop {
+            self.tally.calls += 1;
+            match errqueue::completion(&self.socket)? {
+                Some(completion) => self.done(completion)?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Move for SendZerocopy {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let (slot, mut done) = match self.begun.take() {
+            Some(begun) => begun,
+            None => {
+                if self.slots[self.source.next_slot()].sends > 0 || self.outstanding == MOST_SENDS {
+                    return Ok(Offer::Full);
+                }
+                (self.source.begin(self.gather.bytes_mut()), 0)
+            }
+        };
+        while done < self.size {
+            if self.outstanding == MOST_SENDS {
+                self.begun = Some((slot, done));
+                return Ok(Offer::Full);
+            }
+            self.tally.calls += 1;
+            match self
+                .gather
+                .sendmsg(&self.socket, slot, done, SendFlags::NOSIGNAL | MSG_ZEROCOPY)
+            {
+                Ok(n) => {
+                    done += n;
+                    self.sent(slot);
+                }
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {
+                    self.tally.enobufs += 1;
+                    if self.outstanding == 0 {
+                        return Err(too_little_room(self.size));
+                    }
+                    self.begun = Some((slot, done));
+                    return Ok(Offer::Full);
+                }
+                Err(e) => retry(e)?,
+            }
+        }
+        self.taken(slot);
+        Ok(Offer::Held)
+    }
+
+    fn reap(&mut self, min: u32) -> io::Result<()> {
+        let goal = self.outstanding.saturating_sub(min);
+        self.collect()?;
+        while self.outstanding > goal {
+            self.tally.calls += 1;
+            if !errqueue::wait(&self.socket, self.patience)? {
+                return Err(no_progress());
+            }
+            let before = self.outstanding;
+            self.collect()?;
+            if self.outstanding == before {
+                // POLLERR without a completion: the connection itself has an error.
+                rustix::net::sockopt::socket_error(&self.socket)??;
+                return Err(io::Error::new(
+                    io::ErrorKind::ConnectionReset,
+                    "the peer is gone",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+fn too_little_room(size: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!(
+            "not even one zero-copy send of {size} bytes may be outstanding (ENOBUFS): raise the locked-memory limit \
+             (`ulimit -l`) or net.core.optmem_max"
+        ),
+    )
+}

@@ -1,0 +1,88 @@
+//! `splice`: from a memory file into a pipe, from the pipe to the socket.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::pipe::Pipe;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally, finish, sendfile::memory_file};
+use crate::payload::Source;
+
+pub const MOVER: Mover = Mover {
+    name: "splice",
+    summary: "splice(2) from a memory file through a pipe: the socket refers to the file's pages; two calls a message or more",
+    route: Route::FileToSocket,
+    release: Release::Never,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 4,
+    caution: None,
+    open,
+};
+
+/// The largest pipe that a user may ask for by default (fs.pipe-max-size).
+pub(super) const PIPE_BYTES: usize = 1 << 20;
+
+struct Splice {
+    socket: OwnedFd,
+    file: OwnedFd,
+    pipe: Pipe,
+    source: Source,
+    size: usize,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let (file, source) = memory_file(&mut setup)?;
+    let pipe = Pipe::new(PIPE_BYTES)?;
+    Ok(Box::new(Splice {
+        socket,
+        file,
+        pipe,
+        source,
+        size: setup.size,
+        tally: Tally::default(),
+    }))
+}
+
+impl Move for Splice {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let slot = self.source.begin(&mut []);
+        let start = self.source.layout().range(slot, 0).start;
+        let fill = |done: usize, len: usize| {
+            self.pipe
+                .fill_from_file(&self.file, (start + done) as u64, len)
+        };
+        through_pipe(self.size, &self.pipe, &self.socket, &mut self.tally, fill)?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// Moves a message through a pipe: fills it with what fits, empties it, and so on.
+pub(super) fn through_pipe(
+    size: usize,
+    pipe: &Pipe,
+    socket: &OwnedFd,
+    tally: &mut Tally,
+    mut fill: impl FnMut(usize, usize) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut waiting = 0;
+    let mut fills = 0;
+    finish(size, tally, |done| {
+        if waiting == 0 {
+            fills += 1;
+            waiting = fill(done, size - done)?;
+        }
+        let drained = pipe.drain(socket, waiting, done + waiting < size)?;
+        waiting -= drained;
+        Ok(drained)
+    })?;
+    tally.calls += fills;
+    Ok(())
+}

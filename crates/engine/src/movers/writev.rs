@@ -1,0 +1,57 @@
+//! `writev`: all fields of a message in one writev(2).
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::gather::Gather;
+
+use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "writev",
+    summary: "writev(2): all fields of a message in one call; the kernel copies them",
+    route: Route::MemoryToSocket,
+    release: Release::AtReturn,
+    uses_fields: true,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    caution: None,
+    open,
+};
+
+struct Writev {
+    socket: OwnedFd,
+    source: Source,
+    gather: Gather,
+    size: usize,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    let gather = Gather::new(region, &source.layout().ranges(), setup.fields)?;
+    Ok(Box::new(Writev {
+        socket,
+        source,
+        gather,
+        size: setup.size,
+        tally: Tally::default(),
+    }))
+}
+
+impl Move for Writev {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let slot = self.source.begin(self.gather.bytes_mut());
+        finish(self.size, &mut self.tally, |done| {
+            self.gather.writev(&self.socket, slot, done)
+        })?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

@@ -1,0 +1,239 @@
+//! The payload's content: a function of its place in the stream, so that the receiver knows
+//! what must arrive, in which order, without being told.
+
+use std::io;
+
+use crate::receivers::Take;
+
+/// The content of one flow's stream: 64-bit words that each differ from all others nearby.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    seed: u64,
+    /// The stream repeats after so many bytes; 0 is never.
+    period: u64,
+}
+
+impl Pattern {
+    /// The stream of a flow. `period` is in bytes, 0 for a stream that never repeats.
+    #[must_use]
+    pub fn new(flow: u32, period: u64) -> Pattern {
+        Pattern {
+            seed: mix(u64::from(flow) + 1),
+            period,
+        }
+    }
+
+    fn place(&self, offset: u64) -> u64 {
+        if self.period == 0 {
+            offset
+        } else {
+            offset % self.period
+        }
+    }
+
+    fn word(&self, index: u64) -> u64 {
+        mix(self.seed ^ index)
+    }
+
+    /// Writes the content from byte `offset` of the stream on; the bytes must not pass the end
+    /// of a period.
+    pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
+        let mut place = self.place(offset);
+        for byte_or_more in Chunks::new(place, bytes.len()) {
+            let word = self.word(place / 8).to_le_bytes();
+            let within = (place % 8) as usize;
+            let (at, len) = byte_or_more;
+            bytes[at..at + len].copy_from_slice(&word[within..within + len]);
+            place += len as u64;
+        }
+    }
+
+    /// The first byte of `bytes` that is not what belongs at `offset` of the stream.
+    #[must_use]
+    pub fn mismatch(&self, offset: u64, bytes: &[u8]) -> Option<usize> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let place = self.place(offset + done as u64);
+            let left = bytes.len() - done;
+            let len = if self.period == 0 {
+                left
+            } else {
+                left.min((self.period - place) as usize)
+            };
+            let mut at_place = place;
+            for (at, n) in Chunks::new(place, len) {
+                let word = self.word(at_place / 8).to_le_bytes();
+                let within = (at_place % 8) as usize;
+                let got = &bytes[done + at..done + at + n];
+                let expected = &word[within..within + n];
+                if got != expected {
+                    let first = got
+                        .iter()
+                        .zip(expected)
+                        .position(|(a, b)| a != b)
+                        .unwrap_or(0);
+                    return Some(done + at + first);
+                }
+                at_place += n as u64;
+            }
+            done += len;
+        }
+        None
+    }
+}
+
+/// Cuts `len` bytes at the word boundaries of a stream that stands at `place`: (start, length).
+struct Chunks {
+    within: usize,
+    at: usize,
+    len: usize,
+}
+
+impl Chunks {
+    fn new(place: u64, len: usize) -> Chunks {
+        Chunks {
+            within: (place % 8) as usize,
+            at: 0,
+            len,
+        }
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.at >= self.len {
+            return None;
+        }
+        let n = (8 - self.within).min(self.len - self.at);
+        let item = (self.at, n);
+        self.at += n;
+        self.within = 0;
+        Some(item)
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014): a
+/// bijection, so that no two words of a stream are the same.
+fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Holds what arrives against the pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Checker {
+    pattern: Pattern,
+    full: bool,
+    offset: u64,
+    compared: u64,
+}
+
+impl Checker {
+    /// `full` compares every byte; otherwise the first word of each piece that arrives, which
+    /// costs a few ns and still sees anything lost, doubled or out of order.
+    #[must_use]
+    pub fn new(pattern: Pattern, full: bool) -> Checker {
+        Checker {
+            pattern,
+            full,
+            offset: 0,
+            compared: 0,
+        }
+    }
+
+    /// Bytes seen so far.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes compared so far.
+    #[must_use]
+    pub fn compared(&self) -> u64 {
+        self.compared
+    }
+
+    /// Checks the last `got` bytes that `receiver` took.
+    ///
+    /// # Errors
+    /// `InvalidData` with the place of the first byte that is wrong.
+    pub fn check(&mut self, receiver: &dyn Take, got: usize) -> io::Result<()> {
+        let mut at = self.offset;
+        let mut wrong = None;
+        let (full, pattern) = (self.full, self.pattern);
+        let mut compared = 0;
+        receiver.look(got, &mut |piece| {
+            let looked = if full {
+                piece
+            } else {
+                &piece[..piece.len().min(8)]
+            };
+            compared += looked.len() as u64;
+            if wrong.is_none() {
+                wrong = pattern.mismatch(at, looked).map(|i| at + i as u64);
+            }
+            at += piece.len() as u64;
+        });
+        self.offset += got as u64;
+        self.compared += compared;
+        match wrong {
+            None => Ok(()),
+            Some(place) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("what arrived is not what was sent: byte {place} of the stream is wrong"),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_matches_at_any_offset_and_length() {
+        for period in [0, 1000, 1024] {
+            let pattern = Pattern::new(3, period);
+            let mut whole = vec![0; 1000];
+            pattern.fill(0, &mut whole);
+            for (from, to) in [(0, 1000), (1, 9), (7, 8), (8, 800), (999, 1000), (13, 777)] {
+                assert_eq!(
+                    pattern.mismatch(from as u64, &whole[from..to]),
+                    None,
+                    "{period} {from}..{to}"
+                );
+                let mut part = vec![0; to - from];
+                pattern.fill(from as u64, &mut part);
+                assert_eq!(part, whole[from..to]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_period_goes_round() {
+        let pattern = Pattern::new(0, 24);
+        let mut once = vec![0; 24];
+        pattern.fill(0, &mut once);
+        let twice: Vec<u8> = once.iter().chain(&once).copied().collect();
+        assert_eq!(pattern.mismatch(0, &twice), None);
+        assert_eq!(pattern.mismatch(24 * 1000 + 5, &twice[5..]), None);
+    }
+
+    #[test]
+    fn every_wrong_byte_lost_piece_and_other_flow_is_seen() {
+        let pattern = Pattern::new(0, 0);
+        let mut bytes = vec![0; 64];
+        pattern.fill(128, &mut bytes);
+        for i in 0..64 {
+            let mut bad = bytes.clone();
+            bad[i] ^= 1;
+            assert_eq!(pattern.mismatch(128, &bad), Some(i));
+        }
+        assert!(pattern.mismatch(136, &bytes).is_some());
+        assert!(Pattern::new(1, 0).mismatch(128, &bytes).is_some());
+    }
+}

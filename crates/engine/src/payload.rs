@@ -1,0 +1,216 @@
+//! The memory that messages are sent from: a ring of slots, one message each.
+
+use std::io;
+use std::ops::Range;
+
+use bytecost_sys::region::Region;
+
+use crate::movers::Setup;
+use crate::pattern::Pattern;
+
+/// How far apart fields lie at least: in memory of their own, as fields that were allocated one
+/// by one do, so that no two of them share a cache line.
+const FIELD_GAP: usize = 64;
+
+/// Where each message and each of its fields lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    size: usize,
+    fields: usize,
+    stride: usize,
+    slots: usize,
+}
+
+impl Layout {
+    /// One message after the other, without gaps.
+    #[must_use]
+    pub fn contiguous(setup: &Setup) -> Layout {
+        Layout {
+            size: setup.size,
+            fields: 1,
+            stride: setup.size,
+            slots: setup.slots,
+        }
+    }
+
+    /// Messages of `setup.fields` equal fields that lie apart.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the message does not divide into them.
+    pub fn of_fields(setup: &Setup) -> io::Result<Layout> {
+        if setup.fields == 0 || !setup.size.is_multiple_of(setup.fields) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "a message of {} bytes does not divide into {} fields",
+                    setup.size, setup.fields
+                ),
+            ));
+        }
+        let field = setup.size / setup.fields;
+        let stride = field.next_multiple_of(FIELD_GAP) + FIELD_GAP;
+        Ok(Layout {
+            size: setup.size,
+            fields: setup.fields,
+            stride,
+            slots: setup.slots,
+        })
+    }
+
+    fn field(&self) -> usize {
+        self.size / self.fields
+    }
+
+    /// Bytes of memory that the ring takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots * self.fields * self.stride
+    }
+
+    /// Never: a ring has at least one message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where field `field` of slot `slot` lies.
+    #[must_use]
+    pub fn range(&self, slot: usize, field: usize) -> Range<usize> {
+        let start = (slot * self.fields + field) * self.stride;
+        start..start + self.field()
+    }
+
+    /// Where every field of every slot lies, in their order.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Range<usize>> {
+        (0..self.slots)
+            .flat_map(|slot| (0..self.fields).map(move |f| self.range(slot, f)))
+            .collect()
+    }
+}
+
+/// Goes round the ring, and says what each message holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    layout: Layout,
+    pattern: Pattern,
+    fresh: bool,
+    slot: usize,
+    begun: u64,
+}
+
+impl Source {
+    /// A source and its memory, filled with the first round. With `setup.fresh` every message is
+    /// written anew before it is sent, so that a buffer used too early shows; else the stream
+    /// repeats with the ring.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(setup: &Setup, layout: Layout) -> io::Result<(Source, Region)> {
+        let mut region = Region::new(layout.len())?;
+        let source = Source {
+            layout,
+            pattern: setup.pattern(setup.fresh),
+            fresh: setup.fresh,
+            slot: 0,
+            begun: 0,
+        };
+        for slot in 0..layout.slots {
+            source.write(region.bytes_mut(), slot, slot as u64);
+        }
+        Ok((source, region))
+    }
+
+    fn write(&self, bytes: &mut [u8], slot: usize, message: u64) {
+        let mut offset = message * self.layout.size as u64;
+        for field in 0..self.layout.fields {
+            self.pattern
+                .fill(offset, &mut bytes[self.layout.range(slot, field)]);
+            offset += self.layout.field() as u64;
+        }
+    }
+
+    /// The slot that the next message will use.
+    #[inline]
+    #[must_use]
+    pub fn next_slot(&self) -> usize {
+        self.slot
+    }
+
+    /// Takes the next slot for a message. The caller has made sure that nobody reads it any more.
+    #[inline]
+    pub fn begin(&mut self, bytes: &mut [u8]) -> usize {
+        let slot = self.slot;
+        if self.fresh {
+            self.write(bytes, slot, self.begun);
+        }
+        self.begun += 1;
+        self.slot = if slot + 1 == self.layout.slots {
+            0
+        } else {
+            slot + 1
+        };
+        slot
+    }
+
+    /// The layout.
+    #[inline]
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn setup(fields: usize, fresh: bool) -> Setup {
+        Setup {
+            socket: None,
+            size: 256,
+            fields,
+            slots: 4,
+            flow: 0,
+            fresh,
+            patience: Duration::from_secs(1),
+        }
+    }
+
+    fn message(source: &Source, bytes: &[u8], slot: usize) -> Vec<u8> {
+        (0..source.layout.fields)
+            .flat_map(|f| bytes[source.layout.range(slot, f)].to_vec())
+            .collect()
+    }
+
+    #[test]
+    fn the_stream_is_the_pattern_whatever_the_layout() {
+        for (fields, fresh) in [(1, false), (8, false), (1, true), (8, true)] {
+            let setup = setup(fields, fresh);
+            let layout = Layout::of_fields(&setup).unwrap();
+            let (mut source, mut region) = Source::new(&setup, layout).unwrap();
+            let pattern = setup.pattern(fresh);
+            for m in 0..11u64 {
+                let slot = source.begin(region.bytes_mut());
+                let got = message(&source, region.bytes(), slot);
+                assert_eq!(
+                    pattern.mismatch(m * 256, &got),
+                    None,
+                    "{fields} {fresh} {m}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn fields_lie_apart_and_contiguous_messages_do_not() {
+        let layout = Layout::of_fields(&setup(8, false)).unwrap();
+        assert_eq!(layout.range(0, 0), 0..32);
+        assert_eq!(layout.range(0, 1), 128..160);
+        assert_eq!(layout.range(1, 0), 1024..1056);
+        let layout = Layout::contiguous(&setup(8, false));
+        assert_eq!(layout.ranges(), [0..256, 256..512, 512..768, 768..1024]);
+        assert!(Layout::of_fields(&setup(7, false)).is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! `recvmsg`: recvmsg(2) into eight pieces of memory.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+
+use rustix::net::{RecvAncillaryBuffer, RecvFlags};
+
+use super::{Receiver, Take, taken};
+
+pub const RECEIVER: Receiver = Receiver {
+    name: "recvmsg",
+    summary: "recvmsg(2) into eight pieces of memory; the kernel copies",
+    sees_content: true,
+    open,
+};
+
+const PIECES: usize = 8;
+
+struct Recvmsg {
+    socket: OwnedFd,
+    pieces: [Vec<u8>; PIECES],
+    calls: u64,
+}
+
+fn open(socket: OwnedFd, read_size: usize) -> io::Result<Box<dyn Take>> {
+    let piece = read_size.div_ceil(PIECES);
+    Ok(Box::new(Recvmsg {
+        socket,
+        pieces: std::array::from_fn(|_| vec![0; piece]),
+        calls: 0,
+    }))
+}
+
+impl Take for Recvmsg {
+    fn take(&mut self) -> io::Result<usize> {
+        let mut slices = self.pieces.each_mut().map(|piece| IoSliceMut::new(piece));
+        taken(&mut self.calls, || {
+            let mut control = RecvAncillaryBuffer::default();
+            rustix::net::recvmsg(&self.socket, &mut slices, &mut control, RecvFlags::empty())
+                .map(|m| m.bytes)
+        })
+    }
+
+    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+        let mut left = got;
+        for piece in &self.pieces {
+            let n = left.min(piece.len());
+            if n == 0 {
+                return;
+            }
+            see(&piece[..n]);
+            left -= n;
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls
+    }
+}
