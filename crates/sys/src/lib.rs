@@ -1,5 +1,5 @@
 //! The only unsafe code of bytecost: memory that the kernel reads behind our back, the error
-//! queue, io_uring, and the few options that no safe crate offers.
+//! queue, io_uring, perf counters, and the few options that no safe crate offers.
 //!
 //! Safe system calls are taken from rustix where they are used. Each wrapper here is safe to
 //! call with any arguments: a wrong one gives an error, never undefined behaviour.
@@ -7,9 +7,12 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod clock;
 pub mod errqueue;
 pub mod gather;
+pub mod perf;
 pub mod pipe;
+pub mod process;
 pub mod region;
 pub mod tcp;
 pub mod uring;

@@ -1,0 +1,99 @@
+//! Clocks, in nanoseconds.
+//!
+//! Nothing here goes through glibc's wrappers: [`monotonic_ns`] is answered in user space (vDSO),
+//! the CPU clocks by a direct system call.
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// CLOCK_MONOTONIC in ns, clock_gettime(2). It never goes back and does not count suspension.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    ns(clock_gettime(ClockId::Monotonic))
+}
+
+/// CPU time of the calling thread in ns, CLOCK_THREAD_CPUTIME_ID: user and system together, up to
+/// the moment of the call, not in steps of the scheduler's tick.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    ns(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// CPU time of all threads of this process in ns, CLOCK_PROCESS_CPUTIME_ID, threads that have
+/// ended included.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    ns(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// What the kernel promises as the resolution of CLOCK_MONOTONIC, in ns: 1 where it has
+/// high-resolution timers.
+#[must_use]
+pub fn resolution_ns() -> u64 {
+    ns(clock_getres(ClockId::Monotonic))
+}
+
+/// The scheduler's tick in ns (4,000,000 at 250 Hz): the resolution of CLOCK_MONOTONIC_COARSE.
+/// The kernel notes the CPU time of a thread that keeps running once a tick.
+#[must_use]
+pub fn tick_ns() -> u64 {
+    ns(clock_getres(ClockId::MonotonicCoarse))
+}
+
+/// The unit of the times in /proc/stat in ns: 10,000,000 wherever USER_HZ is 100, proc_stat(5).
+#[must_use]
+pub fn proc_stat_unit_ns() -> u64 {
+    NS_PER_S / rustix::param::clock_ticks_per_second().max(1)
+}
+
+/// Sleeps until [`monotonic_ns`] has reached `at_ns`; returns at once where it has. A signal
+/// handler that runs meanwhile does not shorten the sleep, clock_nanosleep(2).
+pub fn sleep_until_ns(at_ns: u64) {
+    let until = Timespec {
+        tv_sec: (at_ns / NS_PER_S) as _,
+        tv_nsec: (at_ns % NS_PER_S) as _,
+    };
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(Errno::INTR) {
+    }
+}
+
+fn ns(t: Timespec) -> u64 {
+    // The clocks above start at boot or at zero, so neither part is negative.
+    t.tv_sec as u64 * NS_PER_S + t.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_at_or_after_its_time_and_costs_little_cpu() {
+        let at = monotonic_ns() + 20_000_000;
+        let cpu = thread_cpu_ns();
+        sleep_until_ns(at);
+        assert!(monotonic_ns() >= at);
+        assert!(thread_cpu_ns() - cpu < 15_000_000, "it slept, not spun");
+        sleep_until_ns(at); // in the past: returns
+    }
+
+    #[test]
+    fn the_cpu_clocks_contain_each_other() {
+        let (thread, process, wall) = (thread_cpu_ns(), process_cpu_ns(), monotonic_ns());
+        while thread_cpu_ns() < thread + 2_000_000 {}
+        let spun = thread_cpu_ns() - thread;
+        assert!(process_cpu_ns() - process >= 2_000_000);
+        assert!(monotonic_ns() - wall >= spun.min(2_000_000));
+    }
+
+    #[test]
+    fn the_steps_are_those_of_linux() {
+        assert!((1..=10_000_000).contains(&resolution_ns()));
+        assert!(
+            (100_000..=10_000_000).contains(&tick_ns()),
+            "HZ is 100 to 10,000"
+        );
+        assert!((1_000_000..=10_000_000).contains(&proc_stat_unit_ns()));
+    }
+}

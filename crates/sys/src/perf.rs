@@ -1,0 +1,331 @@
+//! Groups of performance counters of the calling thread, perf_event_open(2).
+//!
+//! A group is on the CPU as one or not at all, so its numbers belong together, and the times for
+//! which it was enabled and running tell whether they are whole.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys::bindings as abi;
+use perf_event_open_sys::{ioctls, perf_event_open};
+
+/// The most events of one [`Group`].
+pub const MAX_EVENTS: usize = 8;
+
+/// Bytes of a read of a full group: three words of head, then a value and an id each.
+pub const MAX_READ_BYTES: usize = (3 + 2 * MAX_EVENTS) * 8;
+
+/// What can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// PERF_COUNT_HW_CPU_CYCLES
+    Cycles,
+    /// PERF_COUNT_HW_INSTRUCTIONS, retired.
+    Instructions,
+    /// Loads that missed the first level data cache.
+    L1dLoadMisses,
+    /// Loads that missed the last level cache.
+    LlcLoadMisses,
+    /// PERF_COUNT_HW_BRANCH_INSTRUCTIONS, retired.
+    Branches,
+    /// PERF_COUNT_HW_BRANCH_MISSES
+    BranchMisses,
+    /// PERF_COUNT_SW_TASK_CLOCK: ns for which the thread was on a CPU.
+    TaskClock,
+    /// PERF_COUNT_SW_CONTEXT_SWITCHES: counted in the kernel.
+    ContextSwitches,
+    /// PERF_COUNT_SW_CPU_MIGRATIONS: counted in the kernel.
+    CpuMigrations,
+}
+
+impl Event {
+    /// Whether the CPU counts it, not the kernel.
+    #[must_use]
+    pub fn is_hardware(self) -> bool {
+        !matches!(
+            self,
+            Event::TaskClock | Event::ContextSwitches | Event::CpuMigrations
+        )
+    }
+
+    /// Type and config of the attributes.
+    fn code(self) -> (u32, u64) {
+        let cache_load_misses = |cache: u32| {
+            let operation = abi::PERF_COUNT_HW_CACHE_OP_READ << 8;
+            let result = abi::PERF_COUNT_HW_CACHE_RESULT_MISS << 16;
+            (abi::PERF_TYPE_HW_CACHE, cache | operation | result)
+        };
+        let (kind, config) = match self {
+            Event::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
+            Event::Instructions => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_INSTRUCTIONS),
+            Event::L1dLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_L1D),
+            Event::LlcLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_LL),
+            Event::Branches => (
+                abi::PERF_TYPE_HARDWARE,
+                abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+            ),
+            Event::BranchMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
+            Event::TaskClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
+            Event::ContextSwitches => {
+                (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES)
+            }
+            Event::CpuMigrations => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_MIGRATIONS),
+        };
+        (kind, u64::from(config))
+    }
+}
+
+/// Whether work done inside the kernel on the thread's behalf is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// User and kernel.
+    WithKernel,
+    /// User alone (exclude_kernel): what an unprivileged user is left with where
+    /// kernel.perf_event_paranoid is 2. Events that happen in the kernel then count nothing.
+    UserOnly,
+}
+
+/// What a group counted since it was enabled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupValues {
+    /// Time for which the group was enabled while the thread ran, in ns.
+    pub enabled_ns: u64,
+    /// Time for which it was on the CPU, in ns; less than enabled where others took the counters.
+    pub running_ns: u64,
+    /// The counts, in the order in which the events were added; the rest is 0.
+    pub values: [u64; MAX_EVENTS],
+}
+
+/// A group of counters of the thread that opened it, on whatever CPU it runs.
+#[derive(Debug)]
+pub struct Group {
+    // The leader is first; it must be closed last, or the others leave the group.
+    members: Vec<OwnedFd>,
+    scope: Scope,
+    ids: [u64; MAX_EVENTS],
+}
+
+impl Group {
+    /// Opens `leader` for the calling thread, disabled, as the first of a group.
+    ///
+    /// # Errors
+    /// The kernel's own: ENOENT and EOPNOTSUPP (no such counter here), EACCES and EPERM (not
+    /// allowed), ENOSYS, EMFILE, EBUSY.
+    pub fn lead(leader: Event, scope: Scope) -> io::Result<Group> {
+        let mut group = Group {
+            members: Vec::with_capacity(MAX_EVENTS),
+            scope,
+            ids: [0; MAX_EVENTS],
+        };
+        group.push(leader)?;
+        Ok(group)
+    }
+
+    /// Adds an event to the group; call it before [`Group::enable`].
+    ///
+    /// # Errors
+    /// As [`Group::lead`]; EINVAL too, where the CPU cannot count it beside the others; the group
+    /// is full. The group stays as it was.
+    pub fn add(&mut self, event: Event) -> io::Result<()> {
+        if self.members.len() == MAX_EVENTS {
+            return Err(io::Error::other(format!(
+                "a group takes {MAX_EVENTS} events"
+            )));
+        }
+        self.push(event)
+    }
+
+    fn push(&mut self, event: Event) -> io::Result<()> {
+        let leader = self.members.first();
+        let (kind, config) = event.code();
+        let mut attr = abi::perf_event_attr {
+            type_: kind,
+            size: size_of::<abi::perf_event_attr>() as u32,
+            config,
+            read_format: (abi::PERF_FORMAT_GROUP
+                | abi::PERF_FORMAT_ID
+                | abi::PERF_FORMAT_TOTAL_TIME_ENABLED
+                | abi::PERF_FORMAT_TOTAL_TIME_RUNNING) as u64,
+            ..Default::default()
+        };
+        // Only the leader: on Linux 6.18 members that are created disabled and enabled through
+        // their leader count nothing until the thread is next scheduled.
+        attr.set_disabled(u64::from(leader.is_none()));
+        attr.set_exclude_kernel(u64::from(self.scope == Scope::UserOnly));
+        let leader_fd = leader.map_or(-1, AsRawFd::as_raw_fd);
+        // SAFETY: `attr` is initialised, lives for the length of the call, and asks for plain
+        // counting (no sample buffer, no signal); pid 0 and cpu -1 mean the calling thread.
+        let fd = unsafe {
+            perf_event_open(
+                &raw mut attr,
+                0,
+                -1,
+                leader_fd,
+                abi::PERF_FLAG_FD_CLOEXEC.into(),
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let mut id = 0_u64;
+        // SAFETY: PERF_EVENT_IOC_ID writes one u64 to `id`, which outlives the call.
+        if unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.ids[self.members.len()] = id;
+        self.members.push(fd);
+        Ok(())
+    }
+
+    /// Lets the whole group count.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    pub fn enable(&mut self) -> io::Result<()> {
+        // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
+        match unsafe { ioctls::ENABLE(self.members[0].as_raw_fd(), 0) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// How many events it holds.
+    #[must_use]
+    pub fn events(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Reads the whole group in one call, without allocating. None where the read fails or is not
+    /// of this group.
+    #[must_use]
+    pub fn read(&self) -> Option<GroupValues> {
+        let mut buffer = [0_u8; MAX_READ_BYTES];
+        let length = rustix::io::read(&self.members[0], &mut buffer).ok()?;
+        parse_group(buffer.get(..length)?, self.ids.get(..self.members.len())?)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        while self.members.pop().is_some() {}
+    }
+}
+
+/// Takes apart what a read of a group gives with PERF_FORMAT_GROUP, ID, TOTAL_TIME_ENABLED and
+/// TOTAL_TIME_RUNNING, as perf_event_open(2) lays it out: `nr`, `time_enabled`, `time_running`,
+/// then `value` and `id` of each member, all 64 bits in the machine's byte order.
+///
+/// `ids` names the members in the order in which their values are wanted, at most
+/// [`MAX_EVENTS`]. None where the bytes are too short or too long, or a member is missing.
+#[must_use]
+pub fn parse_group(bytes: &[u8], ids: &[u64]) -> Option<GroupValues> {
+    let word = |i: usize| -> Option<u64> {
+        let bytes = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
+        Some(u64::from_ne_bytes(*bytes))
+    };
+    let members = ids.len();
+    if members > MAX_EVENTS
+        || word(0)? != members as u64
+        || bytes.len() != (3 + 2 * members) * size_of::<u64>()
+    {
+        return None;
+    }
+    let mut group = GroupValues {
+        enabled_ns: word(1)?,
+        running_ns: word(2)?,
+        values: [0; MAX_EVENTS],
+    };
+    for (value, id) in group.values.iter_mut().zip(ids) {
+        let at = (0..members).find(|m| word(4 + 2 * m) == Some(*id))?;
+        *value = word(3 + 2 * at)?;
+    }
+    Some(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_read_is_taken_apart_by_id() {
+        // nr, enabled, running, then value and id of each
+        let words = [3, 1_000, 900, 111, 71, 222, 72, 333, 73];
+        let in_order = parse_group(&bytes(&words), &[71, 72, 73]).unwrap();
+        assert_eq!((in_order.enabled_ns, in_order.running_ns), (1_000, 900));
+        assert_eq!(in_order.values[..4], [111, 222, 333, 0]);
+        let turned = parse_group(&bytes(&words), &[73, 71, 72]).unwrap();
+        assert_eq!(turned.values[..4], [333, 111, 222, 0]);
+    }
+
+    #[test]
+    fn a_read_of_something_else_is_refused() {
+        let good = bytes(&[2, 10, 10, 1, 71, 2, 72]);
+        assert!(parse_group(&good, &[71, 72]).is_some());
+        for (bad, ids, why) in [
+            (&good[..], &[71][..], "fewer members expected"),
+            (&good[..], &[71, 72, 73][..], "more members expected"),
+            (&good[..], &[71, 74][..], "an id that is not there"),
+            (&good[..good.len() - 1], &[71, 72][..], "cut off"),
+            (&good[..7], &[71, 72][..], "cut off in the first word"),
+            (
+                &[][..],
+                &[71][..],
+                "nothing: a group in error reads as 0 bytes",
+            ),
+            (&[][..], &[][..], "nothing at all"),
+            (
+                &good[..],
+                &[0; MAX_EVENTS + 1][..],
+                "more than a group holds",
+            ),
+        ] {
+            assert_eq!(parse_group(bad, ids), None, "{why}");
+        }
+    }
+
+    #[test]
+    fn the_task_clock_of_a_group_follows_the_cpu_time() {
+        // The task clock needs no privilege without the kernel, unless perf is closed altogether.
+        let mut group = match Group::lead(Event::TaskClock, Scope::UserOnly) {
+            Ok(group) => group,
+            Err(e) => return println!("skipped: perf_event_open is refused: {e}"),
+        };
+        group.add(Event::ContextSwitches).unwrap();
+        assert_eq!(group.events(), 2);
+        let disabled = group.read().unwrap();
+        assert_eq!(disabled, GroupValues::default());
+        group.enable().unwrap();
+        let start = group.read().unwrap();
+        let cpu = clock::thread_cpu_ns();
+        while clock::thread_cpu_ns() < cpu + 20_000_000 {}
+        let cpu = clock::thread_cpu_ns() - cpu;
+        let end = group.read().unwrap();
+        let counted = end.values[0] - start.values[0];
+        assert!(counted >= cpu / 100 * 95, "{counted} of {cpu} ns");
+        assert_eq!(
+            end.enabled_ns - start.enabled_ns,
+            end.running_ns - start.running_ns
+        );
+    }
+
+    #[test]
+    fn a_full_group_takes_no_more() {
+        let Ok(mut group) = Group::lead(Event::TaskClock, Scope::UserOnly) else {
+            return println!("skipped: perf_event_open is refused");
+        };
+        for _ in 1..MAX_EVENTS {
+            group.add(Event::TaskClock).unwrap();
+        }
+        let e = group.add(Event::TaskClock).unwrap_err();
+        assert_eq!(e.to_string(), "a group takes 8 events");
+        group.enable().unwrap();
+        assert!(group.read().is_some());
+    }
+}
