@@ -1,1 +1,17 @@
-//! Carries out a plan: endpoints, trials, events.
+//! Carries out a plan: fresh endpoint processes for each trial, the timed window, the events.
+//!
+//! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
+//! happens goes out as [`event::Event`]s.
+
+pub mod connection;
+pub mod endpoint;
+pub mod event;
+pub mod flow;
+pub mod gate;
+pub mod protocol;
+pub mod survey;
+pub mod transports;
+pub mod trial;
+
+pub use event::Event;
+pub use trial::{Lab, Outcome};

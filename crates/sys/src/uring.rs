@@ -43,6 +43,14 @@ pub struct Uring {
     region: Region,
 }
 
+/// Whether io_uring may be used here at all.
+///
+/// # Errors
+/// What io_uring_setup(2) answers.
+pub fn probe() -> io::Result<()> {
+    IoUring::new(1).map(|_| ())
+}
+
 impl Uring {
     /// A ring with room for `entries` requests. With `register` the region is registered, so
     /// that its pages are pinned once and for all (this counts against RLIMIT_MEMLOCK).

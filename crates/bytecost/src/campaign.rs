@@ -1,0 +1,172 @@
+//! The measuring part of a run: block after block until the intervals are narrow enough or the
+//! budget is spent.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use bytecost_analysis::{Progress, progress};
+use bytecost_host::Roots;
+use bytecost_lab::protocol::Check;
+use bytecost_lab::trial::Settings;
+use bytecost_lab::{Event, Lab};
+use bytecost_meter::MachineMeter;
+use bytecost_plan::Plan;
+use bytecost_spec::{Record, Sample, Study};
+use bytecost_store::{Run, StoreError};
+
+use crate::progress::Display;
+
+/// A cell that failed so often, and never gave a sample, is not tried again.
+const MOST_FAILURES: u32 = 3;
+
+/// A study under way.
+pub struct Campaign<'a> {
+    /// The study, with the limits of the command line.
+    pub study: &'a Study,
+    /// Its plan.
+    pub plan: &'a Plan,
+    /// The receivers' port.
+    pub port: Option<u16>,
+    /// Show no progress.
+    pub quiet: bool,
+    /// Set when the run is to end.
+    pub stop: &'a AtomicBool,
+}
+
+/// How the measuring ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Every interval is as narrow as was asked.
+    Precise,
+    /// The budget is spent.
+    BudgetSpent,
+    /// All blocks were measured.
+    AllBlocks,
+    /// By a signal.
+    Interrupted,
+}
+
+impl How {
+    /// Why the run ended before its time, where it did.
+    pub fn early(self) -> Option<String> {
+        (self == How::Interrupted).then(|| "interrupted".to_owned())
+    }
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct SoFar {
+    samples: Vec<Sample>,
+    /// Cells that a block has a final record of.
+    done: HashSet<(u32, u32)>,
+    failures: HashMap<u32, u32>,
+    measured: HashSet<u32>,
+    spent: Duration,
+}
+
+impl SoFar {
+    fn take(&mut self, record: Record) {
+        let trial = record.trial();
+        match record {
+            Record::Sample(sample) => {
+                let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
+                self.spent = self.spent.max(end);
+                self.measured.insert(trial.cell);
+                if sample.repeated_because.is_none() {
+                    self.done.insert((trial.block, trial.cell));
+                }
+                self.samples.push(sample);
+            }
+            Record::Failure(failure) => {
+                self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
+                self.done.insert((trial.block, trial.cell));
+                *self.failures.entry(trial.cell).or_default() += 1;
+            }
+        }
+    }
+
+    fn given_up(&self, cell: u32) -> bool {
+        !self.measured.contains(&cell) && self.failures.get(&cell).is_some_and(|n| *n >= MOST_FAILURES)
+    }
+}
+
+impl Campaign<'_> {
+    /// Measures until there is reason to end. Every trial is stored as soon as it is over.
+    pub fn carry_out(&self, run: &mut Run) -> Result<How> {
+        let mut so_far = SoFar::default();
+        for record in run.records()?.records {
+            so_far.take(record);
+        }
+        let budget = Duration::from_millis(self.study.budget_ms);
+        let earlier = so_far.spent;
+        let began = Instant::now();
+        let spent = |began: Instant| earlier + began.elapsed();
+        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(&Roots::real().proc, &Roots::real().sys));
+        let mut display = Display::new(self.plan, budget, self.quiet);
+        for block in 0..self.study.blocks_most {
+            let order = self.order(block, &so_far);
+            if order.is_empty() {
+                continue;
+            }
+            let widest = progress(self.study, &self.plan.cells, &so_far.samples);
+            if block >= self.study.blocks_least && let Some(how) = self.enough(widest.as_ref()) {
+                return Ok(how);
+            }
+            // Fewer blocks than the least say nothing, so the first ones are measured in any case.
+            let cost = display.trial_cost(self.plan.trial_ms) * order.len() as u32;
+            if block >= self.study.blocks_least && spent(began) + cost > budget {
+                return Ok(How::BudgetSpent);
+            }
+            display.block(block, widest.as_ref(), spent(began));
+            let mut failed: Result<(), StoreError> = Ok(());
+            let cells = order.into_iter().map(|i| (i, self.plan.cells[i as usize].clone()));
+            let finished = lab.block(block, cells, self.stop, &mut |event| match event {
+                Event::TrialStarted { trial } => display.trial(trial, spent(began)),
+                Event::TrialEnded(record) => {
+                    if failed.is_ok() {
+                        failed = run.append(&record);
+                    }
+                    if failed.is_err() {
+                        // Nothing more can be kept, so nothing more is measured.
+                        self.stop.store(true, Ordering::Relaxed);
+                    }
+                    display.ended(&record);
+                    so_far.take(*record);
+                }
+                Event::BlockEnded { .. } => {}
+            });
+            failed?;
+            if !finished {
+                return Ok(How::Interrupted);
+            }
+            run.sync()?;
+        }
+        Ok(How::AllBlocks)
+    }
+
+    fn settings(&self, earlier: Duration) -> Result<Settings> {
+        Ok(Settings {
+            program: std::env::current_exe()?,
+            warmup: Duration::from_millis(self.study.warmup_ms),
+            window: Duration::from_millis(self.study.window_ms),
+            check: Check::Quick,
+            port: self.port,
+            neighbour_bound: self.study.neighbour_bound,
+            repeats_most: self.study.repeats_most,
+            earlier,
+        })
+    }
+
+    /// The cells of a block that are still to be measured, in their order.
+    fn order(&self, block: u32, so_far: &SoFar) -> Vec<u32> {
+        let order = self.plan.block(block).into_iter().map(|i| i as u32);
+        order.filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i)).collect()
+    }
+
+    /// Measuring stops when it is precise, never when it is significant.
+    fn enough(&self, widest: Option<&Progress>) -> Option<How> {
+        widest.filter(|w| w.half_width <= self.study.precision).map(|_| How::Precise)
+    }
+}

@@ -1,0 +1,16 @@
+//! `bytecost list`: what there is, and what of it works here, found by trying.
+
+use anyhow::Result;
+use bytecost_spec::Study;
+
+use crate::failure::Ending;
+use crate::studies::STUDIES;
+use crate::terminal;
+
+/// Prints the tables.
+pub fn run() -> Result<Ending> {
+    let (_, survey) = super::look_around();
+    let studies: Vec<Study> = STUDIES.iter().map(|(_, text)| Study::parse(text)).collect::<Result<_, _>>()?;
+    super::print(&bytecost_report::tables::list(&survey, &studies, terminal::style()))?;
+    Ok(Ending::Done)
+}

@@ -1,0 +1,67 @@
+//! `bytecost report`: a run shown again from its samples, on any machine, without root.
+
+use anyhow::Result;
+use bytecost_analysis::{Analysis, Input, analyse};
+use bytecost_plan::Plan;
+use bytecost_spec::{Record, Sample};
+use bytecost_store::{Root, Run};
+
+use crate::args::ReportArgs;
+use crate::failure::{Ending, bad_input};
+use crate::terminal;
+
+/// Analyses a run, writes its files anew and prints the answer.
+pub fn run(args: ReportArgs) -> Result<Ending> {
+    let root = Root::at(&args.root.runs_dir);
+    let name = match args.run {
+        Some(name) => name,
+        None => match root.runs()?.pop() {
+            Some(newest) => newest.id,
+            None => {
+                return Err(bad_input(format!(
+                    "no runs in {}: `bytecost run` makes one",
+                    args.root.runs_dir.display()
+                )));
+            }
+        },
+    };
+    let run = root.open(&name)?;
+    let failed = tell(&run)?;
+    Ok(if failed { Ending::SomeFailed } else { Ending::Done })
+}
+
+/// Writes a run's files and prints its answer; true when trials failed.
+pub fn tell(run: &Run) -> Result<bool> {
+    let loaded = run.records()?;
+    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
+    let mut samples = Vec::with_capacity(loaded.records.len());
+    let mut failures = Vec::new();
+    for record in loaded.records {
+        match record {
+            Record::Sample(sample) => samples.push(sample),
+            Record::Failure(failure) => failures.push(failure),
+        }
+    }
+    let ended_early = run.ending()?.and_then(|e| e.early);
+    let analysis = analyse(Input {
+        manifest: run.manifest(),
+        cells: &plan.cells,
+        refusals: &plan.refusals,
+        left_out: &plan.left_out,
+        samples: &samples,
+        failures: &failures,
+        ended_early: ended_early.as_deref(),
+    });
+    write(run, &analysis, &plan, &samples)?;
+    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
+    super::print(&format!("\nThe page to look at: {}\n", run.dir().join("report.html").display()))?;
+    Ok(!failures.is_empty())
+}
+
+fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
+    run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
+    run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
+    run.write_output("findings.json", bytecost_report::findings_json(analysis).as_bytes())?;
+    run.write_output("samples.csv", &bytecost_report::samples_csv(&plan.cells, samples)?)?;
+    Ok(())
+}

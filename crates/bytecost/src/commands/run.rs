@@ -1,0 +1,164 @@
+//! `bytecost run`: a study carried out, or a run gone on with.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytecost_plan::Plan;
+use bytecost_spec::manifest::FORMAT;
+use bytecost_spec::{Manifest, Study};
+use bytecost_store::{Ending as RunEnding, Root, Run};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::args::RunArgs;
+use crate::campaign::{Campaign, How};
+use crate::failure::{Ending, bad_input};
+use crate::studies::STUDIES;
+use crate::{known, signals};
+
+/// The largest study file, in bytes.
+const MOST_STUDY_BYTES: u64 = 1 << 20;
+
+/// Measures, and tells what came out.
+pub fn run(args: RunArgs) -> Result<Ending> {
+    if let Some(port) = args.port {
+        port_is_free(port)?;
+    }
+    let stop = signals::stop_flag()?;
+    let root = Root::at(&args.root.runs_dir);
+    let (mut run, plan, study) = match &args.resume {
+        Some(name) => gone_on_with(&root, name, &args)?,
+        None => begun(&root, &args)?,
+    };
+    let campaign = Campaign {
+        study: &study,
+        plan: &plan,
+        port: args.port,
+        quiet: args.quiet,
+        stop: &stop,
+    };
+    let how = campaign.carry_out(&mut run)?;
+    run.end(&RunEnding { ended: now()?, early: how.early() })?;
+    let failed = super::report::tell(&run)?;
+    Ok(match how {
+        How::Interrupted => Ending::Interrupted,
+        _ if failed => Ending::SomeFailed,
+        _ => Ending::Done,
+    })
+}
+
+/// A new run: the study with all choices, this machine, what works on it, and the plan.
+fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
+    let study = chosen(args)?;
+    let (host, survey) = super::look_around();
+    let seed = args.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
+    let plan = Plan::new(&study, &host, &survey, seed).map_err(bad_input)?;
+    let nothing = plan.cells.iter().all(|c| c.mover == "null") && !plan.refusals.is_empty();
+    if nothing {
+        let why = &plan.refusals[0];
+        return Err(bad_input(format!("nothing of this study works here: {}: {}", why.what, why.why)));
+    }
+    let manifest = Manifest {
+        format: FORMAT,
+        id: String::new(),
+        bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: now()?,
+        seed,
+        command: command_line(),
+        study: study.clone(),
+        host,
+        survey,
+    };
+    Ok((root.create_fresh(manifest)?, plan, study))
+}
+
+/// A run that is there already: its own plan, with the time and precision of the command line.
+fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
+    if !args.axes.0.is_empty() || args.seed.is_some() || args.window.is_some() || args.warmup.is_some() {
+        return Err(bad_input("--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it"));
+    }
+    let mut run = root.open(name)?;
+    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
+    let mut study = run.manifest().study.clone();
+    set_limits(&mut study, args);
+    run.resume()?;
+    Ok((run, plan, study))
+}
+
+/// The study that the command line asks for.
+fn chosen(args: &RunArgs) -> Result<Study> {
+    let mut study = match &args.study {
+        None => Study::parse(STUDIES[0].1).with_context(|| STUDIES[0].0)?,
+        Some(name) => match STUDIES.iter().find(|(n, _)| n == name) {
+            Some((name, text)) => Study::parse(text).with_context(|| *name)?,
+            None => from_file(name)?,
+        },
+    };
+    for (axis, values) in &args.axes.0 {
+        study.set_axis(*axis, values).map_err(bad_input)?;
+    }
+    set_limits(&mut study, args);
+    known::check(&study).map_err(bad_input)?;
+    Ok(study)
+}
+
+fn set_limits(study: &mut Study, args: &RunArgs) {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX).max(1);
+    if let Some(budget) = args.budget {
+        study.budget_ms = millis(budget);
+    }
+    if let Some(window) = args.window {
+        study.window_ms = millis(window);
+    }
+    if let Some(warmup) = args.warmup {
+        study.warmup_ms = millis(warmup);
+    }
+    if let Some(precision) = args.precision {
+        study.precision = precision;
+    }
+    if let Some(blocks) = args.blocks {
+        study.blocks_most = blocks;
+        study.blocks_least = study.blocks_least.min(blocks);
+    }
+}
+
+fn from_file(name: &str) -> Result<Study> {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|e| e == "toml") || name.contains('/');
+    if !is_file {
+        let names: Vec<&str> = STUDIES.iter().map(|(n, _)| *n).collect();
+        return Err(bad_input(format!(
+            "study `{name}` is not known: choose from {}, or give the path of a study file that ends in .toml",
+            names.join(", ")
+        )));
+    }
+    let told = |e: std::io::Error| bad_input(format!("{name}: {e}"));
+    let size = std::fs::metadata(path).map_err(told)?.len();
+    if size > MOST_STUDY_BYTES {
+        return Err(bad_input(format!("{name}: {size} bytes is too long for a study file")));
+    }
+    let text = std::fs::read_to_string(path).map_err(told)?;
+    Study::parse(&text).map_err(|e| bad_input(format!("{name}: {e}")))
+}
+
+fn port_is_free(port: u16) -> Result<()> {
+    match TcpListener::bind(("127.0.0.1", port)) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(bad_input(format!("port {port} cannot be had ({e}): choose another with --port, or leave it out to take a free one"))),
+    }
+}
+
+fn now() -> Result<String> {
+    let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
+    Ok(second.format(&Rfc3339)?)
+}
+
+/// The command line as it was given, but for where the program lies.
+fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned());
+    std::iter::once("bytecost".to_owned()).chain(words).collect()
+}

@@ -1,0 +1,15 @@
+//! What the engine's tables know, for studies that name things from them.
+
+use bytecost_engine::{MOVERS, RECEIVERS};
+use bytecost_spec::study::Known;
+use bytecost_spec::{Invalid, Study};
+
+/// Holds a study against the tables of movers and receivers.
+///
+/// # Errors
+/// As [`Study::check`].
+pub fn check(study: &Study) -> Result<(), Invalid> {
+    let movers: Vec<(&str, bool)> = MOVERS.iter().map(|m| (m.name, m.uses_fields)).collect();
+    let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
+    study.check(Known { movers: &movers, receivers: &receivers })
+}

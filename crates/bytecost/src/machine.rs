@@ -1,0 +1,35 @@
+//! This machine: the host's readers with the probes that need system calls.
+
+use bytecost_host::{Probes, Roots};
+use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::{Counter, Host};
+use bytecost_sys::{clock, uring};
+
+/// Reads this machine.
+pub fn host() -> Host {
+    bytecost_host::read(&Roots::real(), &probes())
+}
+
+fn probes() -> Probes {
+    let refused = ThreadMeter::open().refused();
+    let cycles = refused.iter().find(|r| r.what == Counter::Cycles.name());
+    Probes {
+        hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),
+        io_uring: uring::probe().map_err(|e| e.to_string()),
+        clock_resolution_ns: clock::resolution_ns(),
+        timer_overshoot_ns: timer_overshoot_ns(),
+    }
+}
+
+/// By how much a sleep of 100 µs is too long: the median of a few.
+fn timer_overshoot_ns() -> u64 {
+    let mut over: Vec<u64> = (0..15)
+        .map(|_| {
+            let until = clock::monotonic_ns() + 100_000;
+            clock::sleep_until_ns(until);
+            clock::monotonic_ns().saturating_sub(until)
+        })
+        .collect();
+    over.sort_unstable();
+    over[over.len() / 2]
+}

@@ -1,0 +1,107 @@
+//! Progress on standard error: a bar on a terminal, plain lines elsewhere. Drawn between trials
+//! only; nothing ticks while something is measured.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use bytecost_analysis::Progress;
+use bytecost_plan::Plan;
+use bytecost_spec::{Axis, Cell, Record, TrialKey, units};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shows how far a run is.
+pub struct Display<'a> {
+    plan: &'a Plan,
+    varied: Vec<Axis>,
+    budget: Duration,
+    bar: Option<ProgressBar>,
+    lines: bool,
+    trials: u32,
+    trial_ms: u64,
+    widest: String,
+}
+
+impl<'a> Display<'a> {
+    /// A display for a plan that may take `budget`.
+    pub fn new(plan: &'a Plan, budget: Duration, quiet: bool) -> Display<'a> {
+        let terminal = io::stderr().is_terminal();
+        let bar = (terminal && !quiet).then(|| {
+            let bar = ProgressBar::with_draw_target(Some(budget.as_millis() as u64), ProgressDrawTarget::stderr());
+            bar.set_style(style());
+            bar
+        });
+        let varied = bytecost_spec::axis::AXES
+            .iter()
+            .map(|r| r.axis)
+            .filter(|a| plan.cells.windows(2).any(|w| w[0].value(*a) != w[1].value(*a)))
+            .collect();
+        Display { plan, varied, budget, bar, lines: !terminal && !quiet, trials: 0, trial_ms: 0, widest: String::new() }
+    }
+
+    /// What a trial costs, as measured; as planned before the first.
+    pub fn trial_cost(&self, planned_ms: u64) -> Duration {
+        if self.trials == 0 {
+            return Duration::from_millis(planned_ms);
+        }
+        Duration::from_micros(self.trial_ms * 1000 / u64::from(self.trials))
+    }
+
+    /// A block begins.
+    pub fn block(&mut self, block: u32, widest: Option<&Progress>, spent: Duration) {
+        self.widest = widest.map_or(String::new(), |w| format!(", widest interval ±{}", units::percent(w.half_width)));
+        if self.lines {
+            let left = self.budget.saturating_sub(spent).as_secs();
+            let cells = self.plan.cells.len();
+            let _ = writeln!(io::stderr(), "block {}: {cells} cells, {left} s of the budget left{}", block + 1, self.widest);
+        }
+    }
+
+    /// A trial begins.
+    pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
+        let Some(bar) = &self.bar else { return };
+        let cell = self.plan.cells.get(trial.cell as usize).map(|c| self.label(c)).unwrap_or_default();
+        bar.set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
+        let left = self.budget.saturating_sub(spent).as_secs();
+        bar.set_message(format!("block {}{}, {left} s left: {cell}", trial.block + 1, self.widest));
+        bar.tick();
+    }
+
+    /// A trial is over.
+    pub fn ended(&mut self, record: &Record) {
+        match record {
+            Record::Sample(sample) => {
+                self.trials += 1;
+                self.trial_ms += sample.trial_ms;
+            }
+            Record::Failure(failure) => {
+                let line = format!("failed: {}: {}", failure.cell, failure.reason);
+                match &self.bar {
+                    Some(bar) => bar.suspend(|| {
+                        let _ = writeln!(io::stderr(), "{line}");
+                    }),
+                    None => {
+                        let _ = writeln!(io::stderr(), "{line}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The cell by the axes that vary.
+    fn label(&self, cell: &Cell) -> String {
+        let values: Vec<String> = self.varied.iter().map(|a| cell.value(*a)).collect();
+        values.join(" ")
+    }
+}
+
+impl Drop for Display<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{bar:24} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,20 @@
+//! The studies that are built in: one file a question.
+
+/// Name and text of each, in the order of the documentation; the first is the default.
+pub const STUDIES: &[(&str, &str)] = &[("send-copies", include_str!("../../../studies/send-copies.toml"))];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known;
+    use bytecost_spec::Study;
+
+    #[test]
+    fn every_study_is_sound_and_has_the_name_of_its_row() {
+        for (name, text) in STUDIES {
+            let study = Study::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(study.name, *name);
+            known::check(&study).unwrap();
+        }
+    }
+}

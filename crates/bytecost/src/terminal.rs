@@ -1,0 +1,22 @@
+//! What the terminal can do.
+
+use std::io::{IsTerminal, stdout};
+
+use bytecost_report::Style;
+
+/// The widest that anything is printed.
+const WIDEST: usize = 100;
+
+/// Width and colour of standard output: colour only on a terminal and unless NO_COLOR is set
+/// (no-color.org).
+pub fn style() -> Style {
+    let terminal = stdout().is_terminal();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
+    Style { width: width().unwrap_or(WIDEST).clamp(60, WIDEST), color: terminal && !no_color && !dumb }
+}
+
+fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col as usize)
+}

@@ -1,0 +1,168 @@
+//! What the kernel knows of the connection, read with the meter at the edges of the window.
+
+use std::os::fd::OwnedFd;
+
+use bytecost_meter::Meter;
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_sys::tcp::{self, TcpInfo};
+use rustix::net::sockopt;
+
+/// A meter with the connection's TCP_INFO beside it.
+pub struct ConnectionMeter<'a, M> {
+    /// The thread's meter.
+    pub thread: M,
+    /// The connection; none for a mover without a peer.
+    pub socket: Option<&'a OwnedFd>,
+    /// Whether it speaks TCP.
+    pub is_tcp: bool,
+}
+
+impl<M> ConnectionMeter<'_, M> {
+    fn info(&self) -> Option<TcpInfo> {
+        if !self.is_tcp {
+            return None;
+        }
+        self.socket.and_then(|socket| tcp::info(socket).ok())
+    }
+}
+
+impl<M: Meter> Meter for ConnectionMeter<'_, M> {
+    type Snapshot = (M::Snapshot, Option<TcpInfo>);
+
+    fn read_start(&mut self) -> Self::Snapshot {
+        let info = self.info();
+        (self.thread.read_start(), info)
+    }
+
+    fn read_end(&mut self) -> Self::Snapshot {
+        let thread = self.thread.read_end();
+        (thread, self.info())
+    }
+
+    fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings {
+        let mut readings = self.thread.difference(&start.0, &end.0);
+        let Some(socket) = self.socket else {
+            return readings;
+        };
+        let buffer = |size: rustix::io::Result<usize>| match size {
+            Ok(bytes) => Reading::Measured(bytes as u64),
+            Err(e) => Reading::absent(format!("getsockopt: {e}")),
+        };
+        readings.insert(
+            Counter::SendBufferBytes,
+            buffer(sockopt::socket_send_buffer_size(socket)),
+        );
+        readings.insert(
+            Counter::ReceiveBufferBytes,
+            buffer(sockopt::socket_recv_buffer_size(socket)),
+        );
+        if self.is_tcp {
+            readings.extend(tcp_readings(start.1, end.1));
+        }
+        readings
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        self.thread.refused()
+    }
+}
+
+fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
+    use Counter::*;
+    let all = [
+        TcpRttUs,
+        TcpMinRttUs,
+        TcpCwndSegments,
+        TcpPacingRateBytesPerS,
+        TcpDeliveryRateBytesPerS,
+        TcpBusyUs,
+        TcpRwndLimitedUs,
+        TcpSndbufLimitedUs,
+        TcpRetransmits,
+    ];
+    let (Some(start), Some(end)) = (start, end) else {
+        return all
+            .into_iter()
+            .map(|c| (c, Reading::absent("TCP_INFO could not be read")))
+            .collect();
+    };
+    let grown = |from: u64, to: u64| Reading::Measured(to.saturating_sub(from));
+    let value = |counter| match counter {
+        TcpRttUs => Reading::Measured(end.rtt_us.into()),
+        TcpMinRttUs => Reading::Measured(end.min_rtt_us.into()),
+        TcpCwndSegments => Reading::Measured(end.cwnd_segments.into()),
+        // All ones: the socket does not pace.
+        TcpPacingRateBytesPerS if end.pacing_rate == u64::MAX => {
+            Reading::absent("the socket is not paced")
+        }
+        TcpPacingRateBytesPerS => Reading::Measured(end.pacing_rate),
+        TcpDeliveryRateBytesPerS => Reading::Measured(end.delivery_rate),
+        TcpBusyUs => grown(start.busy_us, end.busy_us),
+        TcpRwndLimitedUs => grown(start.rwnd_limited_us, end.rwnd_limited_us),
+        TcpSndbufLimitedUs => grown(start.sndbuf_limited_us, end.sndbuf_limited_us),
+        _ => grown(start.retransmits.into(), end.retransmits.into()),
+    };
+    all.into_iter().map(|c| (c, value(c))).collect()
+}
+
+/// Joins the readings of a side's flows: sums, but for what a sum would make no sense of.
+#[must_use]
+pub fn join(flows: &[Readings]) -> Readings {
+    use Counter::*;
+    let mut joined = bytecost_meter::sum(flows);
+    for (counter, pick) in [
+        (TcpRttUs, u64::max as fn(u64, u64) -> u64),
+        (TcpMinRttUs, u64::max),
+        (TcpCwndSegments, u64::min),
+        (TcpPacingRateBytesPerS, u64::min),
+        (TcpDeliveryRateBytesPerS, u64::min),
+        (SendBufferBytes, |first, _| first),
+        (ReceiveBufferBytes, |first, _| first),
+    ] {
+        let values = flows.iter().filter_map(|f| f.get(&counter)?.measured());
+        if let Some(value) = values.reduce(pick) {
+            joined.insert(counter, Reading::Measured(value));
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(rtt: u64, cwnd: u64, busy: u64) -> Readings {
+        [
+            (Counter::TcpRttUs, rtt),
+            (Counter::TcpCwndSegments, cwnd),
+            (Counter::TcpBusyUs, busy),
+        ]
+        .into_iter()
+        .map(|(c, n)| (c, Reading::Measured(n)))
+        .collect()
+    }
+
+    #[test]
+    fn flows_are_joined_as_each_counter_says() {
+        let joined = join(&[flow(10, 30, 5), flow(40, 20, 6)]);
+        assert_eq!(joined[&Counter::TcpRttUs], Reading::Measured(40));
+        assert_eq!(joined[&Counter::TcpCwndSegments], Reading::Measured(20));
+        assert_eq!(joined[&Counter::TcpBusyUs], Reading::Measured(11));
+    }
+
+    #[test]
+    fn a_socket_that_is_not_paced_has_no_pacing_rate() {
+        let info = TcpInfo {
+            pacing_rate: u64::MAX,
+            busy_us: 7,
+            ..TcpInfo::default()
+        };
+        let readings = tcp_readings(Some(TcpInfo { busy_us: 3, ..info }), Some(info));
+        assert!(
+            readings[&Counter::TcpPacingRateBytesPerS]
+                .measured()
+                .is_none()
+        );
+        assert_eq!(readings[&Counter::TcpBusyUs], Reading::Measured(4));
+    }
+}

@@ -1,0 +1,20 @@
+//! What happens while a plan is carried out. Events go out; nothing comes back.
+
+use bytecost_spec::{Record, TrialKey};
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A trial begins.
+    TrialStarted {
+        /// Which.
+        trial: TrialKey,
+    },
+    /// A trial is over, well or not. To be kept at once: a later failure must not lose it.
+    TrialEnded(Box<Record>),
+    /// All cells of a block were tried.
+    BlockEnded {
+        /// Which.
+        block: u32,
+    },
+}

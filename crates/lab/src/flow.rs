@@ -1,0 +1,287 @@
+//! The loops that move bytes: one flow of one side, from warm-up to the last completion.
+//!
+//! Between the two edges of the window nothing here allocates, locks, formats or logs; a test
+//! with a counting allocator holds it to that.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_engine::{Checker, Move, Offer, Take, Tally};
+use bytecost_meter::Meter;
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+
+use crate::gate::{Gate, Phase};
+
+/// Bytes of an answer in the `ask` pattern, or the message's size where that is less.
+pub const ANSWER_BYTES: u64 = 64;
+
+/// The longest round-trip time that is told apart: a minute.
+const MOST_LATENCY_NS: u64 = 60_000_000_000;
+
+/// What one side's flow had done at an edge of the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Edge<S> {
+    /// The meter's snapshot.
+    pub snapshot: S,
+    /// The mover's tally; of a receiver its bytes and calls.
+    pub tally: Tally,
+}
+
+/// Both edges of the window, and the whole trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<S> {
+    /// Where it opened.
+    pub from: Edge<S>,
+    /// Where it closed.
+    pub to: Edge<S>,
+    /// The tally at the very end, the last completion included.
+    pub total: Tally,
+}
+
+/// Sends without pause.
+///
+/// # Errors
+/// What the mover answers.
+pub fn stream<M: Meter>(
+    mover: &mut dyn Move,
+    gate: &impl Gate,
+    meter: &mut M,
+) -> io::Result<Window<M::Snapshot>> {
+    push_until(mover, gate, Phase::Window)?;
+    let from = Edge {
+        tally: mover.tally(),
+        snapshot: meter.read_start(),
+    };
+    push_until(mover, gate, Phase::Cooldown)?;
+    let to = Edge {
+        snapshot: meter.read_end(),
+        tally: mover.tally(),
+    };
+    push_until(mover, gate, Phase::Stop)?;
+    drain(mover)?;
+    Ok(Window {
+        from,
+        to,
+        total: mover.tally(),
+    })
+}
+
+fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Result<()> {
+    while gate.phase() < until {
+        if mover.offer()? == Offer::Full {
+            mover.reap(1)?;
+        }
+    }
+    Ok(())
+}
+
+/// The end of a trial is its last completion, not its last call.
+fn drain(mover: &mut dyn Move) -> io::Result<()> {
+    mover.flush()?;
+    loop {
+        let tally = mover.tally();
+        let outstanding = tally.held - tally.released;
+        if outstanding == 0 {
+            return Ok(());
+        }
+        mover.reap(u32::try_from(outstanding).unwrap_or(u32::MAX))?;
+    }
+}
+
+/// Sends a message, waits for the answer, and so on.
+pub struct Ask<'a> {
+    /// Sends.
+    pub mover: &'a mut dyn Move,
+    /// Where answers come in.
+    pub socket: &'a OwnedFd,
+    /// Room for one answer.
+    pub answer: Vec<u8>,
+    /// Round-trip times within the window, in ns.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl<'a> Ask<'a> {
+    /// Ready to ask, with room for answers to messages of `size_bytes`.
+    #[must_use]
+    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, size_bytes: u64) -> Ask<'a> {
+        Ask {
+            mover,
+            socket,
+            answer: vec![0; size_bytes.min(ANSWER_BYTES) as usize],
+            latency_ns: histogram(),
+        }
+    }
+
+    /// Asks until the gate says stop.
+    ///
+    /// # Errors
+    /// What the mover or recv(2) answers.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+    ) -> io::Result<Window<M::Snapshot>> {
+        while gate.phase() < Phase::Window {
+            self.exchange()?;
+        }
+        let from = Edge {
+            tally: self.mover.tally(),
+            snapshot: meter.read_start(),
+        };
+        let mut began = clock::monotonic_ns();
+        while gate.phase() < Phase::Cooldown {
+            self.exchange()?;
+            let ended = clock::monotonic_ns();
+            self.latency_ns.saturating_record(ended - began);
+            began = ended;
+        }
+        let to = Edge {
+            snapshot: meter.read_end(),
+            tally: self.mover.tally(),
+        };
+        while gate.phase() < Phase::Stop {
+            self.exchange()?;
+        }
+        drain(self.mover)?;
+        Ok(Window {
+            from,
+            to,
+            total: self.mover.tally(),
+        })
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        while self.mover.offer()? == Offer::Full {
+            self.mover.reap(1)?;
+        }
+        self.mover.flush()?;
+        read_exactly(self.socket, &mut self.answer)
+    }
+}
+
+/// An empty histogram of round-trip times: three significant digits, up to a minute.
+#[must_use]
+pub fn histogram() -> Histogram<u64> {
+    // The bounds are constants that the constructor accepts; a test makes one.
+    Histogram::new_with_bounds(1, MOST_LATENCY_NS, 3)
+        .unwrap_or_else(|_| unreachable!("constant bounds"))
+}
+
+fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
+    let mut got = 0;
+    while got < buffer.len() {
+        match rustix::net::recv(socket, &mut buffer[got..], rustix::net::RecvFlags::empty()) {
+            Ok((0, _)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the receiver went away before it answered",
+                ));
+            }
+            Ok((n, _)) => got += n,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "no answer came for as long as patience lasts",
+                ));
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Takes in all that comes, and checks it.
+pub struct Intake<'a> {
+    /// Takes.
+    pub receiver: &'a mut dyn Take,
+    /// Checks.
+    pub checker: Checker,
+    /// Bytes of a message.
+    pub size_bytes: u64,
+    /// In the `ask` pattern: where answers go, and one answer.
+    pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
+}
+
+impl Intake<'_> {
+    /// Takes until the sender has closed.
+    ///
+    /// # Errors
+    /// What the receiver answers; `InvalidData` when something else arrives than was sent.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+    ) -> io::Result<Window<M::Snapshot>> {
+        let mut open = self.pull_until(gate, Phase::Window)?;
+        let from = Edge {
+            tally: self.tally(),
+            snapshot: meter.read_start(),
+        };
+        open = open && self.pull_until(gate, Phase::Cooldown)?;
+        let to = Edge {
+            snapshot: meter.read_end(),
+            tally: self.tally(),
+        };
+        if !open {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the sender went away before the window was over",
+            ));
+        }
+        while self.pull()? {}
+        Ok(Window {
+            from,
+            to,
+            total: self.tally(),
+        })
+    }
+
+    /// False when the sender has closed.
+    fn pull_until(&mut self, gate: &impl Gate, until: Phase) -> io::Result<bool> {
+        while gate.phase() < until {
+            if !self.pull()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn pull(&mut self) -> io::Result<bool> {
+        let before = self.checker.offset() / self.size_bytes;
+        let got = self.receiver.take()?;
+        if got == 0 {
+            return Ok(false);
+        }
+        self.checker.check(self.receiver, got)?;
+        if let Some((socket, answer)) = &self.answers {
+            for _ in before..self.checker.offset() / self.size_bytes {
+                write_all(socket, answer)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn tally(&self) -> Tally {
+        let bytes = self.checker.offset();
+        Tally {
+            bytes,
+            messages: bytes / self.size_bytes,
+            calls: self.receiver.calls(),
+            ..Tally::default()
+        }
+    }
+}
+
+fn write_all(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let mut left = bytes;
+    while !left.is_empty() {
+        match rustix::net::send(socket, left, rustix::net::SendFlags::NOSIGNAL) {
+            Ok(n) => left = &left[n..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! What the coordinator and an endpoint say to each other: length, then JSON.
+//!
+//! A frame is a little-endian `u32` and so many bytes. The length is held against
+//! [`MAX_FRAME_BYTES`] before anything is allocated.
+
+use std::io::{self, Read, Write};
+
+use bytecost_spec::{Cell, SideReadings};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The longest frame that is read or written.
+pub const MAX_FRAME_BYTES: usize = 4 << 20;
+
+/// Which side an endpoint plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It sends.
+    Sender,
+    /// It receives.
+    Receiver,
+}
+
+impl Role {
+    /// The role's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+        }
+    }
+}
+
+/// How much of the payload is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// The first word of each piece that arrives: for timed trials.
+    Quick,
+    /// Every byte, and each message is written anew: for the conformance test.
+    Full,
+}
+
+/// What an endpoint is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Task {
+    /// Its side.
+    pub role: Role,
+    /// The cell.
+    pub cell: Cell,
+    /// Receiver: the TCP port to listen on; none takes a free one.
+    pub port: Option<u16>,
+    /// Sender: where the receiver listens; none for a mover without a peer.
+    pub address: Option<String>,
+    /// What connections must say first, so that no stranger is taken for the peer.
+    pub token: u64,
+    /// How much is checked.
+    pub check: Check,
+    /// How long a call may go without progress, in ms.
+    pub patience_ms: u64,
+}
+
+/// When what happens, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// Bytes begin to move.
+    pub begin_ns: u64,
+    /// The window opens.
+    pub window_from_ns: u64,
+    /// The window closes.
+    pub window_to_ns: u64,
+    /// Senders finish.
+    pub stop_ns: u64,
+}
+
+/// Coordinator to endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Get ready.
+    Prepare(Box<Task>),
+    /// Go by this schedule.
+    Go(Schedule),
+}
+
+/// Endpoint to coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Receiver: connect here.
+    Listening {
+        /// `127.0.0.1:PORT`, or an abstract Unix name.
+        address: String,
+    },
+    /// All connections stand and all threads wait.
+    Ready,
+    /// The trial is over.
+    Done(Box<Done>),
+    /// It went wrong.
+    Failed {
+        /// What, and what to do.
+        reason: String,
+    },
+}
+
+/// What an endpoint brings back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Done {
+    /// Readings of the window.
+    pub side: SideReadings,
+    /// Payload bytes of each flow over the whole trial.
+    pub total_bytes: Vec<u64>,
+    /// Bytes whose content was compared.
+    pub compared_bytes: u64,
+    /// Round-trip times: HdrHistogram V2, base64.
+    pub latency_ns_histogram: Option<String>,
+}
+
+/// Writes one frame.
+///
+/// # Errors
+/// `InvalidInput` when it would be longer than [`MAX_FRAME_BYTES`], else what writing answers.
+pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    if body.len() > MAX_FRAME_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the message is too long",
+        ));
+    }
+    let mut frame = Vec::with_capacity(body.len() + 4);
+    frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    frame.extend_from_slice(&body);
+    to.write_all(&frame)
+}
+
+/// Reads one frame.
+///
+/// # Errors
+/// `UnexpectedEof` when the other end is gone, `InvalidData` for a length above
+/// [`MAX_FRAME_BYTES`] or a message that is none, else what reading answers.
+pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut len = [0; 4];
+    from.read_exact(&mut len)?;
+    let len = u32::from_le_bytes(len) as usize;
+    if len > MAX_FRAME_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("a frame of {len} bytes is longer than allowed"),
+        ));
+    }
+    let mut body = vec![0; len];
+    from.read_exact(&mut body)?;
+    serde_json::from_slice(&body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_read_as_it_was_written() {
+        let order = Order::Prepare(Box::new(Task {
+            role: Role::Sender,
+            cell: Cell::default(),
+            port: None,
+            address: Some("127.0.0.1:1".into()),
+            token: u64::MAX,
+            check: Check::Full,
+            patience_ms: 5000,
+        }));
+        let mut bytes = Vec::new();
+        write(&mut bytes, &order).unwrap();
+        write(&mut bytes, &Answer::Ready).unwrap();
+        let mut from = &bytes[..];
+        assert_eq!(read::<Order>(&mut from).unwrap(), order);
+        assert_eq!(read::<Answer>(&mut from).unwrap(), Answer::Ready);
+        assert_eq!(
+            read::<Answer>(&mut from).unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+    }
+
+    #[test]
+    fn a_length_is_bounded_before_anything_is_allocated() {
+        let frame = u32::MAX.to_le_bytes();
+        assert_eq!(
+            read::<Answer>(&mut &frame[..]).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_an_error() {
+        let mut frame = 2u32.to_le_bytes().to_vec();
+        frame.extend(b"[]");
+        assert_eq!(
+            read::<Answer>(&mut &frame[..]).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+    }
+}

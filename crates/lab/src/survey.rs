@@ -1,0 +1,152 @@
+//! What works on this host, found by moving one message, not by reading a version.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
+use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
+use rustix::net::sockopt;
+
+use crate::transports;
+
+const SIZE: usize = 4096;
+const SLOTS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Tries every mover and every receiver over every transport, each with one small message that
+/// is checked byte by byte.
+#[must_use]
+pub fn survey(host: &Host) -> Survey {
+    let mut survey = Survey {
+        mover_facts: MOVERS.iter().map(Mover::facts).collect(),
+        receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
+        congestion_controls: host
+            .congestion_available
+            .iter()
+            .filter(|name| can_set(name))
+            .cloned()
+            .collect(),
+        counters_refused: ThreadMeter::open().refused(),
+        ..Survey::default()
+    };
+    for &transport in Transport::ALL {
+        for mover in MOVERS {
+            let refused = attempt(mover, &RECEIVERS[0], transport);
+            survey.movers.push(Support {
+                name: mover.name.to_owned(),
+                transport,
+                refused,
+            });
+        }
+        for receiver in RECEIVERS {
+            let refused = attempt(&MOVERS[1], receiver, transport);
+            survey.receivers.push(Support {
+                name: receiver.name.to_owned(),
+                transport,
+                refused,
+            });
+        }
+    }
+    survey
+}
+
+fn can_set(name: &str) -> bool {
+    let mut cell = Cell::default();
+    cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
+}
+
+/// Why the pair does not work over the transport; none where it does.
+fn attempt(mover: &Mover, receiver: &Receiver, transport: Transport) -> Option<String> {
+    if !mover.has_peer() {
+        return None;
+    }
+    one_message(mover, receiver, transport)
+        .err()
+        .map(|e| reason(&e))
+}
+
+fn reason(error: &io::Error) -> String {
+    use rustix::io::Errno;
+    let Some(errno) = error.raw_os_error().map(Errno::from_raw_os_error) else {
+        return error.to_string();
+    };
+    match errno {
+        Errno::OPNOTSUPP => "this socket does not support it (EOPNOTSUPP)".to_owned(),
+        Errno::NOSYS => "this kernel does not have it (ENOSYS)".to_owned(),
+        Errno::PERM | Errno::ACCESS => format!(
+            "not permitted here ({error}): look at kernel.io_uring_disabled and the container's system call filter"
+        ),
+        Errno::NOMEM => format!("{error}: raise the locked-memory limit (`ulimit -l`)"),
+        _ => error.to_string(),
+    }
+}
+
+fn one_message(mover: &Mover, receiver: &Receiver, transport: Transport) -> io::Result<()> {
+    let mut cell = Cell {
+        transport,
+        ..Cell::default()
+    };
+    // The system's own congestion control: which ones can be set is asked elsewhere.
+    cell.congestion = "default".to_owned();
+    let listener = transports::listen(&cell, None)?;
+    let sender = transports::connect(&cell, &listener.address())?;
+    let taker = listener.accept(PATIENCE)?;
+    transports::set_patience(&sender, PATIENCE)?;
+    transports::set_patience(&taker, PATIENCE)?;
+    sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
+    let setup = Setup {
+        socket: Some(sender),
+        size: SIZE,
+        fields: 8,
+        slots: SLOTS,
+        flow: 0,
+        fresh: false,
+        patience: PATIENCE,
+    };
+    let pattern = setup.pattern(false);
+    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
+    let mut mover = (mover.open)(setup)?;
+    if mover.offer()? == Offer::Full {
+        return Err(io::Error::other("the first message was not taken"));
+    }
+    mover.flush()?;
+    let mut checker = Checker::new(pattern, true);
+    while checker.offset() < SIZE as u64 {
+        let got = taker.take()?;
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        checker.check(&*taker, got)?;
+    }
+    let tally = mover.tally();
+    if tally.held > tally.released {
+        mover.reap(1)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_survey_has_every_row_and_says_why_what_does_not_work() {
+        let survey = survey(&Host::default());
+        assert_eq!(survey.movers.len(), MOVERS.len() * Transport::ALL.len());
+        assert_eq!(
+            survey.receivers.len(),
+            RECEIVERS.len() * Transport::ALL.len()
+        );
+        assert_eq!(survey.mover_refused("send", Transport::Loopback), None);
+        assert_eq!(survey.mover_refused("send", Transport::Unix), None);
+        let why = survey
+            .mover_refused("send-zerocopy", Transport::Unix)
+            .unwrap();
+        assert!(why.contains("EOPNOTSUPP"), "{why}");
+        let why = survey
+            .receiver_refused("recv-discard", Transport::Unix)
+            .unwrap();
+        assert!(why.contains("TCP only"), "{why}");
+    }
+}

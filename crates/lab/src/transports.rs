@@ -1,0 +1,216 @@
+//! What lies between the two ends: connections, made and dressed as the cell asks.
+
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_spec::{Cell, Transport};
+use rustix::net::sockopt;
+
+mod loopback;
+mod unix;
+
+/// A place where the receiver takes connections.
+pub trait Listen {
+    /// Where it listens, for [`connect`].
+    fn address(&self) -> String;
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// What accept(2) answers; `TimedOut` when none came within `patience`.
+    fn accept(&self, patience: Duration) -> io::Result<OwnedFd>;
+}
+
+/// Opens the receiving end of a cell's transport.
+///
+/// # Errors
+/// What the system calls answer, with what to do; a port in use is said as such.
+pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
+    match cell.transport {
+        Transport::Loopback => loopback::listen(cell, port),
+        Transport::Unix => unix::listen(cell),
+    }
+}
+
+/// Connects to the receiving end.
+///
+/// # Errors
+/// What the system calls answer.
+pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+    match cell.transport {
+        Transport::Loopback => loopback::connect(cell, address),
+        Transport::Unix => unix::connect(cell, address),
+    }
+}
+
+/// Says who connects: the first thing on a connection, before any payload.
+///
+/// # Errors
+/// What writing answers.
+pub fn introduce(socket: &OwnedFd, token: u64, flow: u32) -> io::Result<()> {
+    let mut hello = [0; 12];
+    hello[..8].copy_from_slice(&token.to_le_bytes());
+    hello[8..].copy_from_slice(&flow.to_le_bytes());
+    Socket(socket).write_all(&hello)
+}
+
+/// Reads who connected: its flow, or none for a stranger.
+///
+/// # Errors
+/// What reading answers.
+pub fn introduced(socket: &OwnedFd, token: u64) -> io::Result<Option<u32>> {
+    let mut hello = [0; 12];
+    Socket(socket).read_exact(&mut hello)?;
+    let (said, flow) = hello.split_at(8);
+    if said != token.to_le_bytes() {
+        return Ok(None);
+    }
+    Ok(Some(u32::from_le_bytes([
+        flow[0], flow[1], flow[2], flow[3],
+    ])))
+}
+
+/// A socket that can be read and written like a stream.
+pub struct Socket<'a>(pub &'a OwnedFd);
+
+impl Read for Socket<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(self.0, buf)?)
+    }
+}
+
+impl Write for Socket<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        Ok(rustix::net::send(
+            self.0,
+            buf,
+            rustix::net::SendFlags::NOSIGNAL,
+        )?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bounds every wait on a socket.
+///
+/// # Errors
+/// What setsockopt(2) answers.
+pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(patience))?;
+    Ok(())
+}
+
+/// Accepts one connection within `patience`.
+fn accept(socket: &OwnedFd, patience: Duration) -> io::Result<OwnedFd> {
+    use rustix::event::{PollFd, PollFlags, Timespec};
+    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "no connection came: did the sender start?",
+        ));
+    }
+    Ok(rustix::net::accept_with(
+        socket,
+        rustix::net::SocketFlags::CLOEXEC,
+    )?)
+}
+
+/// Sets both socket buffers where the cell asks for a size.
+fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
+    let Some(bytes) = cell.socket_buffer_bytes else {
+        return Ok(());
+    };
+    let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    sockopt::set_socket_send_buffer_size(socket, bytes)?;
+    sockopt::set_socket_recv_buffer_size(socket, bytes)?;
+    // The kernel doubles what is asked for, for its own bookkeeping, and caps it silently.
+    let have =
+        sockopt::socket_send_buffer_size(socket)?.min(sockopt::socket_recv_buffer_size(socket)?);
+    if have < bytes {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "a socket buffer of {bytes} bytes was asked for, the kernel gave {have}: raise net.core.wmem_max and net.core.rmem_max"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::Axis;
+
+    fn cell(values: &[(Axis, &str)]) -> Cell {
+        let mut cell = Cell::default();
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        cell
+    }
+
+    #[test]
+    fn both_transports_connect_and_know_a_stranger() {
+        for transport in Transport::ALL {
+            let cell = cell(&[(Axis::Transport, transport.name())]);
+            let listener = listen(&cell, None).unwrap();
+            let a = connect(&cell, &listener.address()).unwrap();
+            let b = listener.accept(Duration::from_secs(5)).unwrap();
+            introduce(&a, 77, 3).unwrap();
+            assert_eq!(introduced(&b, 77).unwrap(), Some(3));
+            introduce(&a, 78, 3).unwrap();
+            assert_eq!(introduced(&b, 77).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn the_cell_decides_the_options_of_both_ends() {
+        let cell = cell(&[
+            (Axis::Congestion, "reno"),
+            (Axis::SocketBuffer, "64KiB"),
+            (Axis::Nodelay, "off"),
+        ]);
+        let listener = listen(&cell, None).unwrap();
+        let a = connect(&cell, &listener.address()).unwrap();
+        let b = listener.accept(Duration::from_secs(5)).unwrap();
+        for socket in [&a, &b] {
+            assert_eq!(sockopt::tcp_congestion(socket).unwrap(), "reno");
+            assert!(!sockopt::tcp_nodelay(socket).unwrap());
+            assert_eq!(sockopt::socket_send_buffer_size(socket).unwrap(), 131_072);
+            assert_eq!(sockopt::socket_recv_buffer_size(socket).unwrap(), 131_072);
+        }
+    }
+
+    #[test]
+    fn a_port_in_use_is_said_with_what_to_do() {
+        let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = held.local_addr().unwrap().port();
+        let error = listen(&cell(&[]), Some(port)).err().unwrap().to_string();
+        assert!(error.contains(&format!("port {port} is in use")), "{error}");
+        assert!(error.contains("--port"), "{error}");
+    }
+
+    #[test]
+    fn a_congestion_control_that_is_not_there_is_told_by_name() {
+        let cell = cell(&[(Axis::Congestion, "tachyon")]);
+        let error = listen(&cell, None).err().unwrap().to_string();
+        assert!(
+            error.contains("tachyon") && error.contains("tcp_available_congestion_control"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn nobody_is_waited_for_without_end() {
+        let listener = listen(&cell(&[]), None).unwrap();
+        let error = listener.accept(Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

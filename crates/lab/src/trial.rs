@@ -1,0 +1,475 @@
+//! A trial: two fresh processes, one window, one sample.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::{Mover, Receiver};
+use bytecost_meter::{MachineMeter, Meter};
+use bytecost_spec::sample::Truth;
+use bytecost_spec::{Cell, Counter, Failure, Reading, Readings, Record, Sample, TrialKey};
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::event::Event;
+use crate::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
+
+/// Both sides keep moving for this long after the window, so that neither ends it idle.
+const COOLDOWN_NS: u64 = 3_000_000;
+/// From the order to go to the first byte: both sides must have read it by then.
+const LEAD_NS: u64 = 500_000;
+/// How long a call may go without progress.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a side may take for anything outside of its schedule.
+const GRACE_NS: u64 = 10_000_000_000;
+/// How often the coordinator looks up to see whether it was told to stop.
+const LOOK_NS: u64 = 50_000_000;
+
+/// How trials are made.
+#[derive(Debug)]
+pub struct Settings {
+    /// The program that plays the endpoints when called as `PROGRAM endpoint PID`.
+    pub program: PathBuf,
+    /// Time before the window.
+    pub warmup: Duration,
+    /// Length of the window.
+    pub window: Duration,
+    /// How much of the payload is checked.
+    pub check: Check,
+    /// The TCP port of receivers; none takes a free one each time.
+    pub port: Option<u16>,
+    /// CPU time of others, as a share of the machine, above which a trial is repeated.
+    pub neighbour_bound: f64,
+    /// How often at most.
+    pub repeats_most: u32,
+    /// Time that the run had taken before this process began it.
+    pub earlier: Duration,
+}
+
+/// Where trials are made.
+pub struct Lab {
+    settings: Settings,
+    machine: MachineMeter,
+    started_ns: u64,
+}
+
+/// What became of a trial.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is told.
+    Ended(Box<Record>),
+    /// It was told to stop before it was over, and left nothing behind.
+    Interrupted,
+}
+
+/// Why a trial is given up.
+enum Trouble {
+    Interrupted,
+    Failed(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Failed(error.to_string())
+    }
+}
+
+impl Lab {
+    /// A lab on this machine. Its clock starts now.
+    #[must_use]
+    pub fn new(settings: Settings, machine: MachineMeter) -> Lab {
+        Lab {
+            settings,
+            machine,
+            started_ns: clock::monotonic_ns(),
+        }
+    }
+
+    /// Carries out one block: the cells in this order, each repeated while its neighbours are
+    /// too busy. False when it was interrupted.
+    pub fn block(
+        &mut self,
+        block: u32,
+        order: impl IntoIterator<Item = (u32, Cell)>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> bool {
+        for (number, cell) in order {
+            for attempt in 0..=self.settings.repeats_most {
+                let trial = TrialKey {
+                    block,
+                    cell: number,
+                    attempt,
+                };
+                events(Event::TrialStarted { trial });
+                let may_repeat = attempt < self.settings.repeats_most;
+                let Outcome::Ended(record) = self.trial(trial, &cell, may_repeat, stop) else {
+                    return false;
+                };
+                let repeat = matches!(&*record, Record::Sample(s) if s.repeated_because.is_some());
+                events(Event::TrialEnded(record));
+                if !repeat {
+                    break;
+                }
+            }
+        }
+        events(Event::BlockEnded { block });
+        true
+    }
+
+    /// Makes one trial of a cell.
+    pub fn trial(
+        &mut self,
+        trial: TrialKey,
+        cell: &Cell,
+        may_repeat: bool,
+        stop: &AtomicBool,
+    ) -> Outcome {
+        let began_ns = clock::monotonic_ns();
+        let since =
+            |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
+        let started_ms = since(began_ns);
+        let record = match self.attempt(cell, stop) {
+            Ok(parts) => {
+                let repeated_because = if may_repeat {
+                    self.too_busy(&parts)
+                } else {
+                    None
+                };
+                Record::Sample(Sample {
+                    trial,
+                    cell: cell.id(),
+                    started_ms,
+                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
+                    sender: parts.sender.side,
+                    receiver: parts.receiver.map(|r| r.side),
+                    machine: parts.machine,
+                    truth: parts.truth,
+                    latency_ns_histogram: parts.sender.latency_ns_histogram,
+                    repeated_because,
+                })
+            }
+            Err(Trouble::Interrupted) => return Outcome::Interrupted,
+            Err(Trouble::Failed(reason)) => Record::Failure(Failure {
+                trial,
+                cell: cell.id(),
+                started_ms,
+                reason,
+            }),
+        };
+        Outcome::Ended(Box::new(record))
+    }
+
+    fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+        let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+        let mut ends = Vec::with_capacity(2);
+        let task = Task {
+            role: Role::Sender,
+            cell: cell.clone(),
+            port: None,
+            address: None,
+            token: RandomState::new().build_hasher().finish(),
+            check: self.settings.check,
+            patience_ms: PATIENCE.as_millis() as u64,
+        };
+        let mut address = None;
+        if has_peer {
+            ends.push(Endpoint::start(&self.settings.program, Role::Receiver)?);
+            ends[0].order(&Order::Prepare(Box::new(Task {
+                role: Role::Receiver,
+                port: self.settings.port,
+                ..task.clone()
+            })))?;
+            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+                (_, Answer::Listening { address: at }) => address = Some(at),
+                (_, other) => return Err(out_of_turn(&other)),
+            }
+        }
+        ends.push(Endpoint::start(&self.settings.program, Role::Sender)?);
+        let last = ends.len() - 1;
+        ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+        for _ in 0..ends.len() {
+            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+                (_, Answer::Ready) => {}
+                (_, other) => return Err(out_of_turn(&other)),
+            }
+        }
+        let (machine, mut done) = self.window(&mut ends, stop)?;
+        let sender = done
+            .pop()
+            .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
+        let receiver = done.pop();
+        let truth = receiver
+            .as_ref()
+            .map(|r| truth(cell, &sender, r))
+            .transpose()?;
+        Ok(Parts {
+            sender,
+            receiver,
+            machine,
+            truth,
+        })
+    }
+
+    /// Gives both sides the schedule, reads the machine at its edges, and takes in what comes
+    /// back: the receiver's first, where there is one.
+    fn window(
+        &mut self,
+        ends: &mut [Endpoint],
+        stop: &AtomicBool,
+    ) -> Result<(Readings, Vec<Done>), Trouble> {
+        let begin_ns = clock::monotonic_ns() + LEAD_NS;
+        let window_from_ns = begin_ns + self.settings.warmup.as_nanos() as u64;
+        let window_to_ns = window_from_ns + self.settings.window.as_nanos() as u64;
+        let schedule = Schedule {
+            begin_ns,
+            window_from_ns,
+            window_to_ns,
+            stop_ns: window_to_ns + COOLDOWN_NS,
+        };
+        for end in ends.iter_mut() {
+            end.order(&Order::Go(schedule))?;
+        }
+        let mut edges = Vec::with_capacity(2);
+        for at_ns in [window_from_ns, window_to_ns] {
+            if let Some((_, early)) = wait_until(ends, at_ns, stop)? {
+                return Err(out_of_turn(&early));
+            }
+            edges.push(if edges.is_empty() {
+                self.machine.read_start()
+            } else {
+                self.machine.read_end()
+            });
+        }
+        let machine = self.machine.difference(&edges[0], &edges[1]);
+        let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
+        for _ in 0..ends.len() {
+            match wait(ends, schedule.stop_ns + GRACE_NS, stop)? {
+                (i, Answer::Done(d)) => done[i] = Some(*d),
+                (_, other) => return Err(out_of_turn(&other)),
+            }
+        }
+        Ok((machine, done.into_iter().flatten().collect()))
+    }
+
+    /// Why the trial should be repeated, if anything else used too much of the machine.
+    fn too_busy(&self, parts: &Parts) -> Option<String> {
+        let get = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
+        let busy = get(&parts.machine, Counter::MachineBusyNs)? as f64;
+        let step = get(&parts.machine, Counter::MachineBusyResolutionNs).unwrap_or(0) as f64;
+        let capacity = get(&parts.machine, Counter::MachineElapsedNs)? as f64
+            * get(&parts.machine, Counter::MachineCpus)? as f64;
+        let mut own = get(&parts.sender.side.readings, Counter::CpuNs)? as f64;
+        if let Some(receiver) = &parts.receiver {
+            own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
+        }
+        // What one step of the clock could feign does not count as a neighbour.
+        let share = (busy - own - 2.0 * step) / capacity;
+        (share > self.settings.neighbour_bound).then(|| {
+            format!(
+                "others used {:.0} % of the machine's CPU time, more than {:.0} %",
+                share * 100.0,
+                self.settings.neighbour_bound * 100.0
+            )
+        })
+    }
+}
+
+struct Parts {
+    sender: Done,
+    receiver: Option<Done>,
+    machine: Readings,
+    truth: Option<Truth>,
+}
+
+/// What arrived must be what was sent: the content is checked where it arrives, the count here.
+fn truth(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
+    for (flow, (sent, got)) in sender
+        .total_bytes
+        .iter()
+        .zip(&receiver.total_bytes)
+        .enumerate()
+    {
+        if sent != got {
+            return Err(Trouble::Failed(format!(
+                "flow {flow}: {sent} bytes were sent, {got} arrived"
+            )));
+        }
+    }
+    let sees_content = Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
+    let received: u64 = receiver.total_bytes.iter().sum();
+    if sees_content && received > 0 && receiver.compared_bytes == 0 {
+        return Err(Trouble::Failed("the content was not compared".to_owned()));
+    }
+    Ok(Truth {
+        sent_bytes: sender.total_bytes.iter().sum(),
+        received_bytes: received,
+        compared_bytes: receiver.compared_bytes,
+        checked: if sees_content { "content" } else { "count" }.to_owned(),
+    })
+}
+
+fn out_of_turn(answer: &Answer) -> Trouble {
+    Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
+}
+
+/// One side's process. Dropping it ends the process and waits for it.
+struct Endpoint {
+    role: Role,
+    child: Child,
+    control: UnixStream,
+    over: bool,
+}
+
+impl Endpoint {
+    fn start(program: &PathBuf, role: Role) -> io::Result<Endpoint> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(program)
+            .arg("endpoint")
+            .arg(std::process::id().to_string())
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // So that Ctrl-C at a terminal reaches the coordinator alone, which ends the trial.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                io::Error::new(
+                    e.kind(),
+                    format!(
+                        "the {} cannot be started from {}: {e}",
+                        role.name(),
+                        program.display()
+                    ),
+                )
+            })?;
+        ours.set_read_timeout(Some(PATIENCE))?;
+        ours.set_write_timeout(Some(PATIENCE))?;
+        Ok(Endpoint {
+            role,
+            child,
+            control: ours,
+            over: false,
+        })
+    }
+
+    fn order(&mut self, order: &Order) -> Result<(), Trouble> {
+        match protocol::write(&mut self.control, order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    fn answer(&mut self) -> Result<Answer, Trouble> {
+        match protocol::read(&mut self.control) {
+            Ok(Answer::Failed { reason }) => {
+                Err(Trouble::Failed(format!("{}: {reason}", self.role.name())))
+            }
+            Ok(answer) => {
+                self.over = matches!(answer, Answer::Done(_));
+                Ok(answer)
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(Trouble::Failed(format!(
+                "{}: it answered nonsense: {e}",
+                self.role.name()
+            ))),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Says how the process ended.
+    fn gone(&mut self) -> Trouble {
+        let _ = self.child.kill();
+        let how = match self.child.wait() {
+            Ok(status) => match status.signal() {
+                Some(signal) => format!("was ended by signal {signal}"),
+                None => format!("ended with status {}", status.code().unwrap_or(-1)),
+            },
+            Err(e) => format!("is gone: {e}"),
+        };
+        let mut said = Vec::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            let _ = stderr.take(2048).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let said = said
+            .lines()
+            .next()
+            .map(|l| format!(" ({})", l.trim()))
+            .unwrap_or_default();
+        Trouble::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // One that has told its result ends by itself; anything else is ended.
+        if !self.over {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// The next answer of any side.
+fn wait(
+    ends: &mut [Endpoint],
+    deadline_ns: u64,
+    stop: &AtomicBool,
+) -> Result<(usize, Answer), Trouble> {
+    wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
+        let waiting: Vec<&str> = ends
+            .iter()
+            .filter(|e| !e.over)
+            .map(|e| e.role.name())
+            .collect();
+        Trouble::Failed(format!(
+            "no answer from the {} in time",
+            waiting.join(" and the ")
+        ))
+    })
+}
+
+/// The next answer of any side, or none by `until_ns`.
+fn wait_until(
+    ends: &mut [Endpoint],
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Option<(usize, Answer)>, Trouble> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Interrupted);
+        }
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        let slice_ns = left_ns.min(LOOK_NS);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: slice_ns as _,
+        };
+        let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
+        let mut polled: Vec<PollFd<'_>> = waiting
+            .iter()
+            .map(|&i| PollFd::new(&ends[i].control, PollFlags::IN))
+            .collect();
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) if left_ns <= LOOK_NS => return Ok(None),
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(e) => return Err(io::Error::from(e).into()),
+        }
+        let Some(at) = polled.iter().position(|p| !p.revents().is_empty()) else {
+            continue;
+        };
+        let i = waiting[at];
+        drop(polled);
+        return Ok(Some((i, ends[i].answer()?)));
+    }
+}
