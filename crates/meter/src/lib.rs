@@ -1,1 +1,68 @@
 //! Turns counters into readings; moves nothing.
+//!
+//! A [`Meter`] is read at both edges of the timed window, by the thread that is measured, so a
+//! read neither allocates, locks, formats nor logs: it fills a snapshot of fixed size. What the
+//! two snapshots mean is worked out after the window, by [`Meter::difference`].
+//!
+//! At the start of a window the clocks are read last, at its end first, so that the reads of the
+//! other counters stay outside of the elapsed time and the CPU time. What is left inside is
+//! [`own_cost_ns`]: some 250 ns of elapsed time on a virtual machine of 2026 in a release build,
+//! most of it the system call that reads the thread's CPU clock. It is not subtracted.
+
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+
+mod events;
+mod fake;
+mod machine;
+mod proc_text;
+mod thread;
+mod total;
+
+pub use fake::{FakeMeter, FakeSnapshot};
+pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
+pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
+pub use total::sum;
+
+/// Something that can be read at the edges of a window.
+pub trait Meter {
+    /// What a read fills: plain numbers, nothing on the heap.
+    type Snapshot: Copy;
+
+    /// Reads at the start of a window: the clocks last. Does not allocate, lock, format or log.
+    fn read_start(&mut self) -> Self::Snapshot;
+
+    /// Reads at the end of a window: the clocks first. Does not allocate, lock, format or log.
+    fn read_end(&mut self) -> Self::Snapshot;
+
+    /// What happened between two reads of this meter, in the units of [`Counter`]'s names. Every
+    /// counter of the meter has an entry; one that could not be had carries its reason.
+    fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings;
+
+    /// Counters that this meter cannot give here, with the reason and what to do about it.
+    fn refused(&self) -> Vec<Refusal>;
+}
+
+/// The elapsed time of an empty window in ns: what the meter itself adds to every window. The
+/// median of `windows` windows; 0 where the meter has no [`Counter::ElapsedNs`] or `windows` is 0.
+pub fn own_cost_ns<M: Meter>(meter: &mut M, windows: usize) -> u64 {
+    let mut costs: Vec<u64> = (0..windows)
+        .filter_map(|_| {
+            let start = meter.read_start();
+            let end = meter.read_end();
+            meter
+                .difference(&start, &end)
+                .get(&Counter::ElapsedNs)?
+                .measured()
+        })
+        .collect();
+    costs.sort_unstable();
+    costs.get(costs.len() / 2).copied().unwrap_or(0)
+}
+
+/// The increase of a counter that only grows.
+fn grown(start: u64, end: u64) -> Reading {
+    match end.checked_sub(start) {
+        Some(n) => Reading::Measured(n),
+        None => Reading::absent("the kernel's counter went backwards within the window"),
+    }
+}

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
+use rustix::io::Errno;
 
 /// The most events of one [`Group`].
 pub const MAX_EVENTS: usize = 8;
@@ -83,6 +84,41 @@ pub enum Scope {
     /// User alone (exclude_kernel): what an unprivileged user is left with where
     /// kernel.perf_event_paranoid is 2. Events that happen in the kernel then count nothing.
     UserOnly,
+}
+
+/// Why an event could not be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// EACCES, EPERM: kernel.perf_event_paranoid, a missing CAP_PERFMON, or a seccomp filter.
+    NotAllowed,
+    /// ENOENT, EOPNOTSUPP, ENODEV: the machine or the kernel has no such counter.
+    NoSuchCounter,
+    /// EINVAL, ENOSPC: not beside the others of the group.
+    NotTogether,
+    /// ENOSYS: a kernel without perf events.
+    NoPerf,
+    /// EMFILE, ENFILE: no descriptor left.
+    NoDescriptor,
+    /// EBUSY: somebody holds the counters exclusively.
+    Busy,
+    /// Anything else.
+    Other,
+}
+
+impl Refused {
+    /// Sorts an error of [`Group::lead`] or [`Group::add`], perf_event_open(2).
+    #[must_use]
+    pub fn of(error: &io::Error) -> Refused {
+        match Errno::from_io_error(error) {
+            Some(Errno::ACCESS | Errno::PERM) => Refused::NotAllowed,
+            Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => Refused::NoSuchCounter,
+            Some(Errno::INVAL | Errno::NOSPC) => Refused::NotTogether,
+            Some(Errno::NOSYS) => Refused::NoPerf,
+            Some(Errno::MFILE | Errno::NFILE) => Refused::NoDescriptor,
+            Some(Errno::BUSY) => Refused::Busy,
+            _ => Refused::Other,
+        }
+    }
 }
 
 /// What a group counted since it was enabled.

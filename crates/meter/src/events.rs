@@ -1,0 +1,340 @@
+//! Which perf events a thread can count here, and what a group's counts mean.
+
+use std::io;
+
+use bytecost_spec::Reading;
+use bytecost_sys::perf::{Event, Group, GroupValues, Refused, Scope};
+use bytecost_sys::{clock, process};
+
+use crate::grown;
+
+/// The hardware group, in the order in which members are given up last: what cannot be counted
+/// beside the others goes from the end.
+pub(crate) const HARDWARE: [Event; 6] = [
+    Event::Cycles,
+    Event::Instructions,
+    Event::LlcLoadMisses,
+    Event::L1dLoadMisses,
+    Event::Branches,
+    Event::BranchMisses,
+];
+
+/// The software group. Context switches are counted by the same code of the kernel as
+/// migrations, and there a truth is known at once: that is what they are here for.
+pub(crate) const SOFTWARE: [Event; 3] = [
+    Event::TaskClock,
+    Event::ContextSwitches,
+    Event::CpuMigrations,
+];
+
+/// What opens groups and reads them: the kernel, or a test's own.
+pub(crate) trait Pmu {
+    type Group;
+    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group>;
+    fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()>;
+    fn enable(&mut self, group: &mut Self::Group) -> io::Result<()>;
+    fn read(&mut self, group: &Self::Group) -> Option<GroupValues>;
+    /// Does a little work, and says by other means how much it was.
+    fn work(&mut self) -> Work;
+    /// kernel.perf_event_paranoid, where it can be read.
+    fn paranoid(&self) -> Option<i32>;
+}
+
+/// Work whose counts are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    /// Turns of a loop; each takes an instruction, a cycle and a branch, or not much less.
+    pub(crate) turns: u64,
+    /// CPU time, by the thread's CPU clock.
+    pub(crate) cpu_ns: u64,
+    /// Times that the thread waited, by getrusage.
+    pub(crate) waits: u64,
+}
+
+/// The events that were wanted: each with its place in the group's values, or why it has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Members(Vec<(Event, Result<usize, String>)>);
+
+impl Members {
+    #[cfg(test)]
+    pub(crate) fn of_all(events: &[Event]) -> Members {
+        members(events, &vec![None; events.len()])
+    }
+
+    /// Why an event cannot be counted; None where it can.
+    pub(crate) fn refused(&self, event: Event) -> Option<&str> {
+        match self.0.iter().find(|(e, _)| *e == event) {
+            Some((_, Ok(_))) => None,
+            Some((_, Err(why))) => Some(why),
+            None => Some("it was not asked for"),
+        }
+    }
+
+    /// Why there is no group at all: the reason of its first event. None where there is one.
+    pub(crate) fn refused_altogether(&self) -> Option<&str> {
+        if self.0.iter().any(|(_, place)| place.is_ok()) {
+            return None;
+        }
+        self.0.first().and_then(|(event, _)| self.refused(*event))
+    }
+
+    /// What an event counted between two reads. A group that was not on the CPU for all the time
+    /// that it was enabled gives nothing: counts are never scaled up.
+    pub(crate) fn reading(
+        &self,
+        event: Event,
+        start: Option<&GroupValues>,
+        end: Option<&GroupValues>,
+    ) -> Reading {
+        if let Some(why) = self.refused(event) {
+            return Reading::absent(why);
+        }
+        let place = self.0.iter().find_map(|(e, place)| match place {
+            Ok(place) if *e == event => Some(*place),
+            _ => None,
+        });
+        let (Some(place), Some(start), Some(end)) = (place, start, end) else {
+            return Reading::absent("the counter group could not be read");
+        };
+        let enabled = end.enabled_ns.saturating_sub(start.enabled_ns);
+        let running = end.running_ns.saturating_sub(start.running_ns);
+        if enabled == 0 {
+            return Reading::absent("the counter group was not enabled within the window");
+        }
+        if running < enabled {
+            let percent = u128::from(running) * 100 / u128::from(enabled);
+            return Reading::absent(format!(
+                "the counter group was on the CPU {percent} % of the time: another user of the \
+                 counters?"
+            ));
+        }
+        grown(start.values[place], end.values[place])
+    }
+
+    /// Times for which the group was enabled and running, in ns.
+    pub(crate) fn times(
+        &self,
+        start: Option<&GroupValues>,
+        end: Option<&GroupValues>,
+    ) -> [Reading; 2] {
+        if let Some(why) = self.refused_altogether() {
+            return [(); 2].map(|()| Reading::absent(why));
+        }
+        let (Some(start), Some(end)) = (start, end) else {
+            return [(); 2].map(|()| Reading::absent("the counter group could not be read"));
+        };
+        [
+            grown(start.enabled_ns, end.enabled_ns),
+            grown(start.running_ns, end.running_ns),
+        ]
+    }
+}
+
+/// Opens the hardware group with the kernel included. Without the kernel there is none: what a
+/// system call costs would be missing from it.
+pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) {
+    open(pmu, &HARDWARE, Scope::WithKernel)
+}
+
+/// Opens the software group. Where the kernel may not be counted, the task clock alone is left:
+/// it is a clock and counts the same, but the others happen in the kernel and would stay 0.
+pub(crate) fn open_software<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) {
+    let denied = match pmu.lead(Event::TaskClock, Scope::WithKernel) {
+        Err(e) if Refused::of(&e) == Refused::NotAllowed => e,
+        _ => return open(pmu, &SOFTWARE, Scope::WithKernel),
+    };
+    let (group, Members(mut members)) = open(pmu, &SOFTWARE[..1], Scope::UserOnly);
+    let paranoid = pmu.paranoid();
+    members.extend(SOFTWARE[1..].iter().map(|e| {
+        let why = in_words(*e, Scope::WithKernel, &denied, paranoid);
+        (*e, Err(why))
+    }));
+    (group, Members(members))
+}
+
+/// Opens as many of the events as the machine can count together, and tests that they count.
+fn open<P: Pmu>(pmu: &mut P, wanted: &[Event], scope: Scope) -> (Option<P::Group>, Members) {
+    let mut reasons: Vec<Option<String>> = vec![None; wanted.len()];
+    loop {
+        let mut group: Option<P::Group> = None;
+        let mut opened = Vec::new();
+        for (at, event) in wanted.iter().enumerate() {
+            if reasons[at].is_some() {
+                continue;
+            }
+            let result = match &mut group {
+                Some(group) => pmu.add(group, *event),
+                None => pmu.lead(*event, scope).map(|g| group = Some(g)),
+            };
+            match result {
+                Ok(()) => opened.push(at),
+                Err(e) => reasons[at] = Some(in_words(*event, scope, &e, pmu.paranoid())),
+            }
+        }
+        let verdict = match &mut group {
+            Some(group) => {
+                let events: Vec<Event> = opened.iter().map(|at| wanted[*at]).collect();
+                test(pmu, group, &events)
+            }
+            None => Verdict::Sound,
+        };
+        match verdict {
+            Verdict::Sound => return (group, members(wanted, &reasons)),
+            Verdict::NotRunning => {
+                // At least one was opened, so that each round has one event fewer.
+                let Some(last) = opened.last() else {
+                    return (None, members(wanted, &reasons));
+                };
+                reasons[*last] = Some(NO_ROOM.to_owned());
+            }
+            Verdict::Unsound(why) => {
+                for at in opened {
+                    reasons[at] = Some(format!("self-test failed: {why}"));
+                }
+                return (None, members(wanted, &reasons));
+            }
+        }
+    }
+}
+
+const NO_ROOM: &str = "the CPU has no counter free for it beside the others: the NMI watchdog \
+    takes one (kernel.nmi_watchdog=0 gives it back), other programs may take more";
+
+fn members(wanted: &[Event], reasons: &[Option<String>]) -> Members {
+    let mut place = 0;
+    Members(
+        wanted
+            .iter()
+            .zip(reasons)
+            .map(|(event, reason)| match reason {
+                Some(why) => (*event, Err(why.clone())),
+                None => {
+                    place += 1;
+                    (*event, Ok(place - 1))
+                }
+            })
+            .collect(),
+    )
+}
+
+enum Verdict {
+    Sound,
+    NotRunning,
+    Unsound(String),
+}
+
+/// Enables a group and holds its counts against work that is known by other means.
+fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict {
+    if let Err(e) = pmu.enable(group) {
+        return Verdict::Unsound(format!("it cannot be enabled: {e}"));
+    }
+    let start = pmu.read(group);
+    let work = pmu.work();
+    let end = pmu.read(group);
+    let (Some(start), Some(end)) = (start, end) else {
+        return Verdict::Unsound("the group cannot be read".to_owned());
+    };
+    if end.running_ns == start.running_ns {
+        return Verdict::NotRunning;
+    }
+    if end.running_ns - start.running_ns < end.enabled_ns - start.enabled_ns {
+        return Verdict::Sound; // shared just now; each window is judged by itself
+    }
+    for (place, event) in events.iter().enumerate() {
+        let counted = end.values[place].saturating_sub(start.values[place]);
+        let least = match event {
+            Event::Cycles | Event::Instructions | Event::Branches => work.turns / 4,
+            Event::TaskClock => work.cpu_ns / 2,
+            Event::ContextSwitches => work.waits,
+            Event::L1dLoadMisses
+            | Event::LlcLoadMisses
+            | Event::BranchMisses
+            | Event::CpuMigrations => 0,
+        };
+        if counted < least {
+            return Verdict::Unsound(format!(
+                "{event:?} counted {counted} where there were at least {least}"
+            ));
+        }
+    }
+    Verdict::Sound
+}
+
+/// Why an event could not be opened, and what to do.
+fn in_words(event: Event, scope: Scope, error: &io::Error, paranoid: Option<i32>) -> String {
+    let what_to_do = match Refused::of(error) {
+        Refused::NotAllowed => {
+            let what = match scope {
+                Scope::WithKernel => "kernel not included: counting it is not allowed",
+                Scope::UserOnly => "perf events are not allowed",
+            };
+            let level = paranoid.map_or_else(String::new, |n| {
+                format!(" (kernel.perf_event_paranoid is {n})")
+            });
+            return format!(
+                "{what}{level}; set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, \
+                 and in a container let its seccomp filter pass perf_event_open"
+            );
+        }
+        Refused::NoSuchCounter if event.is_hardware() => {
+            "this machine has no such hardware counter: a virtual machine needs a virtual PMU; \
+             elsewhere the CPU does not count this event"
+        }
+        Refused::NoSuchCounter => "this kernel does not count it",
+        Refused::NotTogether => "the CPU cannot count it beside the others",
+        Refused::NoPerf => "this kernel was built without perf events",
+        Refused::NoDescriptor => "no file descriptor was left: raise `ulimit -n`",
+        Refused::Busy => "another program holds the counters for itself: end it",
+        Refused::Other => return format!("perf_event_open failed: {error}"),
+    };
+    what_to_do.to_owned()
+}
+
+/// The kernel of this machine.
+pub(crate) struct Kernel;
+
+impl Pmu for Kernel {
+    type Group = Group;
+
+    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Group> {
+        Group::lead(event, scope)
+    }
+
+    fn add(&mut self, group: &mut Group, event: Event) -> io::Result<()> {
+        group.add(event)
+    }
+
+    fn enable(&mut self, group: &mut Group) -> io::Result<()> {
+        group.enable()
+    }
+
+    fn read(&mut self, group: &Group) -> Option<GroupValues> {
+        group.read()
+    }
+
+    fn work(&mut self) -> Work {
+        const TURNS: u64 = 20_000;
+        const SLEEP_NS: u64 = 20_000;
+        let waited = || process::thread_usage().map_or(0, |u| u.switches_voluntary);
+        let (waits, cpu) = (waited(), clock::thread_cpu_ns());
+        for turn in 0..TURNS {
+            std::hint::black_box(turn);
+        }
+        for _ in 0..3 {
+            clock::sleep_until_ns(clock::monotonic_ns() + SLEEP_NS);
+        }
+        Work {
+            turns: TURNS,
+            cpu_ns: clock::thread_cpu_ns() - cpu,
+            waits: waited() - waits,
+        }
+    }
+
+    fn paranoid(&self) -> Option<i32> {
+        let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?;
+        text.trim().parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+use super::*;
+use bytecost_sys::perf::MAX_EVENTS;
+
+/// A machine that a test makes up.
+#[derive(Default)]
+struct MadeUp {
+    /// Events that it cannot open, with the errno.
+    errors: Vec<(Event, i32)>,
+    /// Where set, only a group of this many events is ever on the CPU.
+    counters: Option<usize>,
+    /// perf_event_paranoid forbids the kernel.
+    kernel_forbidden: bool,
+    /// An event that counts nothing though it is open.
+    deaf: Option<Event>,
+    /// How often work was done.
+    worked: u64,
+}
+
+struct MadeUpGroup(Vec<Event>);
+
+const WORK: Work = Work {
+    turns: 1_000,
+    cpu_ns: 50_000,
+    waits: 3,
+};
+
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const EINVAL: i32 = 22;
+const EMFILE: i32 = 24;
+const ENOSYS: i32 = 38;
+
+impl MadeUp {
+    fn open(&self, event: Event, scope: Scope) -> io::Result<()> {
+        if self.kernel_forbidden && scope == Scope::WithKernel {
+            return Err(io::Error::from_raw_os_error(EACCES));
+        }
+        match self.errors.iter().find(|(e, _)| *e == event) {
+            Some((_, errno)) => Err(io::Error::from_raw_os_error(*errno)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Pmu for MadeUp {
+    type Group = (MadeUpGroup, Scope);
+
+    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group> {
+        self.open(event, scope)?;
+        Ok((MadeUpGroup(vec![event]), scope))
+    }
+
+    fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()> {
+        self.open(event, group.1)?;
+        group.0.0.push(event);
+        Ok(())
+    }
+
+    fn enable(&mut self, _: &mut Self::Group) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn read(&mut self, group: &Self::Group) -> Option<GroupValues> {
+        let events = &group.0.0;
+        let runs = self.counters.is_none_or(|n| events.len() <= n);
+        let mut values = [0; MAX_EVENTS];
+        for (value, event) in values.iter_mut().zip(events) {
+            let each = match event {
+                Event::TaskClock => WORK.cpu_ns,
+                Event::ContextSwitches => WORK.waits,
+                Event::CpuMigrations => 0,
+                _ => WORK.turns,
+            };
+            if runs && self.deaf != Some(*event) {
+                *value = each * self.worked;
+            }
+        }
+        Some(GroupValues {
+            enabled_ns: self.worked * 1_000,
+            running_ns: if runs { self.worked * 1_000 } else { 0 },
+            values,
+        })
+    }
+
+    fn work(&mut self) -> Work {
+        self.worked += 1;
+        WORK
+    }
+
+    fn paranoid(&self) -> Option<i32> {
+        Some(2)
+    }
+}
+
+fn places(members: &Members) -> Vec<(Event, Option<usize>)> {
+    let place = |(event, place): &(Event, Result<usize, String>)| (*event, place.clone().ok());
+    members.0.iter().map(place).collect()
+}
+
+#[test]
+fn a_machine_with_everything_gives_one_group() {
+    let mut pmu = MadeUp::default();
+    let (group, members) = open_hardware(&mut pmu);
+    assert_eq!(group.unwrap().0.0, HARDWARE);
+    assert!(HARDWARE.iter().all(|e| members.refused(*e).is_none()));
+    let (group, members) = open_software(&mut pmu);
+    assert_eq!(group.unwrap().0.0, SOFTWARE);
+    assert_eq!(members.refused_altogether(), None);
+}
+
+#[test]
+fn a_missing_event_does_not_take_the_others_with_it() {
+    for missing in HARDWARE {
+        let mut pmu = MadeUp {
+            errors: vec![(missing, ENOENT)],
+            ..MadeUp::default()
+        };
+        let (group, members) = open_hardware(&mut pmu);
+        let group = group.unwrap().0.0;
+        assert_eq!(group.len(), HARDWARE.len() - 1);
+        for event in HARDWARE {
+            let why = members.refused(event);
+            assert_eq!(why.is_some(), event == missing, "{event:?} {why:?}");
+        }
+        // Each event's place is its place in the group.
+        for (event, place) in places(&members) {
+            assert_eq!(place, group.iter().position(|e| *e == event));
+        }
+    }
+}
+
+#[test]
+fn with_too_few_counters_the_last_events_go() {
+    for (counters, kept) in [(6, 6), (4, 4), (1, 1), (0, 0)] {
+        let mut pmu = MadeUp {
+            counters: Some(counters),
+            ..MadeUp::default()
+        };
+        let (group, members) = open_hardware(&mut pmu);
+        assert_eq!(group.map_or(0, |g| g.0.0.len()), kept);
+        for (n, event) in HARDWARE.iter().enumerate() {
+            let why = members.refused(*event);
+            assert_eq!(why.is_some(), n >= kept, "{event:?}");
+            assert!(why.is_none_or(|w| w.contains("no counter free")));
+        }
+    }
+}
+
+#[test]
+fn reasons_say_what_to_do() {
+    for (errno, why) in [
+        (
+            EACCES,
+            "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
+             set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container \
+             let its seccomp filter pass perf_event_open",
+        ),
+        (
+            EPERM,
+            "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
+             set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container \
+             let its seccomp filter pass perf_event_open",
+        ),
+        (
+            ENOENT,
+            "this machine has no such hardware counter: a virtual machine needs a virtual PMU; \
+             elsewhere the CPU does not count this event",
+        ),
+        (EINVAL, "the CPU cannot count it beside the others"),
+        (EMFILE, "no file descriptor was left: raise `ulimit -n`"),
+        (ENOSYS, "this kernel was built without perf events"),
+    ] {
+        let mut pmu = MadeUp {
+            errors: HARDWARE.map(|e| (e, errno)).to_vec(),
+            ..MadeUp::default()
+        };
+        let (group, members) = open_hardware(&mut pmu);
+        assert!(group.is_none());
+        assert_eq!(members.refused_altogether(), Some(why));
+        for event in HARDWARE {
+            assert_eq!(
+                members.reading(event, None, None),
+                Reading::absent(why),
+                "{event:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_the_kernel_only_the_task_clock_is_left() {
+    let mut pmu = MadeUp {
+        kernel_forbidden: true,
+        ..MadeUp::default()
+    };
+    let (group, members) = open_software(&mut pmu);
+    assert_eq!(group.unwrap().0.0, [Event::TaskClock]);
+    assert_eq!(members.refused(Event::TaskClock), None);
+    let why = members.refused(Event::CpuMigrations).unwrap();
+    assert!(why.starts_with("kernel not included"), "{why}");
+    let (group, _) = open_hardware(&mut pmu);
+    assert!(
+        group.is_none(),
+        "hardware counts never go without the kernel"
+    );
+}
+
+#[test]
+fn where_perf_is_closed_altogether_the_reason_says_so() {
+    let mut pmu = MadeUp {
+        kernel_forbidden: true,
+        errors: vec![(Event::TaskClock, EACCES)],
+        ..MadeUp::default()
+    };
+    let (group, members) = open_software(&mut pmu);
+    assert!(group.is_none());
+    let why = members.refused_altogether().unwrap();
+    assert!(why.starts_with("perf events are not allowed"), "{why}");
+}
+
+#[test]
+fn a_group_that_does_not_count_fails_its_test() {
+    for (deaf, found) in [
+        (
+            Event::TaskClock,
+            "TaskClock counted 0 where there were at least 25000",
+        ),
+        (
+            Event::ContextSwitches,
+            "ContextSwitches counted 0 where there were at least 3",
+        ),
+        (
+            Event::Instructions,
+            "Instructions counted 0 where there were at least 250",
+        ),
+    ] {
+        let mut pmu = MadeUp {
+            deaf: Some(deaf),
+            ..MadeUp::default()
+        };
+        let (group, members) = if deaf.is_hardware() {
+            open_hardware(&mut pmu)
+        } else {
+            open_software(&mut pmu)
+        };
+        assert!(group.is_none());
+        assert_eq!(
+            members.refused_altogether(),
+            Some(&*format!("self-test failed: {found}"))
+        );
+    }
+}
+
+/// Enabled, running and the first event's count.
+fn values(enabled_ns: u64, running_ns: u64, first: u64) -> GroupValues {
+    let mut values = [0; MAX_EVENTS];
+    values[0] = first;
+    GroupValues {
+        enabled_ns,
+        running_ns,
+        values,
+    }
+}
+
+#[test]
+fn a_group_that_was_not_running_all_the_time_gives_nothing() {
+    let members = Members(vec![
+        (Event::Cycles, Ok(0)),
+        (Event::Branches, Err("no such counter".to_owned())),
+    ]);
+    let start = values(1_000, 1_000, 500);
+    let shared = |percent: u64| {
+        Reading::absent(format!(
+            "the counter group was on the CPU {percent} % of the time: another user of the \
+             counters?"
+        ))
+    };
+    for (end, expected) in [
+        (values(2_000, 2_000, 800), Reading::Measured(300)),
+        (values(2_000, 1_999, 800), shared(99)),
+        (values(2_000, 1_500, 800), shared(50)),
+        (values(2_000, 1_000, 500), shared(0)),
+        (values(u64::MAX, u64::MAX / 2, 500), shared(49)),
+        (
+            values(1_000, 1_000, 500),
+            Reading::absent("the counter group was not enabled within the window"),
+        ),
+        (
+            values(2_000, 2_000, 400),
+            Reading::absent("the kernel's counter went backwards within the window"),
+        ),
+    ] {
+        let reading = members.reading(Event::Cycles, Some(&start), Some(&end));
+        assert_eq!(reading, expected);
+        // The times are told all the same.
+        assert_eq!(
+            members.times(Some(&start), Some(&end)),
+            [
+                Reading::Measured(end.enabled_ns - 1_000),
+                Reading::Measured(end.running_ns - 1_000)
+            ]
+        );
+        assert_eq!(
+            members.reading(Event::Branches, Some(&start), Some(&end)),
+            Reading::absent("no such counter")
+        );
+    }
+    let unread = Reading::absent("the counter group could not be read");
+    assert_eq!(members.reading(Event::Cycles, Some(&start), None), unread);
+    assert_eq!(members.times(None, Some(&start)), [unread.clone(), unread]);
+}
+
+#[test]
+fn a_group_shared_while_it_is_tested_is_kept() {
+    // Its windows are judged one by one.
+    struct Shared(MadeUp);
+    impl Pmu for Shared {
+        type Group = (MadeUpGroup, Scope);
+        fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group> {
+            self.0.lead(event, scope)
+        }
+        fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()> {
+            self.0.add(group, event)
+        }
+        fn enable(&mut self, group: &mut Self::Group) -> io::Result<()> {
+            self.0.enable(group)
+        }
+        fn read(&mut self, group: &Self::Group) -> Option<GroupValues> {
+            let mut read = self.0.read(group)?;
+            read.running_ns /= 2;
+            read.values = [0; MAX_EVENTS];
+            Some(read)
+        }
+        fn work(&mut self) -> Work {
+            self.0.work()
+        }
+        fn paranoid(&self) -> Option<i32> {
+            None
+        }
+    }
+    let (group, members) = open_hardware(&mut Shared(MadeUp::default()));
+    assert!(group.is_some());
+    assert_eq!(members.refused(Event::Cycles), None);
+}

@@ -1,0 +1,193 @@
+//! Numbers out of the kernel's text files, without allocating: what does not look as it should
+//! is None, never a guess.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// The first bytes of a file of /proc or /sys, read anew into `buffer`. None where it fails.
+pub(crate) fn reread<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = file.read_at(buffer, 0).ok()?;
+    buffer.get(..length)
+}
+
+/// A file that holds one number and a line end: cpuacct.usage.
+pub(crate) fn lone_number(text: &[u8]) -> Option<u64> {
+    number(text.strip_suffix(b"\n")?)
+}
+
+/// The value of `key` in a file of lines such as `key   :   12`: /proc/thread-self/sched.
+pub(crate) fn value_of(text: &[u8], key: &str) -> Option<u64> {
+    let line = whole_lines(text).find_map(|line| {
+        let rest = line.strip_prefix(key.as_bytes())?.trim_ascii_start();
+        rest.strip_prefix(b":")
+    })?;
+    number(line.trim_ascii())
+}
+
+/// How many CPUs a list such as `0-3,6` names, which ends with a line end.
+pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
+    let mut cpus = 0_u32;
+    for range in text.strip_suffix(b"\n")?.split(|b| *b == b',') {
+        let mut ends = range.splitn(2, |b| *b == b'-');
+        let first = u32::try_from(number(ends.next()?)?).ok()?;
+        let last = match ends.next() {
+            Some(last) => u32::try_from(number(last)?).ok()?,
+            None => first,
+        };
+        let more = last.checked_sub(first)?.checked_add(1)?;
+        cpus = cpus.checked_add(more)?;
+    }
+    Some(cpus)
+}
+
+/// The first line of /proc/stat, all CPUs together, in the file's own unit, proc_stat(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpuLine {
+    /// Idle, waiting for I/O included.
+    pub(crate) idle: u64,
+    pub(crate) softirq: u64,
+    pub(crate) steal: u64,
+}
+
+impl CpuLine {
+    /// Needs the line whole, with its line end and the eight fields that Linux has had since
+    /// 2.6.11: user, nice, system, idle, iowait, irq, softirq, steal.
+    pub(crate) fn parse(text: &[u8]) -> Option<CpuLine> {
+        let line = whole_lines(text).next()?.strip_prefix(b"cpu ")?;
+        let mut fields = [0_u64; 8];
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|w| !w.is_empty());
+        for field in &mut fields {
+            *field = number(words.next()?)?;
+        }
+        let [_user, _nice, _system, idle, iowait, _irq, softirq, steal] = fields;
+        Some(CpuLine {
+            idle: idle.checked_add(iowait)?,
+            softirq,
+            steal,
+        })
+    }
+}
+
+/// The lines that are there with their line end; a last one without it may be cut off.
+fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|b| *b == b'\n')
+        .filter_map(|line| line.strip_suffix(b"\n"))
+}
+
+/// Digits and nothing else; None where they do not fit.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |n, digit| {
+        let digit = char::from(*digit).to_digit(10)?;
+        n.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_are_whole_or_nothing() {
+        for (text, expected) in [
+            ("147432753800\n", Some(147_432_753_800)),
+            ("0\n", Some(0)),
+            ("18446744073709551615\n", Some(u64::MAX)),
+            ("18446744073709551616\n", None),
+            ("147432753800", None),
+            ("-1\n", None),
+            ("+1\n", None),
+            ("1 2\n", None),
+            ("\n", None),
+            ("", None),
+        ] {
+            assert_eq!(lone_number(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_whole_key() {
+        let sched = "cat (7318, #threads: 1)\n\
+            ---------------------------------\n\
+            se.sum_exec_runtime                          :             0.198984\n\
+            se.nr_migrations                             :                    1\n\
+            nr_switches                                  :                   23\n\
+            cut :  4";
+        for (key, expected) in [
+            ("se.nr_migrations", Some(1)),
+            ("nr_switches", Some(23)),
+            ("nr_switch", None),
+            ("se.sum_exec_runtime", None),
+            ("cut", None),
+            ("absent", None),
+        ] {
+            assert_eq!(value_of(sched.as_bytes(), key), expected, "{key}");
+        }
+    }
+
+    #[test]
+    fn cpu_lists_are_counted() {
+        for (list, expected) in [
+            ("0-1\n", Some(2)),
+            ("0\n", Some(1)),
+            ("0-3,6,8-9\n", Some(7)),
+            ("3-1\n", None),
+            ("0-4294967295,0\n", None),
+            ("0-1", None),
+            ("0-,1\n", None),
+            ("\n", None),
+            ("a\n", None),
+        ] {
+            assert_eq!(cpus_in_list(list.as_bytes()), expected, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_of_proc_stat() {
+        let line = |idle, softirq, steal| {
+            Some(CpuLine {
+                idle,
+                softirq,
+                steal,
+            })
+        };
+        for (text, expected) in [
+            (
+                "cpu  8546 0 5377 280452 1490 0 166 1380 0 0\ncpu0 1",
+                line(281_942, 166, 1380),
+            ),
+            ("cpu 1 2 3 4 5 6 7 8\n", line(9, 7, 8)),
+            ("cpu  1 2 3 4 5 6 7\n", None),
+            ("cpu  1 2 3 4 5 6 7 8", None),
+            ("cpu0 1 2 3 4 5 6 7 8\n", None),
+            ("cpu  1 2 3 x 5 6 7 8\n", None),
+            ("cpu  1 2 3 18446744073709551615 1 6 7 8\n", None),
+            ("\n", None),
+            ("", None),
+        ] {
+            assert_eq!(CpuLine::parse(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_them_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = lone_number(&bytes);
+            let _ = value_of(&bytes, "se.nr_migrations");
+            let _ = cpus_in_list(&bytes);
+            let _ = CpuLine::parse(&bytes);
+        }
+
+        #[test]
+        fn what_is_written_is_read(n in any::<u64>(), pad in 0_usize..40) {
+            prop_assert_eq!(lone_number(format!("{n}\n").as_bytes()), Some(n));
+            let text = format!("other : 1\nkey{}:{:>2$}\n", " ".repeat(pad), n, pad);
+            prop_assert_eq!(value_of(text.as_bytes(), "key"), Some(n));
+        }
+    }
+}

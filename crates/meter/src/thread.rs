@@ -1,0 +1,258 @@
+//! The meter of a thread: its clocks, its usage and its perf events.
+
+use std::fs::File;
+use std::marker::PhantomData;
+
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_sys::clock;
+use bytecost_sys::perf::{Event, Group, GroupValues};
+use bytecost_sys::process::{self, ThreadUsage};
+
+use crate::events::{self, Kernel, Members};
+use crate::{Meter, grown, proc_text};
+
+/// The counters of a [`ThreadMeter`].
+pub const THREAD_COUNTERS: &[Counter] = &[
+    Counter::ElapsedNs,
+    Counter::CpuNs,
+    Counter::UserNs,
+    Counter::SystemNs,
+    Counter::TaskClockNs,
+    Counter::ContextSwitchesVoluntary,
+    Counter::ContextSwitchesInvoluntary,
+    Counter::Migrations,
+    Counter::PageFaultsMinor,
+    Counter::PageFaultsMajor,
+    Counter::Cycles,
+    Counter::Instructions,
+    Counter::L1dLoadMisses,
+    Counter::LlcLoadMisses,
+    Counter::Branches,
+    Counter::BranchMisses,
+    Counter::PerfEnabledNs,
+    Counter::PerfRunningNs,
+];
+
+const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
+const SCHED: &str = "/proc/thread-self/sched";
+const SCHED_KEY: &str = "se.nr_migrations";
+
+/// Reads the thread that opened it. It cannot be sent to another thread, whose clocks it would
+/// read instead.
+#[derive(Debug)]
+pub struct ThreadMeter {
+    layout: Layout,
+    software: Option<Group>,
+    hardware: Option<Group>,
+    sched: Option<File>,
+    of_one_thread: PhantomData<*const ()>,
+}
+
+/// What a [`ThreadMeter`] read: totals since the thread began, or since the meter was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// CLOCK_MONOTONIC.
+    pub clock_ns: u64,
+    /// CLOCK_THREAD_CPUTIME_ID.
+    pub cpu_ns: u64,
+    usage: Option<ThreadUsage>,
+    software: Option<GroupValues>,
+    hardware: Option<GroupValues>,
+    sched_migrations: Option<u64>,
+}
+
+/// Which counters there are, where they come from, and why the others are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Layout {
+    software: Members,
+    hardware: Members,
+    migrations: Migrations,
+}
+
+/// Where the migrations come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Migrations {
+    /// The software group, which counted truly when tested.
+    Perf,
+    /// `se.nr_migrations` of /proc/thread-self/sched.
+    Sched,
+    /// Neither.
+    Refused(String),
+}
+
+impl ThreadMeter {
+    /// Opens the counters of the calling thread, tests that they count (about a millisecond), and
+    /// leaves them counting. What cannot be opened is absent from the readings with its reason.
+    #[must_use]
+    pub fn open() -> ThreadMeter {
+        let (software, software_members) = events::open_software(&mut Kernel);
+        let (hardware, hardware_members) = events::open_hardware(&mut Kernel);
+        let mut sched = None;
+        let migrations = match software_members.refused(Event::CpuMigrations) {
+            None => Migrations::Perf,
+            Some(why) => {
+                sched = open_sched();
+                match sched {
+                    Some(_) => Migrations::Sched,
+                    None => Migrations::Refused(format!("{why}; and there is no {SCHED}")),
+                }
+            }
+        };
+        ThreadMeter {
+            layout: Layout {
+                software: software_members,
+                hardware: hardware_members,
+                migrations,
+            },
+            software,
+            hardware,
+            sched,
+            of_one_thread: PhantomData,
+        }
+    }
+
+    fn sched_migrations(&self) -> Option<u64> {
+        sched_migrations(self.sched.as_ref()?)
+    }
+}
+
+/// The file, where it says what is wanted.
+fn open_sched() -> Option<File> {
+    let file = File::open(SCHED).ok()?;
+    sched_migrations(&file).is_some().then_some(file)
+}
+
+fn sched_migrations(file: &File) -> Option<u64> {
+    let mut buffer = [0_u8; 1024]; // the line is among the first six
+    proc_text::value_of(proc_text::reread(file, &mut buffer)?, SCHED_KEY)
+}
+
+impl Meter for ThreadMeter {
+    type Snapshot = Snapshot;
+
+    fn read_start(&mut self) -> Snapshot {
+        let sched_migrations = self.sched_migrations();
+        let usage = process::thread_usage().ok();
+        let software = self.software.as_ref().and_then(Group::read);
+        // Next to the clocks, since it counts what the meter itself does.
+        let hardware = self.hardware.as_ref().and_then(Group::read);
+        let cpu_ns = clock::thread_cpu_ns();
+        let clock_ns = clock::monotonic_ns();
+        Snapshot {
+            clock_ns,
+            cpu_ns,
+            usage,
+            software,
+            hardware,
+            sched_migrations,
+        }
+    }
+
+    fn read_end(&mut self) -> Snapshot {
+        let clock_ns = clock::monotonic_ns();
+        let cpu_ns = clock::thread_cpu_ns();
+        let hardware = self.hardware.as_ref().and_then(Group::read);
+        let software = self.software.as_ref().and_then(Group::read);
+        let usage = process::thread_usage().ok();
+        let sched_migrations = self.sched_migrations();
+        Snapshot {
+            clock_ns,
+            cpu_ns,
+            usage,
+            software,
+            hardware,
+            sched_migrations,
+        }
+    }
+
+    fn difference(&self, start: &Snapshot, end: &Snapshot) -> Readings {
+        THREAD_COUNTERS
+            .iter()
+            .map(|counter| (*counter, self.layout.reading(*counter, start, end)))
+            .collect()
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        THREAD_COUNTERS
+            .iter()
+            .filter_map(|counter| {
+                Some(Refusal {
+                    what: counter.name().to_owned(),
+                    why: self.layout.refused(*counter)?,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The perf event behind a counter of the hardware group.
+fn hardware_event(counter: Counter) -> Option<Event> {
+    Some(match counter {
+        Counter::Cycles => Event::Cycles,
+        Counter::Instructions => Event::Instructions,
+        Counter::L1dLoadMisses => Event::L1dLoadMisses,
+        Counter::LlcLoadMisses => Event::LlcLoadMisses,
+        Counter::Branches => Event::Branches,
+        Counter::BranchMisses => Event::BranchMisses,
+        _ => return None,
+    })
+}
+
+impl Layout {
+    fn reading(&self, counter: Counter, start: &Snapshot, end: &Snapshot) -> Reading {
+        let usage = |field: fn(&ThreadUsage) -> u64| match (&start.usage, &end.usage) {
+            (Some(start), Some(end)) => grown(field(start), field(end)),
+            _ => Reading::absent(NO_USAGE),
+        };
+        let (soft, hard) = (
+            [start.software.as_ref(), end.software.as_ref()],
+            [start.hardware.as_ref(), end.hardware.as_ref()],
+        );
+        match counter {
+            Counter::ElapsedNs => grown(start.clock_ns, end.clock_ns),
+            Counter::CpuNs => grown(start.cpu_ns, end.cpu_ns),
+            Counter::UserNs => usage(|u| u.user_ns),
+            Counter::SystemNs => usage(|u| u.system_ns),
+            Counter::ContextSwitchesVoluntary => usage(|u| u.switches_voluntary),
+            Counter::ContextSwitchesInvoluntary => usage(|u| u.switches_involuntary),
+            Counter::PageFaultsMinor => usage(|u| u.faults_minor),
+            Counter::PageFaultsMajor => usage(|u| u.faults_major),
+            Counter::TaskClockNs => self.software.reading(Event::TaskClock, soft[0], soft[1]),
+            Counter::Migrations => match &self.migrations {
+                Migrations::Perf => self
+                    .software
+                    .reading(Event::CpuMigrations, soft[0], soft[1]),
+                Migrations::Sched => match (start.sched_migrations, end.sched_migrations) {
+                    (Some(start), Some(end)) => grown(start, end),
+                    _ => Reading::absent(format!("{SCHED} could not be read")),
+                },
+                Migrations::Refused(why) => Reading::absent(why.as_str()),
+            },
+            Counter::PerfEnabledNs => self.hardware.times(hard[0], hard[1])[0].clone(),
+            Counter::PerfRunningNs => self.hardware.times(hard[0], hard[1])[1].clone(),
+            other => match hardware_event(other) {
+                Some(event) => self.hardware.reading(event, hard[0], hard[1]),
+                None => Reading::absent("no counter of a thread"),
+            },
+        }
+    }
+
+    /// Why a counter can never be had from this meter; None where it can.
+    fn refused(&self, counter: Counter) -> Option<String> {
+        let own = |why: Option<&str>| why.map(str::to_owned);
+        match counter {
+            Counter::TaskClockNs => own(self.software.refused(Event::TaskClock)),
+            Counter::Migrations => match &self.migrations {
+                Migrations::Refused(why) => Some(why.clone()),
+                _ => None,
+            },
+            Counter::PerfEnabledNs | Counter::PerfRunningNs => {
+                own(self.hardware.refused_altogether())
+            }
+            other => own(self.hardware.refused(hardware_event(other)?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

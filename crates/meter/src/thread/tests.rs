@@ -1,0 +1,174 @@
+use super::*;
+use crate::events::{HARDWARE, SOFTWARE};
+use bytecost_sys::perf::MAX_EVENTS;
+
+fn all_of(events: &[Event]) -> Members {
+    Members::of_all(events)
+}
+
+fn layout() -> Layout {
+    Layout {
+        software: all_of(&SOFTWARE),
+        hardware: all_of(&HARDWARE),
+        migrations: Migrations::Perf,
+    }
+}
+
+/// A snapshot in which every number is its own: `step` × a different factor for each.
+fn snapshot(step: u64) -> Snapshot {
+    let group = |first: u64| {
+        let mut values = [0; MAX_EVENTS];
+        for (n, value) in values.iter_mut().enumerate() {
+            *value = step * (first + n as u64);
+        }
+        Some(GroupValues {
+            enabled_ns: step * 9,
+            running_ns: step * 9,
+            values,
+        })
+    };
+    Snapshot {
+        clock_ns: step,
+        cpu_ns: step * 2,
+        usage: Some(ThreadUsage {
+            user_ns: step * 3,
+            system_ns: step * 4,
+            faults_minor: step * 5,
+            faults_major: step * 6,
+            switches_voluntary: step * 7,
+            switches_involuntary: step * 8,
+        }),
+        software: group(10),
+        hardware: group(20),
+        sched_migrations: Some(step * 30),
+    }
+}
+
+fn readings(layout: &Layout, start: &Snapshot, end: &Snapshot) -> Readings {
+    THREAD_COUNTERS
+        .iter()
+        .map(|c| (*c, layout.reading(*c, start, end)))
+        .collect()
+}
+
+#[test]
+fn each_counter_is_the_increase_of_its_own_source() {
+    let readings = readings(&layout(), &snapshot(100), &snapshot(1_100));
+    let factor = |counter| readings[&counter].measured().unwrap() / 1_000;
+    for (counter, expected) in [
+        (Counter::ElapsedNs, 1),
+        (Counter::CpuNs, 2),
+        (Counter::UserNs, 3),
+        (Counter::SystemNs, 4),
+        (Counter::PageFaultsMinor, 5),
+        (Counter::PageFaultsMajor, 6),
+        (Counter::ContextSwitchesVoluntary, 7),
+        (Counter::ContextSwitchesInvoluntary, 8),
+        (Counter::PerfEnabledNs, 9),
+        (Counter::PerfRunningNs, 9),
+        (Counter::TaskClockNs, 10),
+        (Counter::Migrations, 12),
+        (Counter::Cycles, 20),
+        (Counter::Instructions, 21),
+        (Counter::LlcLoadMisses, 22),
+        (Counter::L1dLoadMisses, 23),
+        (Counter::Branches, 24),
+        (Counter::BranchMisses, 25),
+    ] {
+        assert_eq!(factor(counter), expected, "{counter:?}");
+    }
+    assert_eq!(readings.len(), THREAD_COUNTERS.len());
+}
+
+#[test]
+fn a_hardware_group_that_was_shared_is_absent_and_its_times_are_told() {
+    let (start, mut end) = (snapshot(0), snapshot(1_000));
+    end.hardware.as_mut().unwrap().running_ns = 3_000;
+    let readings = readings(&layout(), &start, &end);
+    let why = "the counter group was on the CPU 33 % of the time: another user of the counters?";
+    for event in [Counter::Cycles, Counter::BranchMisses] {
+        assert_eq!(readings[&event], Reading::absent(why));
+    }
+    assert_eq!(readings[&Counter::PerfRunningNs], Reading::Measured(3_000));
+    assert_eq!(readings[&Counter::PerfEnabledNs], Reading::Measured(9_000));
+    assert_eq!(readings[&Counter::TaskClockNs], Reading::Measured(10_000));
+}
+
+#[test]
+fn migrations_come_from_where_they_are_counted() {
+    let of = |migrations, end: &Snapshot| {
+        let layout = Layout {
+            migrations,
+            ..layout()
+        };
+        layout.reading(Counter::Migrations, &snapshot(0), end)
+    };
+    let end = snapshot(1);
+    assert_eq!(of(Migrations::Perf, &end), Reading::Measured(12));
+    assert_eq!(of(Migrations::Sched, &end), Reading::Measured(30));
+    let refused = Migrations::Refused("no way".to_owned());
+    assert_eq!(of(refused, &end), Reading::absent("no way"));
+    let unread = Snapshot {
+        sched_migrations: None,
+        ..end
+    };
+    assert_eq!(
+        of(Migrations::Sched, &unread),
+        Reading::absent("/proc/thread-self/sched could not be read")
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_absent_not_zero() {
+    let (start, mut end) = (snapshot(0), snapshot(1));
+    end.usage = None;
+    end.software = None;
+    end.hardware = None;
+    let readings = readings(&layout(), &start, &end);
+    for counter in THREAD_COUNTERS {
+        let measured = readings[counter].measured().is_some();
+        let clock = matches!(counter, Counter::ElapsedNs | Counter::CpuNs);
+        assert_eq!(measured, clock, "{counter:?}");
+    }
+}
+
+#[test]
+fn the_file_of_the_scheduler_is_the_thread_s_own() {
+    // The second source of migrations, which this user may not need: tried all the same.
+    let Some(file) = open_sched() else {
+        return println!("skipped: this kernel has no {SCHED}");
+    };
+    let before = sched_migrations(&file).unwrap();
+    let cpus = process::affinity().unwrap();
+    if cpus.len() < 2 {
+        return println!("skipped: one CPU, so that nothing can migrate");
+    }
+    for _ in 0..5 {
+        for cpu in &cpus[..2] {
+            process::set_affinity(&[*cpu]).unwrap();
+        }
+    }
+    process::set_affinity(&cpus).unwrap();
+    let moved = sched_migrations(&file).unwrap() - before;
+    assert!(moved >= 9, "{moved} of 9 or 10 moves were counted");
+}
+
+#[test]
+fn what_is_refused_is_what_is_absent() {
+    let mut meter = ThreadMeter::open();
+    let (start, end) = (meter.read_start(), meter.read_end());
+    let absent: Vec<(String, String)> = meter
+        .difference(&start, &end)
+        .into_iter()
+        .filter_map(|(counter, reading)| match reading {
+            Reading::Absent { absent } => Some((counter.name().to_owned(), absent)),
+            Reading::Measured(_) => None,
+        })
+        .collect();
+    let refused: Vec<(String, String)> = meter
+        .refused()
+        .into_iter()
+        .map(|r| (r.what, r.why))
+        .collect();
+    assert_eq!(absent, refused);
+}

@@ -1,0 +1,128 @@
+//! Readings of several threads of a side, taken together.
+
+use std::collections::BTreeSet;
+
+use bytecost_spec::reading::Of;
+use bytecost_spec::{Counter, Reading, Readings};
+
+/// How the readings of several threads become one.
+#[derive(Clone, Copy)]
+enum Rule {
+    Sum,
+    Mean,
+    Largest,
+    Smallest,
+    First,
+}
+
+fn rule(counter: Counter) -> Rule {
+    match counter {
+        Counter::ElapsedNs => Rule::Mean,
+        Counter::TcpRttUs | Counter::TcpMinRttUs => Rule::Largest,
+        Counter::TcpCwndSegments
+        | Counter::TcpPacingRateBytesPerS
+        | Counter::TcpDeliveryRateBytesPerS => Rule::Smallest,
+        Counter::SendBufferBytes | Counter::ReceiveBufferBytes => Rule::First,
+        _ => Rule::Sum,
+    }
+}
+
+/// Takes the readings of a side's threads together, as the table of counters says: sums, but the
+/// mean of the elapsed time (rounded down), and the largest, smallest or first flow where the
+/// counter is no amount. A counter that is absent on any thread is absent, with that thread's
+/// reason; so is one that only some threads read, and one of the machine, which is no thread's.
+/// No threads give no readings.
+#[must_use]
+pub fn sum(threads: &[Readings]) -> Readings {
+    let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
+    counters
+        .into_iter()
+        .map(|counter| (counter, together(threads, counter)))
+        .collect()
+}
+
+fn together(threads: &[Readings], counter: Counter) -> Reading {
+    if counter.row().of == Of::Machine {
+        return Reading::absent("a counter of the whole machine is not one of a thread");
+    }
+    let mut numbers = Vec::with_capacity(threads.len());
+    for thread in threads {
+        match thread.get(&counter) {
+            Some(Reading::Measured(n)) => numbers.push(*n),
+            Some(absent) => return absent.clone(),
+            None => return Reading::absent("not every thread of the side has read it"),
+        }
+    }
+    let total = || numbers.iter().fold(0_u64, |sum, n| sum.saturating_add(*n));
+    let one = match rule(counter) {
+        Rule::Sum => Some(total()),
+        Rule::Mean => total().checked_div(numbers.len() as u64),
+        Rule::Largest => numbers.iter().copied().max(),
+        Rule::Smallest => numbers.iter().copied().min(),
+        Rule::First => numbers.first().copied(),
+    };
+    one.map_or_else(
+        || Reading::absent("there were no threads"),
+        Reading::Measured,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readings(rows: &[(Counter, u64)]) -> Readings {
+        rows.iter()
+            .map(|(c, n)| (*c, Reading::Measured(*n)))
+            .collect()
+    }
+
+    #[test]
+    fn each_counter_is_taken_together_by_its_rule() {
+        for (counter, of_each, expected) in [
+            (Counter::CpuNs, [5, 7, 9], 21),
+            (Counter::ElapsedNs, [10, 20, 40], 23),
+            (Counter::PerfEnabledNs, [10, 20, 40], 70),
+            (Counter::PerfRunningNs, [10, 20, 40], 70),
+            (Counter::TcpRttUs, [3, 9, 4], 9),
+            (Counter::TcpCwndSegments, [30, 10, 40], 10),
+            (Counter::SendBufferBytes, [7, 8, 9], 7),
+            (Counter::Bytes, [u64::MAX, 1, 1], u64::MAX),
+        ] {
+            let threads = of_each.map(|n| readings(&[(counter, n)]));
+            assert_eq!(
+                sum(&threads),
+                readings(&[(counter, expected)]),
+                "{counter:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn absent_on_one_thread_is_absent() {
+        let has = readings(&[(Counter::CpuNs, 1), (Counter::Cycles, 2)]);
+        let mut lacks = has.clone();
+        lacks.insert(Counter::Cycles, Reading::absent("no counter"));
+        let both = sum(&[has.clone(), lacks.clone()]);
+        assert_eq!(both[&Counter::CpuNs], Reading::Measured(2));
+        assert_eq!(both[&Counter::Cycles], Reading::absent("no counter"));
+        lacks.remove(&Counter::Cycles);
+        assert_eq!(
+            sum(&[lacks, has])[&Counter::Cycles],
+            Reading::absent("not every thread of the side has read it")
+        );
+    }
+
+    #[test]
+    fn a_machine_counter_is_no_thread_s() {
+        let threads = [readings(&[(Counter::MachineBusyNs, 1)])];
+        assert_eq!(sum(&threads)[&Counter::MachineBusyNs].measured(), None);
+    }
+
+    #[test]
+    fn one_thread_is_itself_and_none_is_nothing() {
+        let one = readings(&[(Counter::CpuNs, 1), (Counter::ElapsedNs, 3)]);
+        assert_eq!(sum(std::slice::from_ref(&one)), one);
+        assert_eq!(sum(&[]), Readings::new());
+    }
+}
