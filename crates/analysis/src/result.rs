@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use bytecost_spec::LeftOut;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,17 +27,6 @@ pub struct Input<'a> {
     pub failures: &'a [Failure],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
-}
-
-/// Cells of the study that this run did not measure, though it could have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOut {
-    /// What they are, in words: `threads 2, 4, 8`.
-    pub what: String,
-    /// How many.
-    pub cells: usize,
-    /// Why, and the option that brings them in.
-    pub why: String,
 }
 
 /// The whole result of a run.

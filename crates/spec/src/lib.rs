@@ -22,4 +22,4 @@ pub use metric::{Better, Measure, Metric, Side};
 pub use reading::{Counter, Reading, Readings};
 pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
-pub use survey::{Refusal, Support, Survey};
+pub use survey::{LeftOut, Refusal, Support, Survey};

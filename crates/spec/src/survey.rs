@@ -14,6 +14,17 @@ pub struct Refusal {
     pub why: String,
 }
 
+/// Cells of the study that this run did not measure, though it could have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// What they are, in words: `threads 2, 4, 8`.
+    pub what: String,
+    /// How many.
+    pub cells: usize,
+    /// Why, and the option that brings them in.
+    pub why: String,
+}
+
 /// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

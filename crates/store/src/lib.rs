@@ -1,1 +1,25 @@
 //! Run directories: append, never rewrite.
+//!
+//! A run is a directory `ROOT/ID/`:
+//!
+//! | file | what it holds | how it is written |
+//! | --- | --- | --- |
+//! | `manifest.json` | [`bytecost_spec::Manifest`] | once, first, atomically |
+//! | `samples.jsonl` | one [`bytecost_spec::Record`] a line | appended; a killed run loses at most the last line |
+//! | `ended.json` | [`Ending`]: when and why the run ended | at the end, atomically; gone while a run goes on |
+//! | anything else | reports | atomically, through [`Run::write_output`] |
+//!
+//! Everything that a report says is computed again from the first two.
+
+mod atomic;
+mod error;
+mod id;
+mod log;
+mod root;
+mod run;
+
+pub use error::StoreError;
+pub use id::id;
+pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
+pub use root::{DEFAULT_ROOT, Root, RunFacts, RunSummary, State};
+pub use run::{Ending, MOST_MANIFEST_BYTES, Run};

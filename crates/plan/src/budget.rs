@@ -1,0 +1,286 @@
+//! What the budget pays for: whole tiers in their order, and of the first what fits.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use bytecost_spec::axis::AXES;
+use bytecost_spec::{Axis, Cell, LeftOut, Study, units};
+
+use crate::candidates::Candidate;
+
+/// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
+/// that must be repeated and for the end.
+const SHARE_PERCENT: u64 = 90;
+const DAY_MS: u64 = 86_400_000;
+
+/// What cells cost and how much there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Price {
+    pub(crate) budget_ms: u64,
+    pub(crate) trial_ms: u64,
+    pub(crate) blocks_least: u32,
+}
+
+/// What was bought.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    pub(crate) chosen: Vec<Cell>,
+    pub(crate) left: Vec<Left>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Cells of a tier that were not bought.
+#[derive(Debug)]
+pub(crate) struct Left {
+    tier: usize,
+    pub(crate) cells: Vec<Cell>,
+    /// Cells of the plan if the budget reached to the end of this tier.
+    reach: usize,
+}
+
+impl Price {
+    /// How many cells the budget pays for.
+    fn room(&self) -> usize {
+        let cell_ms = self.trial_ms.saturating_mul(u64::from(self.blocks_least));
+        let budget = u128::from(self.budget_ms) * u128::from(SHARE_PERCENT) / 100;
+        usize::try_from(budget / u128::from(cell_ms.max(1))).unwrap_or(usize::MAX)
+    }
+
+    /// The budget that pays for so many cells, as `--budget` takes it: whole seconds, or minutes
+    /// from two on.
+    fn for_cells(&self, cells: usize) -> Option<String> {
+        let ms = (cells as u128) * u128::from(self.trial_ms) * u128::from(self.blocks_least) * 100;
+        let seconds = u64::try_from(ms.div_ceil(u128::from(SHARE_PERCENT) * 1000)).ok()?;
+        if seconds.checked_mul(1000)? > DAY_MS {
+            return None;
+        }
+        Some(if seconds > 120 {
+            format!("{}m", seconds.div_ceil(60))
+        } else {
+            format!("{seconds}s")
+        })
+    }
+}
+
+/// Chooses from candidates in the order of their tiers. `besides` cells are paid for already.
+pub(crate) fn choose(
+    candidates: &[Candidate],
+    study: &Study,
+    price: Price,
+    besides: usize,
+) -> Choice {
+    let room = price.room().saturating_sub(besides);
+    let mut choice = Choice::default();
+    let mut reach = besides;
+    for tier in candidates.chunk_by(|a, b| a.tier == b.tier) {
+        let number = tier[0].tier;
+        let cells: Vec<Cell> = tier.iter().map(|c| c.cell.clone()).collect();
+        reach += cells.len();
+        if choice.left.is_empty() && choice.chosen.len() + cells.len() <= room {
+            choice.chosen.extend(cells);
+            continue;
+        }
+        let first = choice.left.is_empty() && choice.chosen.is_empty();
+        let (kept, cells) = if first {
+            thin(cells, study, room)
+        } else {
+            (Vec::new(), cells)
+        };
+        if first && !cells.is_empty() {
+            let title = &study.tiers[number].title;
+            let note = cut_note(title, kept.len(), cells.len(), price, besides);
+            choice.notes.push(note);
+        }
+        choice.chosen.extend(kept);
+        choice.left.push(Left {
+            tier: number,
+            cells,
+            reach,
+        });
+    }
+    choice.left.retain(|left| !left.cells.is_empty());
+    choice
+}
+
+/// Tells what was not bought, beside the cells that are measured.
+pub(crate) fn left_out(
+    left: &[Left],
+    measured: &[Cell],
+    study: &Study,
+    price: Price,
+) -> Vec<LeftOut> {
+    left.iter()
+        .map(|left| LeftOut {
+            what: in_words(&study.tiers[left.tier].title, &left.cells, measured),
+            cells: left.cells.len(),
+            why: format!(
+                "the budget of {} pays for {} with {} blocks each: {}",
+                units::duration(Duration::from_millis(price.budget_ms)),
+                count(measured.len(), "cell"),
+                price.blocks_least,
+                match price.for_cells(left.reach) {
+                    Some(budget) => format!("`--budget {budget}` brings them in"),
+                    None => "more than a day would bring them in; name fewer values".to_owned(),
+                }
+            ),
+        })
+        .collect()
+}
+
+fn cut_note(title: &str, kept: usize, cut: usize, price: Price, besides: usize) -> String {
+    let needed_ms = ((kept + besides) as u64)
+        .saturating_mul(price.trial_ms)
+        .saturating_mul(u64::from(price.blocks_least));
+    let over = if needed_ms > price.budget_ms {
+        "; even these take longer than the budget"
+    } else {
+        ""
+    };
+    format!(
+        "the budget of {} is too short for the first part of the study (\"{title}\"): {kept} of {} are measured{over}",
+        units::duration(Duration::from_millis(price.budget_ms)),
+        count(kept + cut, "cell"),
+    )
+}
+
+/// Cuts the first tier down to `room`: axes that nothing is compared over lose values, the one
+/// with the most first and so that the rest are evenly spread, ends included. Where one value
+/// each is still too much, cells are dropped from the end, but never what others are compared
+/// with; a comparison of two is the least. Gives back what is kept and what is not.
+fn thin(cells: Vec<Cell>, study: &Study, room: usize) -> (Vec<Cell>, Vec<Cell>) {
+    let mut columns: Vec<Column> = AXES
+        .iter()
+        .map(|row| row.axis)
+        .filter(|axis| study.compare.iter().all(|c| c.axis != *axis))
+        .map(|axis| Column::new(axis, &cells))
+        .collect();
+    let mut kept: Vec<usize> = (0..cells.len()).collect();
+    while kept.len() > room {
+        let Some(widest) = columns.iter_mut().max_by_key(|c| c.keep) else {
+            break;
+        };
+        if widest.keep < 2 {
+            break;
+        }
+        widest.keep -= 1;
+        let masks: Vec<Vec<bool>> = columns.iter().map(Column::mask).collect();
+        let stays = |&i: &usize| columns.iter().zip(&masks).all(|(c, m)| m[c.of_cell[i]]);
+        let fewer: Vec<usize> = (0..cells.len()).filter(stays).collect();
+        if fewer.is_empty() {
+            break; // a grid with holes: no cell has all these values
+        }
+        kept = fewer;
+    }
+    let least = if study.compare.is_empty() { 1 } else { 2 };
+    if kept.len() > room.max(least) {
+        kept.sort_by_key(|&i| distance(&cells[i], study));
+        kept.truncate(room.max(least));
+        kept.sort_unstable();
+    }
+    let mut stays = vec![false; cells.len()];
+    for i in kept {
+        stays[i] = true;
+    }
+    let (kept, rest): (Vec<_>, Vec<_>) = cells.into_iter().zip(stays).partition(|(_, s)| *s);
+    let cells = |pairs: Vec<(Cell, bool)>| pairs.into_iter().map(|(cell, _)| cell).collect();
+    (cells(kept), cells(rest))
+}
+
+/// An axis of the first tier, and how many of its values are kept.
+struct Column {
+    axis: Axis,
+    values: Vec<String>,
+    /// For each cell, the place of its value.
+    of_cell: Vec<usize>,
+    keep: usize,
+}
+
+impl Column {
+    fn new(axis: Axis, cells: &[Cell]) -> Column {
+        let values = values(cells, axis);
+        let place: HashMap<&str, usize> = values
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (v.as_str(), i))
+            .collect();
+        let of_cell = cells
+            .iter()
+            .map(|cell| place[cell.value(axis).as_str()])
+            .collect();
+        Column {
+            axis,
+            of_cell,
+            keep: values.len(),
+            values,
+        }
+    }
+
+    /// Which values are kept: evenly spread, ends included; of one only the axis's default, or
+    /// else the middle.
+    fn mask(&self) -> Vec<bool> {
+        let last = self.values.len().saturating_sub(1);
+        let mut mask = vec![self.keep > last; self.values.len()];
+        if self.keep == 1 {
+            let default = self.axis.row().default;
+            let one = self.values.iter().position(|v| v == default);
+            mask[one.unwrap_or(last.div_ceil(2))] = true;
+        } else if self.keep <= last {
+            let gaps = self.keep - 1;
+            for i in 0..self.keep {
+                mask[(i * last + gaps / 2) / gaps] = true;
+            }
+        }
+        mask
+    }
+}
+
+/// In how many comparisons a cell is not the baseline.
+fn distance(cell: &Cell, study: &Study) -> usize {
+    study
+        .compare
+        .iter()
+        .filter(|c| cell.value(c.axis) != c.baseline)
+        .count()
+}
+
+/// What is missing, by tier and by the values that nothing else has.
+fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
+    let mut missing = Vec::new();
+    for row in AXES {
+        let there = values(chosen, row.axis);
+        let gone: Vec<String> = values(left, row.axis)
+            .into_iter()
+            .filter(|v| !there.contains(v))
+            .collect();
+        if !gone.is_empty() {
+            missing.push(format!("{} {}", row.name, gone.join(", ")));
+        }
+    }
+    if missing.is_empty() {
+        let varied: Vec<&str> = AXES
+            .iter()
+            .filter(|row| values(left, row.axis).len() > 1)
+            .map(|row| row.name)
+            .collect();
+        return match varied.as_slice() {
+            [] => title.to_owned(),
+            names => format!("{title}: more combinations of {}", names.join(", ")),
+        };
+    }
+    format!("{title}: {}", missing.join("; "))
+}
+
+/// The values of an axis in the order in which they appear.
+fn values(cells: &[Cell], axis: Axis) -> Vec<String> {
+    let mut seen = HashSet::new();
+    cells
+        .iter()
+        .map(|cell| cell.value(axis))
+        .filter(|value| seen.insert(value.clone()))
+        .collect()
+}
+
+fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}

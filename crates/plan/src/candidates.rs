@@ -1,0 +1,162 @@
+//! The cells that a study asks for, written so that no two are the same measurement.
+
+use std::collections::HashMap;
+
+use bytecost_spec::cell::Pattern;
+use bytecost_spec::{Axis, Cell, Host, Study, Survey};
+
+/// A cell of the study, with the number of the tier that pays for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) tier: usize,
+    pub(crate) cell: Cell,
+}
+
+/// What the cells of a study are normalised by.
+pub(crate) struct Norm<'a> {
+    survey: &'a Survey,
+    /// Congestion control instead of the axis's default, where that is not to be had.
+    substitute: Option<String>,
+    /// Where movers without a peer take the values from that mean nothing to them.
+    base: Cell,
+}
+
+impl<'a> Norm<'a> {
+    pub(crate) fn new(study: &Study, host: &Host, survey: &'a Survey) -> Norm<'a> {
+        let cells = study.cells();
+        let base = cells
+            .iter()
+            .map(|(_, cell)| cell)
+            .find(|cell| has_peer(survey, cell))
+            .or(cells.first().map(|(_, cell)| cell))
+            .cloned()
+            .unwrap_or_default();
+        let mut norm = Norm {
+            survey,
+            substitute: substitute(study, host, survey),
+            base,
+        };
+        norm.base = norm.transport(norm.base.clone());
+        norm
+    }
+
+    /// What the reader of a plan must know of the substitution, where there was one.
+    pub(crate) fn note(&self) -> Option<String> {
+        let name = self.substitute.as_ref()?;
+        Some(format!(
+            "congestion control: `{}` is not to be had here, so all flows use the system's, `{name}`; one that paces, such as bbr, can hide every difference on loopback. Name another with --congestion",
+            Axis::Congestion.row().default
+        ))
+    }
+
+    /// The cell with one value for all that means nothing to it: a Unix socket has no
+    /// congestion control and no TCP_NODELAY, a mover without a peer has no other end.
+    pub(crate) fn cell(&self, cell: Cell) -> Cell {
+        if has_peer(self.survey, &cell) {
+            return self.transport(cell);
+        }
+        Cell {
+            pattern: Pattern::Stream,
+            mover: cell.mover,
+            size_bytes: cell.size_bytes,
+            fields: cell.fields,
+            threads: cell.threads,
+            ring_bytes: cell.ring_bytes,
+            placement: cell.placement,
+            ..self.base.clone()
+        }
+    }
+
+    fn transport(&self, mut cell: Cell) -> Cell {
+        if !cell.transport.is_tcp() {
+            "default".clone_into(&mut cell.congestion);
+            cell.nodelay = true;
+        } else if cell.congestion == Axis::Congestion.row().default {
+            cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        cell
+    }
+}
+
+/// Whether the cell's mover has another end; one that is not known is taken to have.
+pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
+    survey.mover(&cell.mover).is_none_or(|m| m.has_peer)
+}
+
+/// The congestion controls that a socket can be given here: what the survey found by trying,
+/// else what the host lists.
+pub(crate) fn congestion_controls<'a>(host: &'a Host, survey: &'a Survey) -> &'a [String] {
+    if survey.congestion_controls.is_empty() {
+        &host.congestion_available
+    } else {
+        &survey.congestion_controls
+    }
+}
+
+/// The system's own congestion control where the axis's default is not to be had. A study that
+/// compares several must have the one that it names, so there nothing is put in its place.
+fn substitute(study: &Study, host: &Host, survey: &Survey) -> Option<String> {
+    let compared = study
+        .tiers
+        .iter()
+        .flat_map(|tier| &tier.axes)
+        .any(|(axis, values)| *axis == Axis::Congestion && values.len() > 1);
+    let available = congestion_controls(host, survey);
+    let missing = !available.is_empty()
+        && !available
+            .iter()
+            .any(|c| c == Axis::Congestion.row().default);
+    (missing && !compared).then(|| {
+        host.congestion_default
+            .clone()
+            .unwrap_or_else(|| "default".to_owned())
+    })
+}
+
+/// The study's cells, each once, by tier and then in the study's order. A cell that another one
+/// is compared with is paid for by the same tier at the latest.
+pub(crate) fn candidates(study: &Study, norm: &Norm<'_>) -> Vec<Candidate> {
+    let mut place: HashMap<Cell, usize> = HashMap::new();
+    let mut list: Vec<Candidate> = Vec::new();
+    for (tier, cell) in study.cells() {
+        let cell = norm.cell(cell);
+        if !place.contains_key(&cell) {
+            place.insert(cell.clone(), list.len());
+            list.push(Candidate { tier, cell });
+        }
+    }
+    for start in 0..list.len() {
+        let mut work = vec![start];
+        while let Some(at) = work.pop() {
+            let tier = list[at].tier;
+            for partner in partners(study, norm, &list[at].cell) {
+                match place.get(&partner) {
+                    Some(&p) if list[p].tier > tier => {
+                        list[p].tier = tier;
+                        work.push(p);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    list.sort_by_key(|c| c.tier);
+    list
+}
+
+/// The cells that a cell is held against.
+pub(crate) fn partners(study: &Study, norm: &Norm<'_>, cell: &Cell) -> Vec<Cell> {
+    if !has_peer(norm.survey, cell) {
+        return Vec::new();
+    }
+    study
+        .compare
+        .iter()
+        .filter(|c| cell.value(c.axis) != c.baseline)
+        .filter_map(|c| {
+            let mut partner = cell.clone();
+            partner.set(c.axis, &c.baseline).ok()?;
+            Some(norm.cell(partner))
+        })
+        .collect()
+}

@@ -1,0 +1,145 @@
+//! The plan of a run.
+
+use bytecost_spec::study::Known;
+use bytecost_spec::survey::Survey;
+use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
+
+use crate::budget::{self, Price};
+use crate::candidates::{Candidate, Norm, candidates, has_peer};
+use crate::{order, refusal};
+
+/// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
+/// checking and reading. An assumption for the budget; runs are stopped by the clock.
+pub const TRIAL_OVERHEAD_MS: u64 = 25;
+
+/// What a run measures, in which order, and what it does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The cells; `TrialKey::cell` counts into them. The first is the `null` mover's, the loop's
+    /// own cost, unless the survey knows no such mover. Empty where every cell is refused.
+    pub cells: Vec<Cell>,
+    /// Cells of the study that cannot be had on this host, each by its id.
+    pub refusals: Vec<Refusal>,
+    /// Cells that the budget does not pay for.
+    pub left_out: Vec<LeftOut>,
+    /// What was decided that the study did not say, in sentences.
+    pub notes: Vec<String>,
+    /// Seed of the order.
+    pub seed: u64,
+    /// Fewest blocks.
+    pub blocks_least: u32,
+    /// Most blocks.
+    pub blocks_most: u32,
+    /// What a trial is taken to last, in ms: warm-up, window and [`TRIAL_OVERHEAD_MS`].
+    pub trial_ms: u64,
+}
+
+impl Plan {
+    /// Makes the plan of a study on a host.
+    ///
+    /// # Errors
+    /// What is wrong with the study: a mover or receiver that the survey's tables do not have,
+    /// a message that does not divide into its fields, too many cells.
+    pub fn new(study: &Study, host: &Host, survey: &Survey, seed: u64) -> Result<Plan, Invalid> {
+        check(study, survey)?;
+        let norm = Norm::new(study, host, survey);
+        let mut refusals = Vec::new();
+        let mut runnable: Vec<Candidate> = Vec::new();
+        for candidate in candidates(study, &norm) {
+            match refusal::refused(&candidate.cell, host, survey) {
+                Some(why) => refusals.push(Refusal {
+                    what: candidate.cell.id(),
+                    why,
+                }),
+                None => runnable.push(candidate),
+            }
+        }
+        let trial_ms = study
+            .warmup_ms
+            .saturating_add(study.window_ms)
+            .saturating_add(TRIAL_OVERHEAD_MS);
+        let price = Price {
+            budget_ms: study.budget_ms,
+            trial_ms,
+            blocks_least: study.blocks_least,
+        };
+        let floored = runnable.iter().any(|c| has_peer(survey, &c.cell))
+            && survey.mover_facts.iter().any(|m| !m.has_peer);
+        let mut choice = budget::choose(&runnable, study, price, usize::from(floored));
+        let mut cells = choice.chosen;
+        if let Some(floor) = floor(&cells, &norm, survey) {
+            cells.retain(|cell| *cell != floor);
+            for left in &mut choice.left {
+                left.cells.retain(|cell| *cell != floor);
+            }
+            choice.left.retain(|left| !left.cells.is_empty());
+            cells.insert(0, floor);
+        }
+        Ok(Plan {
+            refusals,
+            left_out: budget::left_out(&choice.left, &cells, study, price),
+            cells,
+            notes: norm.note().into_iter().chain(choice.notes).collect(),
+            seed,
+            blocks_least: study.blocks_least,
+            blocks_most: study.blocks_most,
+            trial_ms,
+        })
+    }
+
+    /// The plan that a run was carried out by, from its manifest.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
+        Plan::new(
+            &manifest.study,
+            &manifest.host,
+            &manifest.survey,
+            manifest.seed,
+        )
+    }
+
+    /// The order of a block: the places in [`Plan::cells`], each once, shuffled by the seed and
+    /// the block's number alone.
+    #[must_use]
+    pub fn block(&self, block: u32) -> Vec<usize> {
+        order::shuffled(self.cells.len(), self.seed, block)
+    }
+
+    /// What so many blocks are taken to last, in ms.
+    #[must_use]
+    pub fn blocks_ms(&self, blocks: u32) -> u64 {
+        (self.cells.len() as u64)
+            .saturating_mul(self.trial_ms)
+            .saturating_mul(u64::from(blocks))
+    }
+}
+
+fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
+    let movers: Vec<(&str, bool)> = survey
+        .mover_facts
+        .iter()
+        .map(|m| (m.name.as_str(), m.uses_fields))
+        .collect();
+    let receivers: Vec<&str> = survey
+        .receiver_facts
+        .iter()
+        .map(|r| r.name.as_str())
+        .collect();
+    study.check(Known {
+        movers: &movers,
+        receivers: &receivers,
+    })
+}
+
+/// The cell that tells what the loop costs: the first cell with a peer, moved by `null`. None
+/// where nothing with a peer is measured, or the survey knows no mover without one.
+fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
+    let first = chosen.iter().find(|cell| has_peer(survey, cell))?;
+    let null = survey.mover_facts.iter().find(|m| !m.has_peer)?;
+    Some(norm.cell(Cell {
+        mover: null.name.clone(),
+        ..first.clone()
+    }))
+}

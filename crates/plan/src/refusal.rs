@@ -1,0 +1,122 @@
+//! What a cell needs, held against what this host has.
+
+use bytecost_spec::units::bytes_in_words;
+use bytecost_spec::{Cell, Host, Placement, Survey};
+
+use crate::candidates::{congestion_controls, has_peer};
+
+/// Descriptors that an endpoint has open besides its flows: the standard three, its control
+/// socket, counters, the listener, and room for what libraries open.
+const DESCRIPTORS_BESIDES: u64 = 64;
+
+/// Why a cell cannot be had here and what to do about it; none where it can.
+pub(crate) fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let peer = if has_peer(survey, cell) {
+        ends(cell, survey).or_else(|| congestion(cell, host, survey))
+    } else {
+        None
+    };
+    peer.or_else(|| placement(cell, host))
+        .or_else(|| descriptors(cell, host, survey))
+        .or_else(|| locked_memory(cell, host, survey))
+        .or_else(|| memory(cell, host))
+}
+
+fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
+    let over = cell.transport.name();
+    let mover = survey
+        .mover_refused(&cell.mover, cell.transport)
+        .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));
+    mover.or_else(|| {
+        survey
+            .receiver_refused(&cell.receiver, cell.transport)
+            .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
+    })
+}
+
+fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let name = &cell.congestion;
+    let available = congestion_controls(host, survey);
+    let fine = !cell.transport.is_tcp()
+        || name == "default"
+        || available.is_empty()
+        || available.contains(name);
+    if fine {
+        return None;
+    }
+    let remedy = if host.congestion_available.contains(name) {
+        format!(
+            "as root, add it to net.ipv4.tcp_allowed_congestion_control to let others use `{name}`"
+        )
+    } else {
+        format!("`modprobe tcp_{name}` as root loads it where the kernel has it")
+    };
+    Some(format!(
+        "congestion control `{name}` is not to be had here ({} are): {remedy}",
+        available.join(", ")
+    ))
+}
+
+fn placement(cell: &Cell, host: &Host) -> Option<String> {
+    let Placement::Cpus { sender, receiver } = &cell.placement else {
+        return None;
+    };
+    if host.cpus_allowed.is_empty() {
+        return None;
+    }
+    let outside = sender
+        .iter()
+        .chain(receiver)
+        .find(|cpu| !host.cpus_allowed.contains(cpu))?;
+    let allowed: Vec<String> = host.cpus_allowed.iter().map(u32::to_string).collect();
+    Some(format!(
+        "CPU {outside} is not among those that this process may use ({}): choose others with --placement, or widen the set with `taskset`",
+        allowed.join(",")
+    ))
+}
+
+fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let each = survey.mover(&cell.mover)?.descriptors_per_flow;
+    let needed = u64::from(cell.threads) * u64::from(each.max(1)) + DESCRIPTORS_BESIDES;
+    let limit = host.nofile_limit;
+    (limit > 0 && needed > limit).then(|| {
+        format!(
+            "RLIMIT_NOFILE: {} flows of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
+            cell.threads, cell.mover
+        )
+    })
+}
+
+fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let rings = u64::from(survey.mover(&cell.mover)?.locks_rings);
+    let limit = host.memlock_limit_bytes?;
+    let needed = payload_bytes(cell).saturating_mul(rings);
+    (!host.memlock_exempt && needed > limit).then(|| {
+        format!(
+            "RLIMIT_MEMLOCK: `{}` locks {} of payload, the limit is {}: raise it with `ulimit -l {}`, or choose a smaller --ring",
+            cell.mover,
+            bytes_in_words(needed),
+            bytes_in_words(limit),
+            needed.div_ceil(1024)
+        )
+    })
+}
+
+fn memory(cell: &Cell, host: &Host) -> Option<String> {
+    let needed = payload_bytes(cell).saturating_mul(2);
+    let half = host.memory_bytes / 2;
+    (half > 0 && needed > half).then(|| {
+        format!(
+            "memory: both sides need {} for payload, more than half of this machine's {}: choose a smaller --ring, or fewer --threads",
+            bytes_in_words(needed),
+            bytes_in_words(host.memory_bytes)
+        )
+    })
+}
+
+/// Payload memory of the sending side, all flows.
+fn payload_bytes(cell: &Cell) -> u64 {
+    cell.ring_slots()
+        .saturating_mul(cell.size_bytes)
+        .saturating_mul(u64::from(cell.threads))
+}

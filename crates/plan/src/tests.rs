@@ -1,0 +1,425 @@
+//! What a plan promises, by examples.
+
+use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Support, Survey};
+use bytecost_spec::{Axis, Cell, Host, Manifest, Study, Transport, manifest::FORMAT};
+
+use crate::Plan;
+
+mod properties;
+
+pub(crate) const STUDY: &str = r#"
+name = "copies"
+title = "Copies"
+question = "Which?"
+prediction = "The first."
+smallest-effect = "5%"
+precision = "3%"
+budget = "30s"
+warmup = "25ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+transport = ["loopback", "unix"]
+mover = ["send", "sendfile", "uring-send-zc"]
+size = ["256", "4KiB", "64KiB", "1MiB"]
+threads = [1, 2, 4]
+
+[[tier]]
+title = "sizes"
+[tier.axes]
+mover = ["send", "sendfile", "uring-send-zc"]
+size = ["256", "4KiB", "64KiB", "1MiB"]
+
+[[tier]]
+title = "threads"
+[tier.axes]
+mover = ["send", "sendfile", "uring-send-zc"]
+size = ["64KiB"]
+threads = [1, 2, 4]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb"]
+"#;
+
+pub(crate) fn study(changes: &[(&str, &str)]) -> Study {
+    let mut text = STUDY.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "`{from}` is not in the study");
+        text = text.replace(from, to);
+    }
+    Study::parse(&text).unwrap()
+}
+
+pub(crate) fn host() -> Host {
+    Host {
+        cpus_allowed: vec![0, 1],
+        memory_bytes: 8 << 30,
+        congestion_default: Some("cubic".into()),
+        congestion_available: vec!["cubic".into(), "reno".into()],
+        memlock_limit_bytes: Some(8 << 20),
+        nofile_limit: 1024,
+        ..Host::default()
+    }
+}
+
+pub(crate) fn survey() -> Survey {
+    let mover = |name: &str, has_peer, locks_rings| MoverFacts {
+        name: name.into(),
+        summary: String::new(),
+        release: Release::AtReturn,
+        uses_fields: false,
+        has_peer,
+        locks_rings,
+        descriptors_per_flow: 2,
+        caution: None,
+    };
+    let receivers = ["recv", "recv-discard"];
+    let supports = |names: &[&str]| -> Vec<Support> {
+        let each = |t: Transport| {
+            names.iter().map(move |n| Support {
+                name: (*n).to_owned(),
+                transport: t,
+                refused: (t == Transport::Unix && n.ends_with("-zc"))
+                    .then(|| "Unix sockets have no zero-copy".to_owned()),
+            })
+        };
+        Transport::ALL.iter().flat_map(|t| each(*t)).collect()
+    };
+    Survey {
+        mover_facts: vec![
+            mover("null", false, 0),
+            mover("send", true, 0),
+            mover("sendfile", true, 0),
+            mover("uring-send-zc", true, 1),
+        ],
+        receiver_facts: receivers
+            .iter()
+            .map(|name| ReceiverFacts {
+                name: (*name).to_owned(),
+                summary: String::new(),
+                sees_content: true,
+            })
+            .collect(),
+        movers: supports(&["send", "sendfile", "uring-send-zc"]),
+        receivers: supports(&receivers),
+        ..Survey::default()
+    }
+}
+
+pub(crate) fn plan(study: &Study) -> Plan {
+    Plan::new(study, &host(), &survey(), 7).unwrap()
+}
+
+fn movers(cells: &[Cell]) -> Vec<&str> {
+    cells.iter().map(|c| c.mover.as_str()).collect()
+}
+
+#[test]
+fn the_loop_floor_comes_first_and_whole_tiers_follow() {
+    // A trial takes 25 + 100 + 25 ms, so 30 s pay for 30 cells with 6 blocks each.
+    let plan = plan(&study(&[]));
+    assert_eq!(plan.trial_ms, 150);
+    assert_eq!(plan.cells[0].mover, "null");
+    assert_eq!(
+        plan.cells[0].id_without(&[Axis::Mover]),
+        plan.cells[1].id_without(&[Axis::Mover])
+    );
+    // Twelve of the first tier, six more of the second without one that is refused.
+    assert_eq!(plan.cells.len(), 1 + 12 + 6 - 1);
+    assert_eq!(plan.blocks_ms(6), 18 * 150 * 6);
+}
+
+#[test]
+fn what_the_budget_leaves_out_is_told_in_words() {
+    let plan = plan(&study(&[]));
+    let [rest] = plan.left_out.as_slice() else {
+        panic!("{:?}", plan.left_out);
+    };
+    assert!(
+        rest.what
+            .starts_with("the rest of the grid: transport unix"),
+        "{}",
+        rest.what
+    );
+    assert!(
+        rest.why
+            .starts_with("the budget of 30s pays for 18 cells with 6 blocks each: `--budget "),
+        "{}",
+        rest.why
+    );
+    let at = rest.why.split('`').nth(1).unwrap();
+    let budget = at.strip_prefix("--budget ").unwrap();
+    let enough = study(&[("budget = \"30s\"", &format!("budget = \"{budget}\""))]);
+    assert_eq!(self::plan(&enough).left_out, []);
+    assert_eq!(self::plan(&enough).cells.len(), 18 + rest.cells);
+}
+
+#[test]
+fn a_budget_too_short_for_the_first_tier_keeps_both_ends_of_the_sizes() {
+    // 10 s pay for 10 cells: the floor and three sizes of three movers.
+    let plan = plan(&study(&[
+        ("budget = \"30s\"", "budget = \"10s\""),
+        (
+            "\"uring-send-zc\"]\nsize = [\"256\"",
+            "\"sendfile\"]\nsize = [\"256\"",
+        ),
+    ]));
+    let sizes: Vec<u64> = plan.cells.iter().map(|c| c.size_bytes).collect();
+    assert_eq!(
+        movers(&plan.cells[1..]),
+        [
+            "send", "send", "send", "send", "sendfile", "sendfile", "sendfile", "sendfile"
+        ]
+    );
+    assert_eq!(sizes[1..5], [256, 4096, 65_536, 1 << 20]);
+
+    let plan = self::plan(&study(&[("budget = \"30s\"", "budget = \"10s\"")]));
+    let mut sizes: Vec<u64> = plan.cells[1..].iter().map(|c| c.size_bytes).collect();
+    sizes.dedup();
+    assert_eq!(sizes[..3], [256, 65_536, 1 << 20]);
+    assert_eq!(plan.cells.len(), 10);
+    assert!(plan.notes[0].contains("too short for the first part"));
+    assert_eq!(plan.left_out[0].what, "sizes: size 4KiB");
+    assert_eq!(plan.left_out[0].cells, 3);
+}
+
+#[test]
+fn even_the_shortest_budget_compares_two() {
+    let plan = plan(&study(&[("budget = \"30s\"", "budget = \"1s\"")]));
+    assert_eq!(movers(&plan.cells), ["null", "send", "sendfile"]);
+    assert!(plan.cells.iter().all(|c| c.size_bytes == 65_536));
+    assert!(
+        plan.notes[0].contains("longer than the budget"),
+        "{:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn what_a_cell_is_compared_with_comes_along() {
+    let plan = plan(&study(&[(
+        "title = \"threads\"\n[tier.axes]\nmover = [\"send\", \"sendfile\", \"uring-send-zc\"]",
+        "title = \"threads\"\n[tier.axes]\nmover = [\"sendfile\"]",
+    )]));
+    let threads: Vec<(&str, u32)> = plan.cells[13..]
+        .iter()
+        .map(|c| (c.mover.as_str(), c.threads))
+        .collect();
+    assert_eq!(
+        threads,
+        [("sendfile", 2), ("sendfile", 4), ("send", 2), ("send", 4)]
+    );
+}
+
+#[test]
+fn values_that_mean_nothing_make_no_second_cell() {
+    let both = study(&[]);
+    let mut both = both;
+    for (axis, values) in [
+        (Axis::Transport, &["unix"][..]),
+        (Axis::Mover, &["null", "send"]),
+        (Axis::Receiver, &["recv", "recv-discard"]),
+        (Axis::Size, &["4KiB"]),
+        (Axis::Threads, &["1"]),
+        (Axis::Congestion, &["cubic", "reno"]),
+        (Axis::Nodelay, &["on", "off"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        both.set_axis(axis, &values).unwrap();
+    }
+    assert_eq!(both.cells().len(), 16);
+    let plan = plan(&both);
+    assert_eq!(movers(&plan.cells), ["null", "send", "send"]);
+    assert!(
+        plan.cells
+            .iter()
+            .all(|c| c.congestion == "default" && c.nodelay)
+    );
+}
+
+#[test]
+fn a_study_of_null_alone_has_no_floor_but_itself() {
+    let mut only = study(&[]);
+    only.set_axis(Axis::Mover, &["null".into()]).unwrap();
+    only.set_axis(Axis::Transport, &["loopback".into()])
+        .unwrap();
+    only.set_axis(Axis::Threads, &["1".into()]).unwrap();
+    let plan = plan(&only);
+    assert_eq!(movers(&plan.cells), ["null"; 4]);
+}
+
+#[test]
+fn names_and_fields_are_checked() {
+    let error = Plan::new(
+        &study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]),
+        &host(),
+        &survey(),
+        1,
+    );
+    assert!(
+        error
+            .unwrap_err()
+            .0
+            .contains("mover `teleport` is not known")
+    );
+}
+
+/// One cell, on this host; gives back why it is refused.
+fn refused(changes: &[(Axis, &str)], host: &Host, survey: &Survey) -> Option<String> {
+    let mut one = study(&[]);
+    for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
+        let default = Cell::default().value(axis);
+        one.set_axis(axis, &[default]).unwrap();
+    }
+    for (axis, value) in changes {
+        one.set_axis(*axis, &[(*value).to_owned()]).unwrap();
+    }
+    let plan = Plan::new(&one, host, survey, 1).unwrap();
+    assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
+    assert!(plan.refusals.len() < 2);
+    plan.refusals.into_iter().next().map(|r| {
+        assert!(r.what.contains('/'), "a refusal names its cell: {}", r.what);
+        r.why
+    })
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_with_its_remedy() {
+    let zc = (Axis::Mover, "uring-send-zc");
+    for (changes, needle) in [
+        (&[(Axis::Transport, "loopback")][..], ""),
+        (&[zc], ""),
+        (
+            &[zc, (Axis::Transport, "unix")],
+            "mover `uring-send-zc` over unix: Unix sockets have no zero-copy",
+        ),
+        (
+            &[(Axis::Congestion, "bbr")],
+            "congestion control `bbr` is not to be had here (cubic, reno are)",
+        ),
+        (&[(Axis::Congestion, "bbr"), (Axis::Transport, "unix")], ""),
+        (
+            &[zc, (Axis::Threads, "4")],
+            "locks 16 MiB of payload, the limit is 8 MiB: raise it with `ulimit -l 16384`",
+        ),
+        (
+            &[zc, (Axis::Size, "3MiB")],
+            "RLIMIT_MEMLOCK: `uring-send-zc` locks 12 MiB",
+        ),
+        (&[(Axis::Threads, "256")], ""),
+        (
+            &[(Axis::Threads, "256"), (Axis::Ring, "12MiB")],
+            "memory: both sides need 6 GiB",
+        ),
+        (
+            &[(Axis::Placement, "0:2")],
+            "CPU 2 is not among those that this process may use (0,1)",
+        ),
+        (&[(Axis::Placement, "0:1")], ""),
+    ] {
+        match refused(changes, &host(), &survey()) {
+            Some(why) => assert!(
+                !needle.is_empty() && why.contains(needle),
+                "{changes:?}: {why}"
+            ),
+            None => assert_eq!(needle, "", "{changes:?}"),
+        }
+    }
+}
+
+#[test]
+fn limits_are_the_hosts() {
+    let small = Host {
+        nofile_limit: 256,
+        ..host()
+    };
+    assert_eq!(
+        refused(&[(Axis::Threads, "128")], &small, &survey()).unwrap(),
+        "RLIMIT_NOFILE: 128 flows of `send` need 320 open files, the limit is 256: raise it with `ulimit -n 320`, or choose fewer --threads"
+    );
+    let zc4 = &[(Axis::Mover, "uring-send-zc"), (Axis::Threads, "4")][..];
+    for free in [
+        Host {
+            memlock_exempt: true,
+            ..host()
+        },
+        Host {
+            memlock_limit_bytes: None,
+            ..host()
+        },
+    ] {
+        assert_eq!(refused(zc4, &free, &survey()), None);
+    }
+    let listed = Host {
+        congestion_available: vec!["cubic".into(), "bbr".into()],
+        ..host()
+    };
+    let tried = Survey {
+        congestion_controls: vec!["cubic".into()],
+        ..survey()
+    };
+    let why = refused(&[(Axis::Congestion, "bbr")], &listed, &tried).unwrap();
+    assert!(why.contains("tcp_allowed_congestion_control"), "{why}");
+}
+
+#[test]
+fn the_default_congestion_control_gives_way_and_says_so() {
+    let bbr = Host {
+        congestion_default: Some("bbr".into()),
+        congestion_available: vec!["reno".into(), "bbr".into()],
+        ..host()
+    };
+    let plan = Plan::new(&study(&[]), &bbr, &survey(), 7).unwrap();
+    assert!(plan.cells.iter().all(|c| c.congestion == "bbr"));
+    assert!(plan.notes[0].contains("`cubic` is not to be had here"));
+    let mut asked = study(&[]);
+    let both = ["cubic".to_owned(), "reno".to_owned()];
+    asked.set_axis(Axis::Congestion, &both).unwrap();
+    let plan = Plan::new(&asked, &bbr, &survey(), 7).unwrap();
+    assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
+    assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
+    assert_eq!(plan.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_plan_is_rebuilt_from_its_manifest() {
+    let manifest = Manifest {
+        format: FORMAT,
+        id: "x".into(),
+        bytecost_version: "0.1.0".into(),
+        started: "2026-11-21T14:15:03Z".into(),
+        seed: 7,
+        command: vec![],
+        study: study(&[]),
+        host: host(),
+        survey: survey(),
+    };
+    let text = serde_json::to_string(&manifest).unwrap();
+    let read: Manifest = serde_json::from_str(&text).unwrap();
+    assert_eq!(Plan::from_manifest(&read).unwrap(), plan(&study(&[])));
+}
+
+#[test]
+fn the_order_of_blocks_never_changes() {
+    // Runs of older versions are resumed by these orders. Computed by a second implementation
+    // of what `order::shuffled` says of itself.
+    for (cells, seed, block, order) in [
+        (8, 1, 0, &[2, 4, 1, 7, 3, 5, 0, 6][..]),
+        (8, 1, 1, &[3, 1, 7, 4, 6, 5, 2, 0]),
+        (8, 2, 0, &[3, 5, 2, 7, 6, 4, 0, 1]),
+        (
+            12,
+            u64::MAX,
+            u32::MAX,
+            &[4, 0, 1, 9, 7, 8, 5, 10, 6, 11, 3, 2],
+        ),
+        (1, 2, 0, &[0]),
+        (0, 2, 0, &[]),
+    ] {
+        assert_eq!(crate::order::shuffled(cells, seed, block), order);
+    }
+}

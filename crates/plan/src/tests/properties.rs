@@ -1,0 +1,173 @@
+//! What holds for every plan.
+
+use std::collections::HashSet;
+
+use bytecost_spec::{Axis, Cell, Study};
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+use proptest::test_runner::RngSeed;
+
+use super::{host, plan, study, survey};
+use crate::Plan;
+use crate::candidates::{Norm, candidates, has_peer, partners};
+
+fn list(values: &[String]) -> String {
+    let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
+    format!("[{}]", quoted.join(", "))
+}
+
+fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
+    subsequence(values, 1..=values.len()).prop_map(|v| v.into_iter().map(str::to_owned).collect())
+}
+
+prop_compose! {
+    /// A study with the values of its grid, of its middle tier and its budget at random.
+    fn studies()(
+        movers in some(&["send", "null", "sendfile", "uring-send-zc"]),
+        tier_movers in some(&["sendfile", "uring-send-zc", "null", "send"]),
+        sizes in some(&["256", "1KiB", "4KiB", "16KiB", "64KiB", "1MiB", "16MiB"]),
+        threads in some(&["1", "2", "4", "256"]),
+        transports in some(&["loopback", "unix"]),
+        budget_ms in 1_u64..400_000,
+        both in any::<bool>(),
+    ) -> Study {
+        let mut study = study(&[
+            ("mover = [\"send\", \"sendfile\", \"uring-send-zc\"]\nsize = [\"64KiB\"]",
+             &format!("mover = {}\nsize = [\"64KiB\"]", list(&tier_movers))),
+            ("threads = [1, 2, 4]", &format!("threads = {}", list(&threads))),
+            ("transport = [\"loopback\", \"unix\"]", &format!("transport = {}", list(&transports))),
+            ("size = [\"256\", \"4KiB\", \"64KiB\", \"1MiB\"]", &format!("size = {}", list(&sizes))),
+            ("budget = \"30s\"", &format!("budget = \"{budget_ms}ms\"")),
+        ]);
+        if both {
+            study.compare.push(bytecost_spec::study::Compare {
+                axis: Axis::Threads,
+                baseline: threads[0].clone(),
+                metrics: study.compare[0].metrics.clone(),
+            });
+        }
+        let grid = study.tiers.last_mut().unwrap();
+        for (axis, values) in &mut grid.axes {
+            if *axis == Axis::Mover {
+                values.clone_from(&movers);
+            }
+        }
+        study
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(20_261_121),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn every_cell_is_measured_refused_or_left_out(study in studies()) {
+        let plan = plan(&study);
+        let (host, survey) = (host(), survey());
+        let norm = Norm::new(&study, &host, &survey);
+        let all: Vec<Cell> = candidates(&study, &norm).into_iter().map(|c| c.cell).collect();
+        let ids: HashSet<String> = all.iter().map(Cell::id).collect();
+        prop_assert_eq!(ids.len(), all.len());
+        let chosen: HashSet<&Cell> = plan.cells.iter().collect();
+        prop_assert_eq!(chosen.len(), plan.cells.len());
+        let of_the_study = plan.cells.iter().filter(|c| ids.contains(&c.id())).count();
+        prop_assert!(plan.cells.len() - of_the_study <= 1, "only the floor is added");
+        let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
+        prop_assert_eq!(of_the_study + plan.refusals.len() + left, all.len());
+        for refusal in &plan.refusals {
+            prop_assert!(ids.contains(&refusal.what) && !refusal.why.is_empty());
+        }
+        prop_assert_eq!(&plan, &super::plan(&study), "same in, same out");
+    }
+
+    #[test]
+    fn the_floor_is_first_and_once(study in studies()) {
+        let plan = plan(&study);
+        let survey = survey();
+        if plan.cells.iter().any(|c| has_peer(&survey, c)) {
+            prop_assert_eq!(plan.cells[0].mover.as_str(), "null");
+        }
+    }
+
+    #[test]
+    fn the_fewest_blocks_fit_the_budget(study in studies()) {
+        let plan = plan(&study);
+        let cut = plan.notes.iter().any(|n| n.contains("too short"));
+        if cut {
+            prop_assert!(plan.cells.len() <= 3 || plan.blocks_ms(6) * 10 <= study.budget_ms * 9);
+        } else {
+            prop_assert!(plan.blocks_ms(6) * 10 <= study.budget_ms * 9);
+        }
+    }
+
+    #[test]
+    fn what_a_chosen_cell_is_compared_with_is_chosen(study in studies()) {
+        let (host, survey) = (host(), survey());
+        let plan = plan(&study);
+        let norm = Norm::new(&study, &host, &survey);
+        let all: HashSet<Cell> = candidates(&study, &norm).into_iter().map(|c| c.cell).collect();
+        let refused: HashSet<&str> = plan.refusals.iter().map(|r| r.what.as_str()).collect();
+        for cell in &plan.cells {
+            for partner in partners(&study, &norm, cell) {
+                let to_be_had = all.contains(&partner) && !refused.contains(partner.id().as_str());
+                prop_assert!(!to_be_had || plan.cells.contains(&partner),
+                    "{} without {}", cell.id(), partner.id());
+            }
+        }
+    }
+
+    #[test]
+    fn a_block_is_a_permutation(cells in 0_usize..300, seed in any::<u64>(), block in any::<u32>()) {
+        let order = crate::order::shuffled(cells, seed, block);
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        prop_assert_eq!(sorted, (0..cells).collect::<Vec<_>>());
+        if cells > 20 {
+            let other = crate::order::shuffled(cells, seed, block.wrapping_add(1));
+            prop_assert_ne!(&order, &other);
+            let other = crate::order::shuffled(cells, seed.wrapping_add(1), block);
+            prop_assert_ne!(&order, &other);
+        }
+    }
+}
+
+#[test]
+fn every_place_is_as_likely() {
+    let mut counts = [[0_u32; 5]; 5];
+    let blocks = 5_000;
+    for block in 0..blocks {
+        for (place, cell) in crate::order::shuffled(5, 99, block).into_iter().enumerate() {
+            counts[place][cell] += 1;
+        }
+    }
+    // Chi-square with 16 degrees of freedom: above 39.3 once in a thousand seeds.
+    let expected = f64::from(blocks) / 5.0;
+    let distance: f64 = counts
+        .iter()
+        .flatten()
+        .map(|n| (f64::from(*n) - expected).powi(2) / expected)
+        .sum();
+    assert!(distance < 39.3, "{distance}");
+}
+
+#[test]
+fn twenty_thousand_cells_are_planned() {
+    let mut study = study(&[]);
+    let counts: Vec<String> = (1..=200).map(|n| n.to_string()).collect();
+    let sizes: Vec<String> = (1..=33).map(|n| (n * 1024).to_string()).collect();
+    study
+        .set_axis(Axis::Transport, &["loopback".to_owned()])
+        .unwrap();
+    study.set_axis(Axis::Size, &sizes).unwrap();
+    study.set_axis(Axis::Threads, &counts).unwrap();
+    let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
+    let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
+    assert_eq!(
+        plan.cells.len() - 1 + plan.refusals.len() + left,
+        3 * 33 * 200
+    );
+}

@@ -1,0 +1,382 @@
+//! The sample log: a line of JSON for each trial, appended as soon as it is over.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use bytecost_spec::Record;
+
+use crate::error::StoreError;
+
+/// The longest line of a log, its end included, in bytes.
+pub const MOST_LINE_BYTES: usize = 4 << 20;
+
+/// What a log holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// The records, in the order in which they were appended.
+    pub records: Vec<Record>,
+    /// The incomplete last line, where there is one.
+    pub truncated: Option<Truncated>,
+}
+
+/// An incomplete last line: the trial that was being written when its run was killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncated {
+    /// Its line, from 1.
+    pub line: u64,
+    /// Where it starts, in bytes from the start of the log.
+    pub start: u64,
+    /// Bytes that were dropped.
+    pub bytes: u64,
+}
+
+/// Where a log is written to.
+pub(crate) trait Medium: Write {
+    /// Cuts off all behind the first `len` bytes; the next write goes there.
+    fn cut(&mut self, len: u64) -> io::Result<()>;
+    /// Makes what was written last.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Medium for File {
+    fn cut(&mut self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// A log that is open for appending. It always ends with a whole line, or knows that it is
+/// spoilt.
+#[derive(Debug)]
+pub(crate) struct Log<M> {
+    medium: M,
+    path: PathBuf,
+    len: u64,
+    spoilt: bool,
+}
+
+impl Log<File> {
+    /// Goes on with a log that was opened for reading and appending: an incomplete last line is
+    /// cut off, so that the next record starts a line.
+    pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log<File>, StoreError> {
+        let fail = |why| StoreError::io("repair", path, why);
+        let whole = end_of_last_line(&mut file).map_err(fail)?;
+        if whole < file.metadata().map_err(fail)?.len() {
+            file.cut(whole).map_err(fail)?;
+        }
+        Ok(Log::new(file, path, whole))
+    }
+}
+
+impl<M: Medium> Log<M> {
+    pub(crate) fn new(medium: M, path: &Path, len: u64) -> Log<M> {
+        Log {
+            medium,
+            path: path.to_owned(),
+            len,
+            spoilt: false,
+        }
+    }
+
+    /// Appends one record and hands it to the kernel. After an error the log is as it was.
+    pub(crate) fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        if self.spoilt {
+            return Err(StoreError::Spoilt(self.path.clone()));
+        }
+        let mut line = serde_json::to_vec(record).map_err(|e| self.fail(e.into()))?;
+        line.push(b'\n');
+        if line.len() > MOST_LINE_BYTES {
+            return Err(StoreError::RecordTooLarge {
+                bytes: line.len(),
+                most: MOST_LINE_BYTES,
+            });
+        }
+        let written = self
+            .medium
+            .write_all(&line)
+            .and_then(|()| self.medium.flush());
+        if let Err(why) = written {
+            self.spoilt = self.medium.cut(self.len).is_err();
+            return Err(self.fail(why));
+        }
+        self.len += line.len() as u64;
+        Ok(())
+    }
+
+    /// Makes all that was appended last on the disk (fdatasync).
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        self.medium.sync().map_err(|why| self.fail(why))
+    }
+
+    fn fail(&self, why: io::Error) -> StoreError {
+        StoreError::io("append to", &self.path, why)
+    }
+}
+
+/// Reads a log. `path` is for messages.
+pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded::default();
+    let mut buffer = Vec::new();
+    let (mut line, mut start) = (0, 0);
+    loop {
+        line += 1;
+        let broken = |why: String| StoreError::BrokenLine {
+            path: path.to_owned(),
+            line,
+            why,
+        };
+        buffer.clear();
+        let read = (&mut from)
+            .take(MOST_LINE_BYTES as u64)
+            .read_until(b'\n', &mut buffer)
+            .map_err(|why| StoreError::io("read", path, why))?;
+        if read == 0 {
+            return Ok(loaded);
+        }
+        if buffer.last() != Some(&b'\n') {
+            if read < MOST_LINE_BYTES {
+                loaded.truncated = Some(Truncated {
+                    line,
+                    start,
+                    bytes: read as u64,
+                });
+                return Ok(loaded);
+            }
+            return Err(broken(format!("longer than {MOST_LINE_BYTES} bytes")));
+        }
+        buffer.pop();
+        let record = serde_json::from_slice(&buffer)
+            .map_err(|why| broken(format!("no record of a trial ({why})")))?;
+        loaded.records.push(record);
+        start += read as u64;
+    }
+}
+
+/// How many whole lines a log has, without reading what is in them.
+pub(crate) fn count(mut from: impl Read) -> io::Result<u64> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut lines = 0;
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(lines),
+            Ok(n) => lines += buffer[..n].iter().filter(|b| **b == b'\n').count() as u64,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// The offset behind the last line end; 0 where there is none.
+fn end_of_last_line(file: &mut (impl Read + Seek)) -> io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut buffer = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        file.seek(SeekFrom::Start(start))?;
+        buffer.resize((end - start) as usize, 0);
+        file.read_exact(&mut buffer)?;
+        if let Some(at) = buffer.iter().rposition(|b| *b == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+    use std::io::Cursor;
+
+    use bytecost_spec::{Failure, TrialKey};
+
+    use super::*;
+
+    fn record(block: u32) -> Record {
+        Record::Failure(Failure {
+            trial: TrialKey {
+                block,
+                cell: 1,
+                attempt: 0,
+            },
+            cell: "a/b".into(),
+            started_ms: 5,
+            reason: "gone\nwith the wind".into(),
+        })
+    }
+
+    fn text(records: &[Record]) -> Vec<u8> {
+        let mut text = Vec::new();
+        for record in records {
+            text.extend(serde_json::to_vec(record).unwrap());
+            text.push(b'\n');
+        }
+        text
+    }
+
+    fn load(bytes: &[u8]) -> Result<Loaded, String> {
+        read(Cursor::new(bytes), Path::new("samples.jsonl")).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_broken_line_is_told_by_its_number() {
+        let mut bytes = text(&[record(0)]);
+        bytes.extend(b"{\"sample\":{}}\n");
+        bytes.extend(text(&[record(1)]));
+        let error = load(&bytes).unwrap_err();
+        assert!(error.starts_with("samples.jsonl, line 2: "), "{error}");
+        assert!(error.contains("delete that line"), "{error}");
+        assert!(load(b"\n").unwrap_err().contains("line 1"));
+        assert!(load(b"\xff\xfe\n").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn a_line_has_a_bound_for_readers_and_writers() {
+        let endless = vec![b'x'; MOST_LINE_BYTES];
+        assert!(load(&endless).unwrap_err().contains("longer than"));
+        let mut huge = record(0);
+        if let Record::Failure(f) = &mut huge {
+            f.reason = "x".repeat(MOST_LINE_BYTES);
+        }
+        let file = tempfile::tempfile().unwrap();
+        let mut log = Log::new(file, Path::new("l"), 0);
+        assert!(matches!(
+            log.append(&huge),
+            Err(StoreError::RecordTooLarge { .. })
+        ));
+        assert_eq!(log.medium.metadata().unwrap().len(), 0);
+    }
+
+    /// The kernel's own full disk; nothing was ever stored there, so nothing is to be cut off.
+    struct DevFull(File);
+
+    impl Write for DevFull {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    impl Medium for DevFull {
+        fn cut(&mut self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_as_such() {
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut log = Log::new(DevFull(file), Path::new("runs/a/samples.jsonl"), 0);
+        let error = log.append(&record(0)).unwrap_err();
+        assert!(matches!(error, StoreError::Full { .. }));
+        let error = error.to_string();
+        for part in [
+            "runs/a/samples.jsonl",
+            "the disk is full",
+            "finished trials are kept",
+            "--resume",
+        ] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    /// A disk with room for so many bytes, which takes what fits of a write.
+    struct Tiny {
+        bytes: Vec<u8>,
+        room: usize,
+        cuts: bool,
+    }
+
+    impl Write for Tiny {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room - self.bytes.len());
+            if n == 0 && !bytes.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.bytes.extend(&bytes[..n]);
+            Ok(n)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Medium for Tiny {
+        fn cut(&mut self, len: u64) -> io::Result<()> {
+            if !self.cuts {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            self.bytes.truncate(len as usize);
+            Ok(())
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_is_taken_back() {
+        let one = text(&[record(0)]).len();
+        let tiny = Tiny {
+            bytes: Vec::new(),
+            room: one + one / 2,
+            cuts: true,
+        };
+        let mut log = Log::new(tiny, Path::new("l"), 0);
+        log.append(&record(0)).unwrap();
+        assert!(log.append(&record(1)).is_err());
+        assert_eq!(load(&log.medium.bytes).unwrap().records, [record(0)]);
+        log.medium.room = 10 * one;
+        log.append(&record(2)).unwrap();
+        let loaded = load(&log.medium.bytes).unwrap();
+        assert_eq!(loaded.records, [record(0), record(2)]);
+        assert_eq!(loaded.truncated, None);
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_mended_takes_nothing_more() {
+        let tiny = Tiny {
+            bytes: Vec::new(),
+            room: 10,
+            cuts: false,
+        };
+        let mut log = Log::new(tiny, Path::new("l"), 0);
+        assert!(matches!(
+            log.append(&record(0)),
+            Err(StoreError::Full { .. })
+        ));
+        log.medium.room = 10_000;
+        assert!(matches!(log.append(&record(0)), Err(StoreError::Spoilt(_))));
+    }
+
+    #[test]
+    fn the_end_of_the_last_line_is_found_across_steps() {
+        for (before, after) in [(0, 0), (1, 0), (0, 3), (1, 200_000), (70_000, 65_536)] {
+            let mut bytes = vec![b'x'; before];
+            if before > 0 {
+                bytes[before - 1] = b'\n';
+            }
+            bytes.extend(vec![b'y'; after]);
+            assert_eq!(
+                end_of_last_line(&mut Cursor::new(bytes)).unwrap(),
+                before as u64
+            );
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_without_reading_them() {
+        assert_eq!(count(Cursor::new(b"a\nb\nc")).unwrap(), 2);
+        assert_eq!(count(Cursor::new(b"")).unwrap(), 0);
+    }
+}

@@ -1,0 +1,189 @@
+//! The directory under which runs live.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytecost_spec::Manifest;
+
+use crate::error::StoreError;
+use crate::run::{self, Run, SAMPLES};
+use crate::{id, log};
+
+/// Where runs live unless the caller says otherwise.
+pub const DEFAULT_ROOT: &str = "./bytecost-runs";
+
+/// How many runs may start in the same second.
+const MOST_TWINS: u32 = 1000;
+
+/// The directory under which runs live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    path: PathBuf,
+}
+
+/// A directory in the list of runs.
+#[derive(Debug)]
+pub struct RunSummary {
+    /// Its name under the root.
+    pub id: String,
+    /// What it holds, or why that cannot be read.
+    pub facts: Result<RunFacts, StoreError>,
+}
+
+/// A run in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFacts {
+    /// Its start, RFC 3339, UTC.
+    pub started: String,
+    /// Name of its study.
+    pub study: String,
+    /// Whole lines of its log.
+    pub records: u64,
+    /// How it stands.
+    pub state: State,
+}
+
+/// How a run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// A process appends to it now.
+    Running,
+    /// It ended as planned.
+    Complete,
+    /// It ended before its time, for this reason; it can be resumed.
+    EndedEarly(String),
+    /// It was killed; it can be resumed.
+    Killed,
+}
+
+impl Default for Root {
+    fn default() -> Root {
+        Root::at(DEFAULT_ROOT)
+    }
+}
+
+impl Root {
+    /// The root at that path, which need not be there yet.
+    pub fn at(path: impl Into<PathBuf>) -> Root {
+        Root { path: path.into() }
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory of a new run, named by its manifest, with an empty log, and takes its
+    /// lock. After an error nothing of it is left.
+    ///
+    /// # Errors
+    /// [`StoreError::Exists`], [`StoreError::BadId`], [`StoreError::Full`], or what the system
+    /// refused.
+    pub fn create(&self, manifest: &Manifest) -> Result<Run, StoreError> {
+        id::check(&manifest.id)?;
+        fs::create_dir_all(&self.path).map_err(|why| StoreError::io("create", &self.path, why))?;
+        Run::create(self.path.join(&manifest.id), manifest)
+    }
+
+    /// The same for a run that has no name yet: it is [`crate::id`] of its study and start, with
+    /// `-2`, `-3` … behind it where that is taken.
+    ///
+    /// # Errors
+    /// As [`Root::create`].
+    pub fn create_fresh(&self, mut manifest: Manifest) -> Result<Run, StoreError> {
+        let base = id(&manifest.study.name, &manifest.started)?;
+        manifest.id.clone_from(&base);
+        for twin in 2..=MOST_TWINS {
+            match self.create(&manifest) {
+                Err(StoreError::Exists(_)) => manifest.id = format!("{base}-{twin}"),
+                other => return other,
+            }
+        }
+        self.create(&manifest)
+    }
+
+    /// Opens a run by its name under the root, or by the path of its directory.
+    ///
+    /// # Errors
+    /// [`StoreError::NoRun`], [`StoreError::NoManifest`], [`StoreError::Newer`],
+    /// [`StoreError::Unreadable`], or what the system refused.
+    pub fn open(&self, id_or_path: &str) -> Result<Run, StoreError> {
+        let mut candidates = Vec::new();
+        if id::check(id_or_path).is_ok() {
+            candidates.push(self.path.join(id_or_path));
+        }
+        if !id_or_path.is_empty() {
+            candidates.push(PathBuf::from(id_or_path));
+        }
+        match candidates.into_iter().find(|dir| dir.is_dir()) {
+            Some(dir) => Run::open(dir),
+            None => Err(StoreError::NoRun {
+                what: id_or_path.to_owned(),
+                root: self.path.clone(),
+            }),
+        }
+    }
+
+    /// All runs under the root, in the order of their names, which is that of their starts. One
+    /// that cannot be read is listed with its error. A root that is missing has none.
+    ///
+    /// # Errors
+    /// What the system refused when the root was listed.
+    pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let fail = |why| StoreError::io("list", &self.path, why);
+        let entries = match fs::read_dir(&self.path) {
+            Ok(entries) => entries,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(why) => return Err(fail(why)),
+        };
+        let mut runs = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(fail)?;
+            let id = entry.file_name().to_string_lossy().into_owned();
+            let looks_like_a_run = entry.path().is_dir() && !id.starts_with('.');
+            if looks_like_a_run {
+                let facts = facts(&entry.path());
+                runs.push(RunSummary { id, facts });
+            }
+        }
+        runs.sort_by_key(|run| natural(&run.id));
+        Ok(runs)
+    }
+}
+
+/// Sorts `x`, `x-2`, `x-10` as they were made.
+fn natural(id: &str) -> (String, u32) {
+    match id.rsplit_once('-') {
+        Some((base, twin)) if !twin.starts_with('0') && twin.len() < 5 => match twin.parse() {
+            Ok(n) => (base.to_owned(), n),
+            Err(_) => (id.to_owned(), 0),
+        },
+        _ => (id.to_owned(), 0),
+    }
+}
+
+fn facts(dir: &Path) -> Result<RunFacts, StoreError> {
+    let manifest = run::read_manifest(dir)?;
+    let path = dir.join(SAMPLES);
+    let records = match File::open(&path) {
+        Ok(file) => log::count(file).map_err(|why| StoreError::io("read", &path, why))?,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => 0,
+        Err(why) => return Err(StoreError::io("read", &path, why)),
+    };
+    let state = if run::is_locked(dir) {
+        State::Running
+    } else {
+        match run::read_ending(dir)? {
+            Some(ending) => ending.early.map_or(State::Complete, State::EndedEarly),
+            None => State::Killed,
+        }
+    };
+    Ok(RunFacts {
+        started: manifest.started,
+        study: manifest.study.name,
+        records,
+        state,
+    })
+}

@@ -1,0 +1,266 @@
+//! One run directory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytecost_spec::manifest::FORMAT;
+use bytecost_spec::{Manifest, Record};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+use crate::error::StoreError;
+use crate::log::{self, Loaded, Log};
+
+/// The largest manifest, in bytes.
+pub const MOST_MANIFEST_BYTES: u64 = 16 << 20;
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const SAMPLES: &str = "samples.jsonl";
+pub(crate) const ENDED: &str = "ended.json";
+
+/// When and why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// When, RFC 3339, UTC.
+    pub ended: String,
+    /// Why before its time; none where it is complete.
+    pub early: Option<String>,
+}
+
+/// One run directory: read by anyone, appended to by the one process that holds its lock.
+#[derive(Debug)]
+pub struct Run {
+    dir: PathBuf,
+    manifest: Manifest,
+    log: Option<Log<File>>,
+}
+
+impl Run {
+    /// Makes a new directory for a run, with its manifest and an empty log, and takes its lock.
+    pub(crate) fn create(dir: PathBuf, manifest: &Manifest) -> Result<Run, StoreError> {
+        fs::create_dir(&dir).map_err(|why| match why.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists(dir.clone()),
+            _ => StoreError::io("create", &dir, why),
+        })?;
+        let made = Run::fill(&dir, manifest);
+        if made.is_err() {
+            for name in [MANIFEST, SAMPLES] {
+                let _ = fs::remove_file(dir.join(name));
+            }
+            let _ = fs::remove_dir(&dir);
+        }
+        made
+    }
+
+    fn fill(dir: &Path, manifest: &Manifest) -> Result<Run, StoreError> {
+        let mut text = serde_json::to_vec_pretty(manifest)
+            .map_err(|why| StoreError::io("write", &dir.join(MANIFEST), why.into()))?;
+        text.push(b'\n');
+        atomic::write(dir, MANIFEST, &text)?;
+        let mut run = Run {
+            dir: dir.to_owned(),
+            manifest: manifest.clone(),
+            log: None,
+        };
+        run.resume()?;
+        let parent = dir.parent().unwrap_or(dir);
+        atomic::sync_directory(dir)
+            .and_then(|()| atomic::sync_directory(parent))
+            .map_err(|why| StoreError::io("create", dir, why))?;
+        Ok(run)
+    }
+
+    /// Opens a directory that is there.
+    pub(crate) fn open(dir: PathBuf) -> Result<Run, StoreError> {
+        let manifest = read_manifest(&dir)?;
+        Ok(Run {
+            dir,
+            manifest,
+            log: None,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The manifest, as it was written at the start.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Takes the lock and makes the log ready to be appended to: an incomplete last line is cut
+    /// off, and the run no longer counts as ended. The lock (flock(2) on the log, which child
+    /// processes do not inherit) lasts as long as this value.
+    ///
+    /// A new run holds it already; then nothing happens.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] where another process holds it; otherwise what the system refused.
+    pub fn resume(&mut self) -> Result<(), StoreError> {
+        if self.log.is_some() {
+            return Ok(());
+        }
+        let path = self.dir.join(SAMPLES);
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(|why| StoreError::io("open", &path, why))?;
+        lock(&file, &self.dir)?;
+        match fs::remove_file(self.dir.join(ENDED)) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::io("remove", &self.dir.join(ENDED), why));
+            }
+            _ => {}
+        }
+        self.log = Some(Log::resume(file, &path)?);
+        Ok(())
+    }
+
+    /// Appends one record and hands it to the kernel, so that it outlives this process. Takes
+    /// the lock first where [`Run::resume`] has not.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] where there is no room, else what was refused. The log then is as it
+    /// was before.
+    pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.resume()?;
+        self.log.as_mut().map_or(Ok(()), |log| log.append(record))
+    }
+
+    /// Makes all that was appended last on the disk (fdatasync(2)), so that it outlives the
+    /// machine.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.log.as_mut().map_or(Ok(()), Log::sync)
+    }
+
+    /// All records, in the order in which they were appended; an incomplete last line is left
+    /// out and told.
+    ///
+    /// # Errors
+    /// [`StoreError::BrokenLine`] where a whole line is no record; what the system refused. A
+    /// log that is missing has no records.
+    pub fn records(&self) -> Result<Loaded, StoreError> {
+        let path = self.dir.join(SAMPLES);
+        match File::open(&path) {
+            Ok(file) => log::read(BufReader::with_capacity(1 << 18, file), &path),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Loaded::default()),
+            Err(why) => Err(StoreError::io("read", &path, why)),
+        }
+    }
+
+    /// Notes when and why the run ended, after what was appended is on the disk.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn end(&mut self, ending: &Ending) -> Result<(), StoreError> {
+        self.sync()?;
+        let text = serde_json::to_vec(ending)
+            .map_err(|why| StoreError::io("write", &self.dir.join(ENDED), why.into()))?;
+        atomic::write(&self.dir, ENDED, &text)
+    }
+
+    /// When and why the run ended; none where it goes on, or was killed.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`], or what the system refused.
+    pub fn ending(&self) -> Result<Option<Ending>, StoreError> {
+        read_ending(&self.dir)
+    }
+
+    /// Writes a report beside the samples, whole or not at all: a file of that name is replaced
+    /// at once, and after an error it is as it was.
+    ///
+    /// # Errors
+    /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own;
+    /// [`StoreError::Full`]; what the system refused.
+    pub fn write_output(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
+        let own = [MANIFEST, SAMPLES, ENDED].contains(&name);
+        let plain = (1..=128).contains(&name.len())
+            && !name.starts_with('.')
+            && !name.contains(['/', '\0', '\n']);
+        if own || !plain {
+            return Err(StoreError::BadOutput(name.to_owned()));
+        }
+        atomic::write(&self.dir, name, bytes)?;
+        Ok(self.dir.join(name))
+    }
+}
+
+/// Takes the lock of a log. A list of runs holds it for a moment to look whether a run goes on,
+/// so that one refusal is not the last word.
+fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
+    const ATTEMPTS: u32 = 5;
+    for attempt in 1..=ATTEMPTS {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::WOULDBLOCK) if attempt < ATTEMPTS => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => break,
+            Err(why) => return Err(StoreError::io("lock", dir, why.into())),
+        }
+    }
+    Err(StoreError::Locked(dir.to_owned()))
+}
+
+/// Whether a process appends to the run now.
+pub(crate) fn is_locked(dir: &Path) -> bool {
+    File::open(dir.join(SAMPLES)).is_ok_and(|file| {
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    })
+}
+
+pub(crate) fn read_ending(dir: &Path) -> Result<Option<Ending>, StoreError> {
+    let path = dir.join(ENDED);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|why| StoreError::Unreadable {
+            path,
+            why: why.to_string(),
+        })
+}
+
+pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, StoreError> {
+    #[derive(Deserialize)]
+    struct Format {
+        format: u64,
+    }
+    let path = dir.join(MANIFEST);
+    if dir.is_dir() && !path.exists() {
+        return Err(StoreError::NoManifest(dir.to_owned()));
+    }
+    let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
+    let unreadable = |why: String| StoreError::Unreadable {
+        path: path.clone(),
+        why,
+    };
+    let Format { format } =
+        serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
+    if format > u64::from(FORMAT) {
+        return Err(StoreError::Newer {
+            path: dir.to_owned(),
+            format,
+            reads: FORMAT,
+        });
+    }
+    if format == 0 {
+        return Err(unreadable("there never was a format 0".to_owned()));
+    }
+    serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))
+}

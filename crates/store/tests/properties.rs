@@ -1,0 +1,136 @@
+//! Properties of the sample log: whatever was appended comes back, and whatever a crash cuts
+//! off costs the last record at most.
+
+mod common;
+
+use std::fs;
+
+use bytecost_spec::reading::COUNTERS;
+use bytecost_spec::sample::{FlowReading, Truth};
+use bytecost_spec::{Failure, Reading, Readings, Record, Sample, SideReadings, TrialKey};
+use bytecost_store::Root;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+fn words() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "\\PC{0,20}",
+        Just("line\nend\r\n\u{2028}\"quoted\\".to_owned())
+    ]
+}
+
+fn key() -> impl Strategy<Value = TrialKey> {
+    any::<(u32, u32, u32)>().prop_map(|(block, cell, attempt)| TrialKey {
+        block,
+        cell,
+        attempt,
+    })
+}
+
+fn readings() -> impl Strategy<Value = Readings> {
+    let counter = (0..COUNTERS.len()).prop_map(|i| COUNTERS[i].counter);
+    let reading = prop_oneof![
+        any::<u64>().prop_map(Reading::Measured),
+        words().prop_map(Reading::absent)
+    ];
+    btree_map(counter, reading, 0..6)
+}
+
+fn side() -> impl Strategy<Value = SideReadings> {
+    let flow = any::<(u64, u64, u64)>().prop_map(|(bytes, messages, elapsed_ns)| FlowReading {
+        bytes,
+        messages,
+        elapsed_ns,
+    });
+    (readings(), vec(flow, 0..3)).prop_map(|(readings, flows)| SideReadings { readings, flows })
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let truth =
+        (any::<[u64; 3]>(), words()).prop_map(|([sent, received, compared], checked)| Truth {
+            sent_bytes: sent,
+            received_bytes: received,
+            compared_bytes: compared,
+            checked,
+        });
+    (
+        (key(), words(), any::<u64>(), any::<u64>()),
+        (side(), option::of(side()), readings()),
+        (option::of(truth), option::of(words()), option::of(words())),
+    )
+        .prop_map(
+            |(
+                (trial, cell, started_ms, trial_ms),
+                (sender, receiver, machine),
+                (truth, latency_ns_histogram, repeated_because),
+            )| Sample {
+                trial,
+                cell,
+                started_ms,
+                trial_ms,
+                sender,
+                receiver,
+                machine,
+                truth,
+                latency_ns_histogram,
+                repeated_because,
+            },
+        )
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let failure =
+        (key(), words(), any::<u64>(), words()).prop_map(|(trial, cell, started_ms, reason)| {
+            Failure {
+                trial,
+                cell,
+                started_ms,
+                reason,
+            }
+        });
+    prop_oneof![
+        sample().prop_map(Record::Sample),
+        failure.prop_map(Record::Failure)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, rng_seed: RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_records_come_back_and_any_truncation_leaves_a_prefix(
+        records in vec(record(), 0..8),
+        next in record(),
+        cuts in vec(any::<prop::sample::Index>(), 6),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        let mut run = root.create(&common::manifest("one")).unwrap();
+        for record in &records {
+            run.append(record).unwrap();
+        }
+        prop_assert_eq!(&run.records().unwrap().records, &records);
+        prop_assert_eq!(run.records().unwrap().truncated, None);
+        drop(run);
+
+        let log = dir.path().join("one/samples.jsonl");
+        let whole = fs::read(&log).unwrap();
+        for cut in cuts.iter().map(|c| c.index(whole.len() + 1)) {
+            fs::write(&log, &whole[..cut]).unwrap();
+            let mut run = root.open("one").unwrap();
+            let loaded = run.records().unwrap();
+            let kept = whole[..cut].iter().filter(|b| **b == b'\n').count();
+            prop_assert_eq!(&loaded.records, &records[..kept]);
+            let at_line_end = cut == 0 || whole[cut - 1] == b'\n';
+            prop_assert_eq!(loaded.truncated.is_none(), at_line_end);
+
+            run.append(&next).unwrap();
+            let loaded = run.records().unwrap();
+            prop_assert_eq!(loaded.truncated, None);
+            prop_assert_eq!(&loaded.records[..kept], &records[..kept]);
+            prop_assert_eq!(&loaded.records[kept..], std::slice::from_ref(&next));
+        }
+    }
+}
