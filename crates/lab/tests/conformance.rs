@@ -1,0 +1,348 @@
+//! The conformance test: every mover to every receiver over every transport, in both patterns,
+//! by real endpoint processes, with every byte checked and every buffer written anew.
+//!
+//! It has a main of its own, since the same program plays the endpoints.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
+use bytecost_lab::protocol::Check;
+use bytecost_lab::survey::survey;
+use bytecost_lab::trial::Settings;
+use bytecost_lab::{Lab, Outcome};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{
+    Axis, Cell, Counter, Host, Pattern, Reading, Record, Sample, Survey, Transport, TrialKey,
+};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() == Some(OsStr::new("endpoint")) {
+        return endpoint(words.next().as_deref());
+    }
+    let survey = survey(&Host::default());
+    let mut trials = Vec::new();
+    for cell in cells() {
+        let refused = survey
+            .mover_refused(&cell.mover, cell.transport)
+            .or_else(|| survey.receiver_refused(&cell.receiver, cell.transport));
+        let name = [
+            Axis::Transport,
+            Axis::Pattern,
+            Axis::Mover,
+            Axis::Receiver,
+            Axis::Size,
+            Axis::Threads,
+        ]
+        .map(|a| cell.value(a))
+        .join("/");
+        trials.push(Trial::test(name, move || match refused {
+            None => all_arrives(&cell),
+            Some(why) => is_refused(&cell, &why),
+        }));
+    }
+    trials.push(Trial::test("all that must work here works", move || {
+        must_work(&survey)
+    }));
+    trials.push(Trial::test("null moves nothing and has no peer", null));
+    trials.push(Trial::test(
+        "counted calls are offered messages",
+        counted_calls,
+    ));
+    trials.push(Trial::test(
+        "a lost endpoint fails the trial alone",
+        lost_endpoint,
+    ));
+    trials.push(Trial::test(
+        "a program that is no endpoint is told",
+        no_endpoint,
+    ));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn endpoint(parent: Option<&OsStr>) -> ExitCode {
+    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
+    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    match bytecost_lab::endpoint::run(control, parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// The table, with a size that goes round the ring often, and one that no call moves at once.
+fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for transport in Transport::ALL {
+        for mover in MOVERS.iter().filter(|m| m.has_peer()) {
+            for receiver in RECEIVERS {
+                for (pattern, size, threads) in [
+                    ("stream", "4000", "1"),
+                    ("stream", "1000008", "2"),
+                    ("ask", "256", "1"),
+                ] {
+                    let values = [
+                        (Axis::Transport, transport.name()),
+                        (Axis::Mover, mover.name),
+                        (Axis::Receiver, receiver.name),
+                        (Axis::Pattern, pattern),
+                        (Axis::Size, size),
+                        (Axis::Threads, threads),
+                        (Axis::Ring, "256KiB"),
+                    ];
+                    cells.push(cell(&values));
+                }
+            }
+        }
+    }
+    let unique: HashSet<String> = cells.iter().map(Cell::id).collect();
+    assert_eq!(unique.len(), cells.len());
+    cells
+}
+
+fn cell(values: &[(Axis, &str)]) -> Cell {
+    let mut cell = Cell::default();
+    for (axis, value) in values {
+        cell.set(*axis, value).unwrap();
+    }
+    cell
+}
+
+fn settings() -> Settings {
+    Settings {
+        program: std::env::current_exe().unwrap(),
+        warmup: Duration::from_millis(2),
+        window: Duration::from_millis(20),
+        check: Check::Full,
+        port: None,
+        neighbour_bound: 1.0,
+        repeats_most: 0,
+        earlier: Duration::ZERO,
+    }
+}
+
+fn trial(cell: &Cell, settings: Settings) -> Record {
+    let mut lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let key = TrialKey {
+        block: 0,
+        cell: 0,
+        attempt: 0,
+    };
+    match lab.trial(key, cell, false, &AtomicBool::new(false)) {
+        Outcome::Ended(record) => *record,
+        Outcome::Interrupted => panic!("nobody interrupts"),
+    }
+}
+
+fn sample(cell: &Cell) -> Result<Sample, Failed> {
+    match trial(cell, settings()) {
+        Record::Sample(sample) => Ok(sample),
+        Record::Failure(failure) => Err(failure.reason.into()),
+    }
+}
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
+    if holds { Ok(()) } else { Err(what().into()) }
+}
+
+fn read(readings: &bytecost_spec::Readings, counter: Counter) -> Result<u64, Failed> {
+    readings
+        .get(&counter)
+        .and_then(Reading::measured)
+        .ok_or_else(|| {
+            format!(
+                "{} was not read: {:?}",
+                counter.name(),
+                readings.get(&counter)
+            )
+            .into()
+        })
+}
+
+fn all_arrives(cell: &Cell) -> Result<(), Failed> {
+    let sample = sample(cell)?;
+    let truth = sample.truth.ok_or("nothing was checked")?;
+    let sees = Receiver::named(&cell.receiver).unwrap().sees_content;
+    ensure(
+        truth.received_bytes > 0 && truth.sent_bytes == truth.received_bytes,
+        || format!("{truth:?}"),
+    )?;
+    let compared = if sees { truth.received_bytes } else { 0 };
+    ensure(truth.compared_bytes == compared, || {
+        format!("every byte that is seen is compared: {truth:?}")
+    })?;
+    ensure(truth.sent_bytes % cell.size_bytes == 0, || {
+        format!("whole messages: {truth:?}")
+    })?;
+    let receiver = sample.receiver.ok_or("no receiver")?;
+    for side in [&sample.sender, &receiver] {
+        ensure(side.flows.len() == cell.threads as usize, || {
+            format!("{:?}", side.flows)
+        })?;
+        for counter in [
+            Counter::ElapsedNs,
+            Counter::CpuNs,
+            Counter::UserNs,
+            Counter::Messages,
+            Counter::Bytes,
+        ] {
+            read(&side.readings, counter)?;
+        }
+    }
+    let mover = Mover::named(&cell.mover).unwrap();
+    if mover.release == bytecost_spec::survey::Release::AtCompletion
+        && cell.transport == Transport::Loopback
+    {
+        let back = read(&sample.sender.readings, Counter::Completions)?;
+        let copied = read(&sample.sender.readings, Counter::CompletionsCopied)?;
+        ensure(back == copied, || {
+            format!("loopback copies every buffer and says so: {copied} of {back}")
+        })?;
+    }
+    ensure(
+        sample.latency_ns_histogram.is_some() == (cell.pattern == Pattern::Ask),
+        || "latency belongs to ask".into(),
+    )
+}
+
+/// What the survey refuses must fail when it is tried all the same, with a reason.
+fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
+    ensure(!why.is_empty(), || "a refusal has a reason".into())?;
+    match trial(cell, settings()) {
+        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || {
+            "a failure has a reason".into()
+        }),
+        Record::Sample(_) => Err("the survey refuses what works".into()),
+    }
+}
+
+/// What has no reason to be missing from any Linux that these tests run on.
+fn must_work(survey: &Survey) -> Result<(), Failed> {
+    for name in [
+        "send",
+        "send-fields",
+        "writev",
+        "sendmsg",
+        "sendfile",
+        "splice",
+        "vmsplice",
+    ] {
+        for transport in Transport::ALL {
+            let refused = survey.mover_refused(name, *transport);
+            ensure(refused.is_none(), || {
+                format!("{name} over {}: {refused:?}", transport.name())
+            })?;
+        }
+    }
+    let refused = survey.mover_refused("send-zerocopy", Transport::Loopback);
+    ensure(refused.is_none(), || {
+        format!("send-zerocopy over loopback: {refused:?}")
+    })
+}
+
+fn null() -> Result<(), Failed> {
+    let sample = sample(&cell(&[(Axis::Mover, "null")]))?;
+    ensure(sample.receiver.is_none() && sample.truth.is_none(), || {
+        format!("{sample:?}")
+    })?;
+    ensure(
+        read(&sample.sender.readings, Counter::Messages)? > 0,
+        || "the loop ran".into(),
+    )?;
+    ensure(read(&sample.sender.readings, Counter::Calls)? == 0, || {
+        "null makes no call".into()
+    })
+}
+
+fn counted_calls() -> Result<(), Failed> {
+    for (mover, calls) in [
+        ("send", 1),
+        ("sendmsg", 1),
+        ("writev", 1),
+        ("send-fields", 8),
+    ] {
+        let sample = sample(&cell(&[(Axis::Mover, mover), (Axis::Size, "256")]))?;
+        let messages = read(&sample.sender.readings, Counter::Messages)?;
+        let counted = read(&sample.sender.readings, Counter::Calls)?;
+        ensure(counted == calls * messages, || {
+            format!("{mover}: {counted} calls, {messages} messages")
+        })?;
+    }
+    Ok(())
+}
+
+/// Ends the first endpoint that appears, as a crash would.
+fn lost_endpoint() -> Result<(), Failed> {
+    let program = std::env::current_exe()?;
+    let killer = std::thread::spawn(move || {
+        let own = std::process::id();
+        for _ in 0..2000 {
+            let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))
+                .unwrap_or_default();
+            let mut all: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
+            // Trials run in threads of the harness, which are the parents of their endpoints.
+            for thread in std::fs::read_dir(format!("/proc/{own}/task"))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let path = thread.path().join("children");
+                all.extend(
+                    std::fs::read_to_string(path)
+                        .unwrap_or_default()
+                        .split_whitespace()
+                        .map(str::to_owned),
+                );
+            }
+            for pid in all {
+                let command = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                let line =
+                    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                if command.is_empty() && line.contains("endpoint") && line.contains("marked") {
+                    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+                    return;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    // A link of another name marks the endpoints of this trial apart from those beside it.
+    let marked = std::env::temp_dir().join(format!("bytecost-marked-{}", std::process::id()));
+    std::os::unix::fs::symlink(program, &marked)?;
+    let long = Settings {
+        program: marked.clone(),
+        window: Duration::from_secs(3),
+        ..settings()
+    };
+    let record = trial(&cell(&[]), long);
+    std::fs::remove_file(&marked)?;
+    killer.join().map_err(|_| "the killer panicked")?;
+    match record {
+        Record::Failure(f) => ensure(
+            f.reason.contains("signal 9") || f.reason.contains("gone"),
+            || f.reason.clone(),
+        ),
+        Record::Sample(_) => Err("a trial without its endpoint gave a sample".into()),
+    }
+}
+
+fn no_endpoint() -> Result<(), Failed> {
+    match trial(
+        &cell(&[]),
+        Settings {
+            program: "/bin/false".into(),
+            ..settings()
+        },
+    ) {
+        Record::Failure(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
+        Record::Sample(_) => Err("/bin/false gave a sample".into()),
+    }
+}
