@@ -1,0 +1,193 @@
+//! The timed window: it allocates nothing, and it counts what was offered.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_engine::payload::{Layout, Source};
+use bytecost_engine::{Checker, MOVERS, Mover, RECEIVERS, Setup};
+use bytecost_lab::flow::{Ask, Intake, stream};
+use bytecost_lab::gate::CountingGate;
+use bytecost_lab::transports;
+use bytecost_meter::{FakeMeter, Meter, ThreadMeter};
+use bytecost_spec::{Cell, Counter, Reading, Transport};
+use bytecost_sys::pipe::Pipe;
+
+const SIZE: usize = 4096;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
+    let cell = Cell {
+        transport,
+        congestion: "default".to_owned(),
+        ..Cell::default()
+    };
+    let listener = transports::listen(&cell, None).unwrap();
+    let a = transports::connect(&cell, &listener.address()).unwrap();
+    let b = listener.accept(PATIENCE).unwrap();
+    for socket in [&a, &b] {
+        transports::set_patience(socket, PATIENCE).unwrap();
+    }
+    (a, b)
+}
+
+fn setup(socket: Option<OwnedFd>) -> Setup {
+    Setup {
+        socket,
+        size: SIZE,
+        fields: 8,
+        slots: 16,
+        flow: 0,
+        fresh: false,
+        patience: PATIENCE,
+    }
+}
+
+/// Reads a socket to its end in a thread of its own.
+fn swallow(socket: OwnedFd) -> thread::JoinHandle<u64> {
+    thread::spawn(move || {
+        let mut stream = UnixStream::from(socket);
+        let mut buffer = vec![0; 1 << 16];
+        let mut total = 0;
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) | Err(_) => return total,
+                Ok(n) => total += n as u64,
+            }
+        }
+    })
+}
+
+#[test]
+fn no_mover_allocates_while_it_streams() {
+    for mover in MOVERS {
+        let (a, b) = pair(Transport::Loopback);
+        let reader = swallow(b);
+        let Ok(mut engine) = (mover.open)(setup(mover.has_peer().then_some(a))) else {
+            eprintln!("{} does not work here", mover.name);
+            continue;
+        };
+        let mut meter = ThreadMeter::open();
+        let gate = CountingGate::new(100, 500);
+        let mut window = None;
+        let info =
+            allocation_counter::measure(|| window = Some(stream(&mut *engine, &gate, &mut meter)));
+        let window = window.unwrap().unwrap();
+        assert_eq!(
+            info.count_total, 0,
+            "{} allocated {} times",
+            mover.name, info.count_total
+        );
+        assert!(
+            window.to.tally.messages > window.from.tally.messages,
+            "{}",
+            mover.name
+        );
+        assert_eq!(
+            window.total.held, window.total.released,
+            "{}: every buffer comes back",
+            mover.name
+        );
+        drop(engine);
+        let arrived = reader.join().unwrap();
+        assert_eq!(
+            arrived,
+            if mover.has_peer() {
+                window.total.bytes
+            } else {
+                0
+            },
+            "{}",
+            mover.name
+        );
+    }
+}
+
+#[test]
+fn neither_asking_nor_taking_allocates() {
+    for receiver in RECEIVERS {
+        let (a, b) = pair(Transport::Loopback);
+        let taker = thread::spawn(move || {
+            let kept = b.try_clone().unwrap();
+            let mut engine = (receiver.open)(b, 1 << 16).unwrap();
+            let pattern = setup(None).pattern(false);
+            let mut intake = Intake {
+                receiver: &mut *engine,
+                checker: Checker::new(pattern, true),
+                size_bytes: SIZE as u64,
+                answers: Some((&kept, vec![1; 64])),
+            };
+            let mut meter = FakeMeter::new(&[]);
+            let gate = CountingGate::new(20, 40);
+            let mut window = None;
+            let info = allocation_counter::measure(|| window = Some(intake.run(&gate, &mut meter)));
+            (info.count_total, window.unwrap().unwrap())
+        });
+        let kept = a.try_clone().unwrap();
+        let mut engine = (Mover::named("send").unwrap().open)(setup(Some(a))).unwrap();
+        let mut ask = Ask::new(&mut *engine, &kept, SIZE as u64);
+        let mut meter = FakeMeter::new(&[]);
+        let gate = CountingGate::new(100, 500);
+        let mut window = None;
+        let info = allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter)));
+        let asked = window.unwrap().unwrap();
+        assert_eq!(info.count_total, 0, "asking allocated");
+        // One look at the gate opens the window.
+        assert_eq!(
+            ask.latency_ns.len(),
+            asked.to.tally.messages - asked.from.tally.messages
+        );
+        rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
+        let (count, taken) = taker.join().unwrap();
+        assert_eq!(count, 0, "{} allocated", receiver.name);
+        assert_eq!(taken.total.bytes, asked.total.bytes);
+    }
+}
+
+#[test]
+fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
+    let mut engine = (MOVERS[0].open)(setup(None)).unwrap();
+    let mut meter = FakeMeter::new(&[&[(Counter::ElapsedNs, 0)], &[(Counter::ElapsedNs, 2500)]]);
+    let window = stream(&mut *engine, &CountingGate::new(100, 500), &mut meter).unwrap();
+    // Each phase looks once more than it offers; the look that ends one begins the next.
+    assert_eq!(window.from.tally.messages, 100);
+    assert_eq!(window.to.tally.messages, 599);
+    let readings = meter.difference(&window.from.snapshot, &window.to.snapshot);
+    assert_eq!(readings[&Counter::ElapsedNs], Reading::Measured(2500));
+}
+
+/// The full check must be able to fail: pages that a pipe still refers to are written anew.
+#[test]
+fn a_buffer_that_is_used_too_early_is_caught() {
+    let (a, b) = pair(Transport::Unix);
+    let setup = Setup {
+        slots: 2,
+        fresh: true,
+        ..setup(None)
+    };
+    let (mut source, mut region) = Source::new(&setup, Layout::contiguous(&setup)).unwrap();
+    let pipe = Pipe::new(1 << 16).unwrap();
+    for _ in 0..4 {
+        let slot = source.begin(region.bytes_mut());
+        let range = source.layout().range(slot, 0);
+        assert_eq!(pipe.fill_from_memory(&region, range).unwrap(), SIZE);
+        assert_eq!(pipe.drain(&a, SIZE, false).unwrap(), SIZE);
+    }
+    drop(a);
+    let mut receiver = (RECEIVERS[0].open)(b, 1 << 16).unwrap();
+    let mut checker = Checker::new(setup.pattern(true), true);
+    let mut caught = None;
+    while caught.is_none() {
+        let got = receiver.take().unwrap();
+        if got == 0 {
+            break;
+        }
+        caught = checker.check(&*receiver, got).err();
+    }
+    let error = caught
+        .expect("the first message was overwritten by the third")
+        .to_string();
+    assert!(error.contains("byte 0 of the stream is wrong"), "{error}");
+}
