@@ -19,8 +19,9 @@ pub(crate) const HARDWARE: [Event; 6] = [
     Event::BranchMisses,
 ];
 
-/// The software group. Context switches are counted by the same code of the kernel as
-/// migrations, and there a truth is known at once: that is what they are here for.
+/// The software group where migrations are not told elsewhere; else the task clock alone. Context
+/// switches are counted by the same code of the kernel as migrations, and there a truth is known
+/// at once: that is what they are here for.
 pub(crate) const SOFTWARE: [Event; 3] = [
     Event::TaskClock,
     Event::ContextSwitches,
@@ -56,6 +57,11 @@ pub(crate) struct Work {
 pub(crate) struct Members(Vec<(Event, Result<usize, String>)>);
 
 impl Members {
+    /// None of them, all for one reason.
+    pub(crate) fn none_of(events: &[Event], why: &str) -> Members {
+        members(events, &vec![Some(why.to_owned()); events.len()])
+    }
+
     #[cfg(test)]
     pub(crate) fn of_all(events: &[Event]) -> Members {
         members(events, &vec![None; events.len()])
@@ -136,18 +142,21 @@ pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) 
     open(pmu, &HARDWARE, Scope::WithKernel)
 }
 
-/// Opens the software group. Where the kernel may not be counted, the task clock alone is left:
-/// it is a clock and counts the same, but the others happen in the kernel and would stay 0.
-pub(crate) fn open_software<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) {
+/// Opens a software group, the task clock first. Where the kernel may not be counted, that alone
+/// is left: it is a clock and counts the same, but the others happen in the kernel and would stay
+/// 0.
+pub(crate) fn open_software<P: Pmu>(pmu: &mut P, wanted: &[Event]) -> (Option<P::Group>, Members) {
     let denied = match pmu.lead(Event::TaskClock, Scope::WithKernel) {
         Err(e) if Refused::of(&e) == Refused::NotAllowed => e,
-        _ => return open(pmu, &SOFTWARE, Scope::WithKernel),
+        _ => return open(pmu, wanted, Scope::WithKernel),
     };
-    let (group, Members(mut members)) = open(pmu, &SOFTWARE[..1], Scope::UserOnly);
+    let (clocks, others): (Vec<Event>, Vec<Event>) =
+        wanted.iter().partition(|e| **e == Event::TaskClock);
+    let (group, Members(mut members)) = open(pmu, &clocks, Scope::UserOnly);
     let paranoid = pmu.paranoid();
-    members.extend(SOFTWARE[1..].iter().map(|e| {
-        let why = in_words(*e, Scope::WithKernel, &denied, paranoid);
-        (*e, Err(why))
+    members.extend(others.into_iter().map(|e| {
+        let why = in_words(e, Scope::WithKernel, &denied, paranoid);
+        (e, Err(why))
     }));
     (group, Members(members))
 }

@@ -104,7 +104,7 @@ fn a_machine_with_everything_gives_one_group() {
     let (group, members) = open_hardware(&mut pmu);
     assert_eq!(group.unwrap().0.0, HARDWARE);
     assert!(HARDWARE.iter().all(|e| members.refused(*e).is_none()));
-    let (group, members) = open_software(&mut pmu);
+    let (group, members) = open_software(&mut pmu, &SOFTWARE);
     assert_eq!(group.unwrap().0.0, SOFTWARE);
     assert_eq!(members.refused_altogether(), None);
 }
@@ -194,7 +194,7 @@ fn without_the_kernel_only_the_task_clock_is_left() {
         kernel_forbidden: true,
         ..MadeUp::default()
     };
-    let (group, members) = open_software(&mut pmu);
+    let (group, members) = open_software(&mut pmu, &SOFTWARE);
     assert_eq!(group.unwrap().0.0, [Event::TaskClock]);
     assert_eq!(members.refused(Event::TaskClock), None);
     let why = members.refused(Event::CpuMigrations).unwrap();
@@ -207,13 +207,30 @@ fn without_the_kernel_only_the_task_clock_is_left() {
 }
 
 #[test]
+fn the_task_clock_alone_needs_no_kernel() {
+    for kernel_forbidden in [false, true] {
+        let mut pmu = MadeUp {
+            kernel_forbidden,
+            ..MadeUp::default()
+        };
+        let (group, members) = open_software(&mut pmu, &SOFTWARE[..1]);
+        assert_eq!(group.unwrap().0.0, [Event::TaskClock]);
+        assert_eq!(members.refused(Event::TaskClock), None);
+        assert_eq!(
+            members.refused(Event::CpuMigrations),
+            Some("it was not asked for")
+        );
+    }
+}
+
+#[test]
 fn where_perf_is_closed_altogether_the_reason_says_so() {
     let mut pmu = MadeUp {
         kernel_forbidden: true,
         errors: vec![(Event::TaskClock, EACCES)],
         ..MadeUp::default()
     };
-    let (group, members) = open_software(&mut pmu);
+    let (group, members) = open_software(&mut pmu, &SOFTWARE);
     assert!(group.is_none());
     let why = members.refused_altogether().unwrap();
     assert!(why.starts_with("perf events are not allowed"), "{why}");
@@ -242,7 +259,7 @@ fn a_group_that_does_not_count_fails_its_test() {
         let (group, members) = if deaf.is_hardware() {
             open_hardware(&mut pmu)
         } else {
-            open_software(&mut pmu)
+            open_software(&mut pmu, &SOFTWARE)
         };
         assert!(group.is_none());
         assert_eq!(
@@ -342,4 +359,30 @@ fn a_group_shared_while_it_is_tested_is_kept() {
     let (group, members) = open_hardware(&mut Shared(MadeUp::default()));
     assert!(group.is_some());
     assert_eq!(members.refused(Event::Cycles), None);
+}
+
+#[test]
+fn the_kernel_counts_moves_in_the_software_group() {
+    const MOVES: u64 = 10;
+    let (group, members) = open_software(&mut Kernel, &SOFTWARE);
+    if let Some(why) = members.refused(Event::CpuMigrations) {
+        assert!(!why.contains("self-test"), "{why}");
+        return println!("skipped: {why}");
+    }
+    let group = group.unwrap();
+    let cpus = process::affinity().unwrap();
+    let [one, other, ..] = cpus[..] else {
+        return println!("skipped: one CPU, so that nothing can migrate");
+    };
+    let start = group.read();
+    for n in 0..MOVES {
+        let cpu = if n % 2 == 0 { one } else { other };
+        process::set_affinity(&[cpu]).unwrap();
+    }
+    let end = group.read();
+    let moved = members.reading(Event::CpuMigrations, start.as_ref(), end.as_ref());
+    let moved = moved.measured().unwrap();
+    assert!((MOVES - 2..=MOVES + 1).contains(&moved), "{moved}");
+    let switches = members.reading(Event::ContextSwitches, start.as_ref(), end.as_ref());
+    assert!(switches.measured().unwrap() >= moved);
 }

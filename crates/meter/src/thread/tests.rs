@@ -134,7 +134,6 @@ fn what_cannot_be_read_is_absent_not_zero() {
 
 #[test]
 fn the_file_of_the_scheduler_is_the_thread_s_own() {
-    // The second source of migrations, which this user may not need: tried all the same.
     let Some(file) = open_sched() else {
         return println!("skipped: this kernel has no {SCHED}");
     };
@@ -154,8 +153,37 @@ fn the_file_of_the_scheduler_is_the_thread_s_own() {
 }
 
 #[test]
+fn without_perf_the_clocks_are_left() {
+    let mut meter = ThreadMeter::open_without_perf();
+    let (start, end) = (meter.read_start(), meter.read_end());
+    let readings = meter.difference(&start, &end);
+    let perf = |counter: Counter| {
+        hardware_event(counter).is_some()
+            || matches!(
+                counter,
+                Counter::TaskClockNs | Counter::PerfEnabledNs | Counter::PerfRunningNs
+            )
+    };
+    for counter in THREAD_COUNTERS {
+        if *counter == Counter::Migrations {
+            assert_eq!(
+                readings[counter].measured().is_some(),
+                meter.sched.is_some()
+            );
+        } else {
+            assert_eq!(readings[counter].measured().is_none(), perf(*counter));
+        }
+    }
+}
+
+#[test]
 fn what_is_refused_is_what_is_absent() {
-    let mut meter = ThreadMeter::open();
+    for meter in [ThreadMeter::open(), ThreadMeter::open_without_perf()] {
+        check_refused(meter);
+    }
+}
+
+fn check_refused(mut meter: ThreadMeter) {
     let (start, end) = (meter.read_start(), meter.read_end());
     let absent: Vec<(String, String)> = meter
         .difference(&start, &end)

@@ -1,0 +1,33 @@
+//! The timed window does not allocate: neither edge of it does, with any meter.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use bytecost_meter::{FakeMeter, MachineMeter, Meter, ThreadMeter};
+use bytecost_spec::Counter;
+
+/// Allocations of 100 windows.
+fn allocations<M: Meter>(mut meter: M) -> u64 {
+    let counted = allocation_counter::measure(|| {
+        for _ in 0..100 {
+            black_box(meter.read_start());
+            black_box(meter.read_end());
+        }
+    });
+    counted.count_total
+}
+
+#[test]
+fn reading_does_not_allocate() {
+    assert_eq!(allocations(ThreadMeter::open()), 0);
+    assert_eq!(allocations(ThreadMeter::open_without_perf()), 0);
+    assert_eq!(allocations(MachineMeter::open(Path::new("/"))), 0);
+    let script: &[&[(Counter, u64)]] = &[&[(Counter::ElapsedNs, 1)]];
+    assert_eq!(allocations(FakeMeter::new(script)), 0);
+}
+
+#[test]
+fn the_count_of_allocations_sees_one() {
+    let counted = allocation_counter::measure(|| drop(black_box(vec![1_u8])));
+    assert_eq!(counted.count_total, 1);
+}

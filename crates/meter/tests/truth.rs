@@ -1,0 +1,246 @@
+//! The meters against work whose cost is known, on the kernel that runs the tests. No bound here
+//! depends on how fast or how quiet the machine is.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_meter::{
+    MACHINE_COUNTERS, MachineMeter, Meter, THREAD_COUNTERS, ThreadMeter, own_cost_ns,
+};
+use bytecost_spec::{Counter, Reading, Readings};
+use bytecost_sys::{clock, process};
+
+const MS: u64 = 1_000_000;
+
+/// The readings of a thread of its own while it does this.
+fn measure(work: impl FnOnce() + Send) -> Readings {
+    thread::scope(|scope| {
+        let measured = scope.spawn(|| {
+            let mut meter = ThreadMeter::open();
+            let start = meter.read_start();
+            work();
+            let end = meter.read_end();
+            meter.difference(&start, &end)
+        });
+        measured.join().unwrap()
+    })
+}
+
+/// The number, or None with the reason printed.
+fn had(readings: &Readings, counter: Counter) -> Option<u64> {
+    match &readings[&counter] {
+        Reading::Measured(n) => Some(*n),
+        Reading::Absent { absent } => {
+            println!("skipped: {}: {absent}", counter.name());
+            None
+        }
+    }
+}
+
+fn number(readings: &Readings, counter: Counter) -> u64 {
+    had(readings, counter).unwrap_or_else(|| panic!("{} can always be had", counter.name()))
+}
+
+fn spin_cpu_ms(ms: u64) {
+    let until = clock::thread_cpu_ns() + ms * MS;
+    while clock::thread_cpu_ns() < until {}
+}
+
+#[test]
+fn a_thread_that_spins_uses_what_it_spun() {
+    let readings = measure(|| spin_cpu_ms(50));
+    let cpu = number(&readings, Counter::CpuNs);
+    assert!(cpu >= 50 * MS);
+    // The CPU clock is read around the other, so that it sees some hundred ns more.
+    assert!(cpu <= number(&readings, Counter::ElapsedNs) + MS);
+    // getrusage gives whole µs, and is read around the CPU clock.
+    let used = number(&readings, Counter::UserNs) + number(&readings, Counter::SystemNs);
+    assert!(used + 4_000 >= cpu, "{used} of {cpu}");
+    assert!(used <= cpu + 5 * MS, "{used} of {cpu}");
+}
+
+#[test]
+fn a_thread_that_sleeps_uses_next_to_nothing() {
+    let readings = measure(|| thread::sleep(Duration::from_millis(30)));
+    assert!(number(&readings, Counter::ElapsedNs) >= 30 * MS);
+    assert!(number(&readings, Counter::CpuNs) < 15 * MS);
+}
+
+#[test]
+fn the_task_clock_is_the_time_on_a_cpu() {
+    let readings = measure(|| {
+        spin_cpu_ms(30);
+        thread::sleep(Duration::from_millis(30));
+    });
+    let Some(task) = had(&readings, Counter::TaskClockNs) else {
+        return;
+    };
+    let cpu = number(&readings, Counter::CpuNs);
+    // It counts what a hypervisor took meanwhile too, so only this side is bounded by the CPU
+    // time; the other is by the time that the thread did not sleep.
+    assert!(task >= cpu / 100 * 97, "{task} of {cpu}");
+    assert!(task <= number(&readings, Counter::ElapsedNs) - 29 * MS);
+}
+
+#[test]
+fn every_wait_is_a_switch() {
+    const SLEEPS: u64 = 50;
+    let readings = measure(|| {
+        for _ in 0..SLEEPS {
+            thread::sleep(Duration::from_micros(200));
+        }
+    });
+    let waited = number(&readings, Counter::ContextSwitchesVoluntary);
+    let taken_off = number(&readings, Counter::ContextSwitchesInvoluntary);
+    // A thread that is taken off its CPU on its way to sleep may find that its time has come.
+    assert!(waited + taken_off >= SLEEPS, "{waited} and {taken_off}");
+    assert!(waited >= SLEEPS / 2, "{waited}");
+    assert!(waited <= SLEEPS + 20, "{waited}");
+}
+
+#[test]
+fn every_fresh_page_is_a_fault() {
+    const PAGES: u64 = 1_000;
+    const PAGE: usize = 4096;
+    let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if huge.is_ok_and(|s| s.contains("[always]")) {
+        return println!("skipped: one fault may give many pages (transparent_hugepage is always)");
+    }
+    // Above what an allocator keeps for later, so that its pages are fresh.
+    let mut memory: Vec<u8> = Vec::with_capacity(48 << 20);
+    let readings = measure(|| {
+        for page in memory.spare_capacity_mut()[..PAGES as usize * PAGE].chunks_mut(PAGE) {
+            black_box(page[0].write(1));
+        }
+    });
+    let faults = number(&readings, Counter::PageFaultsMinor);
+    // The allocator may have touched the first already.
+    assert!((PAGES - 2..PAGES + 50).contains(&faults), "{faults}");
+    assert_eq!(number(&readings, Counter::PageFaultsMajor), 0);
+}
+
+#[test]
+fn moves_to_another_cpu_are_counted() {
+    const MOVES: u64 = 20;
+    let cpus = process::affinity().unwrap();
+    let [one, other, ..] = cpus[..] else {
+        return println!("skipped: one CPU, so that nothing can migrate");
+    };
+    let moving = measure(|| {
+        for n in 0..MOVES {
+            let cpu = if n % 2 == 0 { one } else { other };
+            process::set_affinity(&[cpu]).unwrap();
+        }
+    });
+    let Some(moved) = had(&moving, Counter::Migrations) else {
+        return;
+    };
+    // The first may be to where it is, and the kernel may need a moment for the last.
+    assert!((MOVES - 2..=MOVES + 1).contains(&moved), "{moved}");
+    let staying = thread::scope(|scope| {
+        scope
+            .spawn(|| {
+                process::set_affinity(&[one]).unwrap();
+                let mut meter = ThreadMeter::open();
+                let start = meter.read_start();
+                thread::sleep(Duration::from_millis(5));
+                let end = meter.read_end();
+                meter.difference(&start, &end)
+            })
+            .join()
+            .unwrap()
+    });
+    assert_eq!(number(&staying, Counter::Migrations), 0);
+}
+
+#[test]
+fn hardware_counts_are_of_the_window_or_have_a_reason() {
+    const TURNS: u64 = 1_000_000;
+    let readings = measure(|| {
+        for turn in 0..TURNS {
+            black_box(turn);
+        }
+    });
+    for counter in [Counter::Instructions, Counter::Cycles, Counter::Branches] {
+        if let Some(n) = had(&readings, counter) {
+            assert!(n >= TURNS / 4, "{n} {}", counter.name());
+        }
+    }
+    if let Reading::Absent { absent } = &readings[&Counter::Cycles] {
+        assert!(absent.len() > 20, "a reason, not a word: {absent}");
+    }
+}
+
+#[test]
+fn every_window_has_every_counter_of_its_meter() {
+    let of_thread = measure(|| ());
+    assert!(
+        of_thread
+            .keys()
+            .copied()
+            .eq(THREAD_COUNTERS.iter().copied())
+    );
+    let mut machine = MachineMeter::open(Path::new("/"));
+    let (start, end) = (machine.read_start(), machine.read_end());
+    let readings = machine.difference(&start, &end);
+    assert!(
+        readings
+            .keys()
+            .copied()
+            .eq(MACHINE_COUNTERS.iter().copied())
+    );
+}
+
+#[test]
+fn an_empty_window_is_short() {
+    let cost = own_cost_ns(&mut ThreadMeter::open(), 1_001);
+    assert!((1..100_000).contains(&cost), "{cost} ns");
+    println!("an empty window of a thread takes {cost} ns");
+}
+
+/// The machine's busy time in ns, its step, and the thread's own CPU time while it does this.
+fn machine_busy(work: impl FnOnce()) -> Option<[u64; 3]> {
+    let mut meter = MachineMeter::open(Path::new("/"));
+    let start = meter.read_start();
+    let cpu = clock::thread_cpu_ns();
+    work();
+    let cpu = clock::thread_cpu_ns() - cpu;
+    let end = meter.read_end();
+    let readings = meter.difference(&start, &end);
+    let busy = had(&readings, Counter::MachineBusyNs)?;
+    let step = had(&readings, Counter::MachineBusyResolutionNs)?;
+    let cpus = had(&readings, Counter::MachineCpus)?;
+    let capacity = cpus * had(&readings, Counter::MachineElapsedNs)?;
+    assert!(busy <= capacity + (cpus + 3) * step, "{busy} of {capacity}");
+    Some([busy, step, cpu])
+}
+
+#[test]
+fn the_machine_is_at_least_as_busy_as_this_thread() {
+    let in_step_with_the_tick = || {
+        for _ in 0..300 {
+            thread::sleep(Duration::from_micros(200));
+            spin_cpu_us(100);
+        }
+    };
+    for [busy, step, cpu] in [
+        machine_busy(|| spin_cpu_ms(100)),
+        machine_busy(in_step_with_the_tick),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        println!("busy {busy} in steps of {step}, own {cpu}");
+        assert!(
+            busy + 3 * step >= cpu,
+            "busy {busy}, step {step}, own {cpu}"
+        );
+    }
+}
+
+fn spin_cpu_us(us: u64) {
+    let until = clock::thread_cpu_ns() + us * 1_000;
+    while clock::thread_cpu_ns() < until {}
+}
