@@ -47,7 +47,12 @@ pub enum Sub {
 #[derive(Debug, Args)]
 pub struct RootArgs {
     /// Where runs are kept
-    #[arg(long, value_name = "DIR", env = "BYTECOST_RUNS", default_value = "bytecost-runs")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "BYTECOST_RUNS",
+        default_value = "bytecost-runs"
+    )]
     pub runs_dir: PathBuf,
 }
 
@@ -150,7 +155,10 @@ mod tests {
 
     #[test]
     fn axes_are_options_with_and_without_the_word_run() {
-        for words in [&["bytecost", "run", "--size", "64KiB,1MiB", "--mover=send"][..], &["bytecost", "--size", "64KiB,1MiB", "--mover=send"][..]] {
+        for words in [
+            &["bytecost", "run", "--size", "64KiB,1MiB", "--mover=send"][..],
+            &["bytecost", "--size", "64KiB,1MiB", "--mover=send"][..],
+        ] {
             let cli = Cli::try_parse_from(words).unwrap();
             let run = match cli.command {
                 Some(Sub::Run(run)) => *run,
@@ -159,7 +167,10 @@ mod tests {
             };
             assert_eq!(
                 run.axes.0,
-                [(Axis::Mover, vec!["send".into()]), (Axis::Size, vec!["64KiB".into(), "1MiB".into()])]
+                [
+                    (Axis::Mover, vec!["send".into()]),
+                    (Axis::Size, vec!["64KiB".into(), "1MiB".into()])
+                ]
             );
         }
     }

@@ -88,7 +88,11 @@ impl SoFar {
     }
 
     fn given_up(&self, cell: u32) -> bool {
-        !self.measured.contains(&cell) && self.failures.get(&cell).is_some_and(|n| *n >= MOST_FAILURES)
+        !self.measured.contains(&cell)
+            && self
+                .failures
+                .get(&cell)
+                .is_some_and(|n| *n >= MOST_FAILURES)
     }
 }
 
@@ -111,7 +115,9 @@ impl Campaign<'_> {
                 continue;
             }
             let widest = progress(self.study, &self.plan.cells, &so_far.samples);
-            if block >= self.study.blocks_least && let Some(how) = self.enough(widest.as_ref()) {
+            if block >= self.study.blocks_least
+                && let Some(how) = self.enough(widest.as_ref())
+            {
                 return Ok(how);
             }
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
@@ -121,7 +127,9 @@ impl Campaign<'_> {
             }
             display.block(block, widest.as_ref(), spent(began));
             let mut failed: Result<(), StoreError> = Ok(());
-            let cells = order.into_iter().map(|i| (i, self.plan.cells[i as usize].clone()));
+            let cells = order
+                .into_iter()
+                .map(|i| (i, self.plan.cells[i as usize].clone()));
             let finished = lab.block(block, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
                 Event::TrialEnded(record) => {
@@ -162,11 +170,15 @@ impl Campaign<'_> {
     /// The cells of a block that are still to be measured, in their order.
     fn order(&self, block: u32, so_far: &SoFar) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
-        order.filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i)).collect()
+        order
+            .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i))
+            .collect()
     }
 
     /// Measuring stops when it is precise, never when it is significant.
     fn enough(&self, widest: Option<&Progress>) -> Option<How> {
-        widest.filter(|w| w.half_width <= self.study.precision).map(|_| How::Precise)
+        widest
+            .filter(|w| w.half_width <= self.study.precision)
+            .map(|_| How::Precise)
     }
 }

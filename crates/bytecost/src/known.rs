@@ -11,5 +11,8 @@ use bytecost_spec::{Invalid, Study};
 pub fn check(study: &Study) -> Result<(), Invalid> {
     let movers: Vec<(&str, bool)> = MOVERS.iter().map(|m| (m.name, m.uses_fields)).collect();
     let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
-    study.check(Known { movers: &movers, receivers: &receivers })
+    study.check(Known {
+        movers: &movers,
+        receivers: &receivers,
+    })
 }

@@ -49,7 +49,9 @@ fn main() -> ExitCode {
 /// What clap has to say in one line, or its help as it is.
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return match write!(io::stdout(), "{}", error.render().ansi()).and_then(|()| io::stdout().flush()) {
+        return match write!(io::stdout(), "{}", error.render().ansi())
+            .and_then(|()| io::stdout().flush())
+        {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
             _ => Ending::Done.code(),
         };
@@ -58,7 +60,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
-        .filter(|l| !l.is_empty() && !l.starts_with("Usage:") && !l.starts_with("For more information"))
+        .filter(|l| {
+            !l.is_empty() && !l.starts_with("Usage:") && !l.starts_with("For more information")
+        })
         .collect();
     let _ = writeln!(io::stderr(), "{} (see `bytecost --help`)", lines.join(" "));
     ExitCode::from(2)
@@ -66,10 +70,15 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 /// An error in one line. A reader that closed its pipe has what it wanted.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(|e| e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)) {
+    if error.chain().any(|e| {
+        e.downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    }) {
         return Ending::Done.code();
     }
     let _ = writeln!(io::stderr(), "error: {error:#}");
-    let is_input = error.chain().any(|e| e.is::<BadInput>() || e.is::<bytecost_store::StoreError>());
+    let is_input = error
+        .chain()
+        .any(|e| e.is::<BadInput>() || e.is::<bytecost_store::StoreError>());
     ExitCode::from(if is_input { 2 } else { 1 })
 }

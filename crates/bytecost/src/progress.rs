@@ -26,16 +26,32 @@ impl<'a> Display<'a> {
     pub fn new(plan: &'a Plan, budget: Duration, quiet: bool) -> Display<'a> {
         let terminal = io::stderr().is_terminal();
         let bar = (terminal && !quiet).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(budget.as_millis() as u64), ProgressDrawTarget::stderr());
+            let bar = ProgressBar::with_draw_target(
+                Some(budget.as_millis() as u64),
+                ProgressDrawTarget::stderr(),
+            );
             bar.set_style(style());
             bar
         });
         let varied = bytecost_spec::axis::AXES
             .iter()
             .map(|r| r.axis)
-            .filter(|a| plan.cells.windows(2).any(|w| w[0].value(*a) != w[1].value(*a)))
+            .filter(|a| {
+                plan.cells
+                    .windows(2)
+                    .any(|w| w[0].value(*a) != w[1].value(*a))
+            })
             .collect();
-        Display { plan, varied, budget, bar, lines: !terminal && !quiet, trials: 0, trial_ms: 0, widest: String::new() }
+        Display {
+            plan,
+            varied,
+            budget,
+            bar,
+            lines: !terminal && !quiet,
+            trials: 0,
+            trial_ms: 0,
+            widest: String::new(),
+        }
     }
 
     /// What a trial costs, as measured; as planned before the first.
@@ -48,21 +64,37 @@ impl<'a> Display<'a> {
 
     /// A block begins.
     pub fn block(&mut self, block: u32, widest: Option<&Progress>, spent: Duration) {
-        self.widest = widest.map_or(String::new(), |w| format!(", widest interval ±{}", units::percent(w.half_width)));
+        self.widest = widest.map_or(String::new(), |w| {
+            format!(", widest interval ±{}", units::percent(w.half_width))
+        });
         if self.lines {
             let left = self.budget.saturating_sub(spent).as_secs();
             let cells = self.plan.cells.len();
-            let _ = writeln!(io::stderr(), "block {}: {cells} cells, {left} s of the budget left{}", block + 1, self.widest);
+            let _ = writeln!(
+                io::stderr(),
+                "block {}: {cells} cells, {left} s of the budget left{}",
+                block + 1,
+                self.widest
+            );
         }
     }
 
     /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
         let Some(bar) = &self.bar else { return };
-        let cell = self.plan.cells.get(trial.cell as usize).map(|c| self.label(c)).unwrap_or_default();
+        let cell = self
+            .plan
+            .cells
+            .get(trial.cell as usize)
+            .map(|c| self.label(c))
+            .unwrap_or_default();
         bar.set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
         let left = self.budget.saturating_sub(spent).as_secs();
-        bar.set_message(format!("block {}{}, {left} s left: {cell}", trial.block + 1, self.widest));
+        bar.set_message(format!(
+            "block {}{}, {left} s left: {cell}",
+            trial.block + 1,
+            self.widest
+        ));
         bar.tick();
     }
 
@@ -103,5 +135,6 @@ impl Drop for Display<'_> {
 }
 
 fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:24} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar())
+    ProgressStyle::with_template("{bar:24} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -13,7 +13,10 @@ pub fn style() -> Style {
     let terminal = stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|v| v == "dumb");
-    Style { width: width().unwrap_or(WIDEST).clamp(60, WIDEST), color: terminal && !no_color && !dumb }
+    Style {
+        width: width().unwrap_or(WIDEST).clamp(60, WIDEST),
+        color: terminal && !no_color && !dumb,
+    }
 }
 
 fn width() -> Option<usize> {

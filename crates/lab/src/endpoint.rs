@@ -21,7 +21,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use crate::connection::{ConnectionMeter, join};
 use crate::flow::{ANSWER_BYTES, Ask, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
-use crate::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
+use crate::protocol::{self, Answer, Check, Done, Order, Role, Task};
 use crate::transports;
 
 /// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is
@@ -54,62 +54,64 @@ fn explain(error: &io::Error) -> String {
     }
 }
 
+/// What a flow's thread tells the one that watches the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signal {
+    /// It waits for the gate.
+    Ready,
+    /// Its window is over.
+    Closed,
+    /// It is over, well or not.
+    Ended,
+}
+
 fn serve(control: &mut UnixStream) -> io::Result<Done> {
     let Order::Prepare(task) = protocol::read(control)? else {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the first order must be to prepare",
-        ));
+        return Err(out_of_turn());
     };
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
-        let (ready, readiness) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in sockets.into_iter().enumerate() {
-            let (task, gate, ready) = (&task, &gate, ready.clone());
-            threads.push(scope.spawn(move || one_flow(task, socket, flow as u32, gate, &ready)));
+            let (task, gate, tell) = (&task, &gate, tell.clone());
+            threads.push(scope.spawn(move || {
+                let done = one_flow(task, socket, flow as u32, gate, &tell);
+                let _ = tell.send(Signal::Ended);
+                done
+            }));
         }
-        drop(ready);
-        let ready = threads.iter().all(|_| readiness.recv().is_ok());
-        // A thread that failed to get ready ends and says why when it is joined.
-        let told = if ready {
-            follow(control, &gate, &threads)
-        } else {
-            Ok(())
-        };
+        let followed = follow(control, &gate, &threads, &told, task.role);
         gate.set(Phase::Stop);
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
-        told?;
+        followed?;
         gather(flows)
     })
 }
 
-/// Says that all is ready, and moves the gate on by the schedule that comes back.
+/// Moves the gate on as the coordinator says. Returns early when a thread ended before its time;
+/// why it did is told when it is joined.
 fn follow<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
     threads: &[thread::ScopedJoinHandle<'_, T>],
+    told: &mpsc::Receiver<Signal>,
+    role: Role,
 ) -> io::Result<()> {
+    let all = |signal| threads.iter().all(|_| told.recv() == Ok(signal));
+    if !all(Signal::Ready) {
+        return Ok(());
+    }
     protocol::write(control, &Answer::Ready)?;
-    let Order::Go(Schedule {
-        begin_ns,
-        window_from_ns,
-        window_to_ns,
-        stop_ns,
-    }) = protocol::read(control)?
-    else {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "the second order must be to go",
-        ));
+    let Order::Go(schedule) = protocol::read(control)? else {
+        return Err(out_of_turn());
     };
     for (phase, at_ns) in [
-        (Phase::Warmup, begin_ns),
-        (Phase::Window, window_from_ns),
-        (Phase::Cooldown, window_to_ns),
-        (Phase::Stop, stop_ns),
+        (Phase::Warmup, schedule.begin_ns),
+        (Phase::Window, schedule.window_from_ns),
+        (Phase::Cooldown, schedule.window_to_ns),
     ] {
         clock::sleep_until_ns(at_ns);
         gate.set(phase);
@@ -117,7 +119,25 @@ fn follow<T>(
             threads.iter().for_each(|t| t.thread().unpark());
         }
     }
-    Ok(())
+    if !all(Signal::Closed) {
+        return Ok(());
+    }
+    protocol::write(control, &Answer::Closed)?;
+    match role {
+        Role::Sender => match protocol::read(control)? {
+            Order::Stop => Ok(()),
+            _ => Err(out_of_turn()),
+        },
+        // It ends with its connections.
+        Role::Receiver => Ok(()),
+    }
+}
+
+fn out_of_turn() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the coordinator gave an order out of turn",
+    )
 }
 
 /// One connection for each flow, in their order; nothing for a mover without a peer.
@@ -182,19 +202,22 @@ fn one_flow(
     socket: Option<OwnedFd>,
     flow: u32,
     gate: &SharedGate,
-    ready: &mpsc::Sender<()>,
+    tell: &mpsc::Sender<Signal>,
 ) -> io::Result<FlowDone> {
     pin(&task.cell, task.role, flow)?;
     let wait = || {
-        let _ = ready.send(());
+        let _ = tell.send(Signal::Ready);
         while gate.phase() == Phase::Waiting {
             // Wake-ups may be spurious; the bound is for a wake-up that comes too early.
             thread::park_timeout(Duration::from_millis(1));
         }
     };
+    let closed = || {
+        let _ = tell.send(Signal::Closed);
+    };
     match task.role {
-        Role::Sender => send(task, socket, flow, gate, wait),
-        Role::Receiver => receive(task, socket, flow, gate, wait),
+        Role::Sender => send(task, socket, flow, gate, wait, closed),
+        Role::Receiver => receive(task, socket, flow, gate, wait, closed),
     }
 }
 
@@ -219,6 +242,7 @@ fn send(
     flow: u32,
     gate: &SharedGate,
     wait: impl FnOnce(),
+    closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
@@ -234,7 +258,7 @@ fn send(
     })?;
     let is_tcp = cell.transport.is_tcp() && kept.is_some();
     let mut meter = ConnectionMeter {
-        thread: ThreadMeter::open(),
+        thread: meter(cell),
         socket: kept.as_ref(),
         is_tcp,
     };
@@ -242,12 +266,12 @@ fn send(
         (Exchange::Ask, Some(socket)) => {
             let mut ask = Ask::new(&mut *engine, socket, cell.size_bytes);
             wait();
-            let window = ask.run(gate, &mut meter)?;
+            let window = ask.run(gate, &mut meter, closed)?;
             (window, Some(ask.latency_ns))
         }
         _ => {
             wait();
-            (stream(&mut *engine, gate, &mut meter)?, None)
+            (stream(&mut *engine, gate, &mut meter, closed)?, None)
         }
     };
     if let Some(socket) = &kept {
@@ -263,6 +287,15 @@ fn send(
     ))
 }
 
+/// A perf event costs its thread some µs at every context switch, which is what asking and
+/// answering is made of; so there are none there.
+fn meter(cell: &Cell) -> ThreadMeter {
+    match cell.pattern {
+        Exchange::Stream => ThreadMeter::open(),
+        Exchange::Ask => ThreadMeter::open_without_perf(),
+    }
+}
+
 /// The content of a full check is new in every message, where the mover allows that.
 fn is_fresh(task: &Task, mover: &Mover) -> bool {
     task.check == Check::Full && mover.can_be_fresh()
@@ -274,6 +307,7 @@ fn receive(
     flow: u32,
     gate: &SharedGate,
     wait: impl FnOnce(),
+    closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
@@ -289,7 +323,7 @@ fn receive(
         cell.size_bytes * cell.ring_slots()
     };
     let mut meter = ConnectionMeter {
-        thread: ThreadMeter::open(),
+        thread: meter(cell),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
@@ -301,7 +335,7 @@ fn receive(
         answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer)),
     };
     wait();
-    let window = intake.run(gate, &mut meter)?;
+    let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
     Ok(flow_done(&window, &meter, cell, false, compared, None))
 }

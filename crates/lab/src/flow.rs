@@ -39,7 +39,8 @@ pub struct Window<S> {
     pub total: Tally,
 }
 
-/// Sends without pause.
+/// Sends without pause. `closed` is told when the window is over; bytes then still move until
+/// the gate says stop, so that the other side's window ends under load as well.
 ///
 /// # Errors
 /// What the mover answers.
@@ -47,6 +48,7 @@ pub fn stream<M: Meter>(
     mover: &mut dyn Move,
     gate: &impl Gate,
     meter: &mut M,
+    closed: impl FnOnce(),
 ) -> io::Result<Window<M::Snapshot>> {
     push_until(mover, gate, Phase::Window)?;
     let from = Edge {
@@ -58,6 +60,7 @@ pub fn stream<M: Meter>(
         snapshot: meter.read_end(),
         tally: mover.tally(),
     };
+    closed();
     push_until(mover, gate, Phase::Stop)?;
     drain(mover)?;
     Ok(Window {
@@ -113,7 +116,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Asks until the gate says stop.
+    /// Asks until the gate says stop; `closed` is told when the window is over.
     ///
     /// # Errors
     /// What the mover or recv(2) answers.
@@ -121,6 +124,7 @@ impl<'a> Ask<'a> {
         &mut self,
         gate: &impl Gate,
         meter: &mut M,
+        closed: impl FnOnce(),
     ) -> io::Result<Window<M::Snapshot>> {
         while gate.phase() < Phase::Window {
             self.exchange()?;
@@ -140,6 +144,7 @@ impl<'a> Ask<'a> {
             snapshot: meter.read_end(),
             tally: self.mover.tally(),
         };
+        closed();
         while gate.phase() < Phase::Stop {
             self.exchange()?;
         }
@@ -205,7 +210,7 @@ pub struct Intake<'a> {
 }
 
 impl Intake<'_> {
-    /// Takes until the sender has closed.
+    /// Takes until the sender has closed the connection; `closed` is told when the window is over.
     ///
     /// # Errors
     /// What the receiver answers; `InvalidData` when something else arrives than was sent.
@@ -213,6 +218,7 @@ impl Intake<'_> {
         &mut self,
         gate: &impl Gate,
         meter: &mut M,
+        closed: impl FnOnce(),
     ) -> io::Result<Window<M::Snapshot>> {
         let mut open = self.pull_until(gate, Phase::Window)?;
         let from = Edge {
@@ -230,6 +236,7 @@ impl Intake<'_> {
                 "the sender went away before the window was over",
             ));
         }
+        closed();
         while self.pull()? {}
         Ok(Window {
             from,

@@ -71,10 +71,8 @@ pub struct Schedule {
     pub begin_ns: u64,
     /// The window opens.
     pub window_from_ns: u64,
-    /// The window closes.
+    /// The window closes. Senders go on until they are told to stop.
     pub window_to_ns: u64,
-    /// Senders finish.
-    pub stop_ns: u64,
 }
 
 /// Coordinator to endpoint.
@@ -85,6 +83,8 @@ pub enum Order {
     Prepare(Box<Task>),
     /// Go by this schedule.
     Go(Schedule),
+    /// Sender: finish what is under way. All windows are closed.
+    Stop,
 }
 
 /// Endpoint to coordinator.
@@ -98,6 +98,8 @@ pub enum Answer {
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// All threads have closed their windows.
+    Closed,
     /// The trial is over.
     Done(Box<Done>),
     /// It went wrong.

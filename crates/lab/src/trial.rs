@@ -21,8 +21,6 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use crate::event::Event;
 use crate::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
 
-/// Both sides keep moving for this long after the window, so that neither ends it idle.
-const COOLDOWN_NS: u64 = 3_000_000;
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
 /// How long a call may go without progress.
@@ -232,15 +230,16 @@ impl Lab {
             begin_ns,
             window_from_ns,
             window_to_ns,
-            stop_ns: window_to_ns + COOLDOWN_NS,
         };
         for end in ends.iter_mut() {
             end.order(&Order::Go(schedule))?;
         }
         let mut edges = Vec::with_capacity(2);
+        let mut open = ends.len();
         for at_ns in [window_from_ns, window_to_ns] {
-            if let Some((_, early)) = wait_until(ends, at_ns, stop)? {
-                return Err(out_of_turn(&early));
+            // A side may be quicker to close its window than this process is to wake up.
+            while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
+                closed(&early, &mut open)?;
             }
             edges.push(if edges.is_empty() {
                 self.machine.read_start()
@@ -249,9 +248,18 @@ impl Lab {
             });
         }
         let machine = self.machine.difference(&edges[0], &edges[1]);
+        let deadline_ns = window_to_ns + GRACE_NS;
+        while open > 0 {
+            let (_, answer) = wait(ends, deadline_ns, stop)?;
+            closed(&answer, &mut open)?;
+        }
+        // The sender's is the last; receivers end with their connections.
+        if let Some(sender) = ends.last_mut() {
+            sender.order(&Order::Stop)?;
+        }
         let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
         for _ in 0..ends.len() {
-            match wait(ends, schedule.stop_ns + GRACE_NS, stop)? {
+            match wait(ends, deadline_ns, stop)? {
                 (i, Answer::Done(d)) => done[i] = Some(*d),
                 (_, other) => return Err(out_of_turn(&other)),
             }
@@ -314,6 +322,17 @@ fn truth(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> 
         compared_bytes: receiver.compared_bytes,
         checked: if sees_content { "content" } else { "count" }.to_owned(),
     })
+}
+
+/// Counts a side that has closed its window; nothing else may be said before all have.
+fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
+    match answer {
+        Answer::Closed if *open > 0 => {
+            *open -= 1;
+            Ok(())
+        }
+        other => Err(out_of_turn(other)),
+    }
 }
 
 fn out_of_turn(answer: &Answer) -> Trouble {

@@ -72,8 +72,9 @@ fn no_mover_allocates_while_it_streams() {
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);
         let mut window = None;
-        let info =
-            allocation_counter::measure(|| window = Some(stream(&mut *engine, &gate, &mut meter)));
+        let info = allocation_counter::measure(|| {
+            window = Some(stream(&mut *engine, &gate, &mut meter, || ()))
+        });
         let window = window.unwrap().unwrap();
         assert_eq!(
             info.count_total, 0,
@@ -122,7 +123,8 @@ fn neither_asking_nor_taking_allocates() {
             let mut meter = FakeMeter::new(&[]);
             let gate = CountingGate::new(20, 40);
             let mut window = None;
-            let info = allocation_counter::measure(|| window = Some(intake.run(&gate, &mut meter)));
+            let info =
+                allocation_counter::measure(|| window = Some(intake.run(&gate, &mut meter, || ())));
             (info.count_total, window.unwrap().unwrap())
         });
         let kept = a.try_clone().unwrap();
@@ -131,7 +133,7 @@ fn neither_asking_nor_taking_allocates() {
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(100, 500);
         let mut window = None;
-        let info = allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter)));
+        let info = allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter, || ())));
         let asked = window.unwrap().unwrap();
         assert_eq!(info.count_total, 0, "asking allocated");
         // One look at the gate opens the window.
@@ -150,7 +152,13 @@ fn neither_asking_nor_taking_allocates() {
 fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
     let mut engine = (MOVERS[0].open)(setup(None)).unwrap();
     let mut meter = FakeMeter::new(&[&[(Counter::ElapsedNs, 0)], &[(Counter::ElapsedNs, 2500)]]);
-    let window = stream(&mut *engine, &CountingGate::new(100, 500), &mut meter).unwrap();
+    let window = stream(
+        &mut *engine,
+        &CountingGate::new(100, 500),
+        &mut meter,
+        || (),
+    )
+    .unwrap();
     // Each phase looks once more than it offers; the look that ends one begins the next.
     assert_eq!(window.from.tally.messages, 100);
     assert_eq!(window.to.tally.messages, 599);

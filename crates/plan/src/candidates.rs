@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::Pattern;
-use bytecost_spec::{Axis, Cell, Host, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl<'a> Norm<'a> {
     fn transport(&self, mut cell: Cell) -> Cell {
         if !cell.transport.is_tcp() {
             "default".clone_into(&mut cell.congestion);
-            cell.nodelay = true;
+            cell.nodelay = Nodelay::Auto;
         } else if cell.congestion == Axis::Congestion.row().default {
             cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
         }

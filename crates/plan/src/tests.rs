@@ -1,7 +1,7 @@
 //! What a plan promises, by examples.
 
 use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Support, Survey};
-use bytecost_spec::{Axis, Cell, Host, Manifest, Study, Transport, manifest::FORMAT};
+use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manifest::FORMAT};
 
 use crate::Plan;
 
@@ -237,7 +237,7 @@ fn values_that_mean_nothing_make_no_second_cell() {
     assert!(
         plan.cells
             .iter()
-            .all(|c| c.congestion == "default" && c.nodelay)
+            .all(|c| c.congestion == "default" && c.nodelay == Nodelay::Auto)
     );
 }
 

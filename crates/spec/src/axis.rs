@@ -105,7 +105,12 @@ pub const AXES: &[AxisRow] = &[
         "4MiB",
         "payload memory that the sender goes round in, at least four messages",
     ),
-    row(Axis::Nodelay, "nodelay", "on", "TCP_NODELAY"),
+    row(
+        Axis::Nodelay,
+        "nodelay",
+        "auto",
+        "TCP_NODELAY: on, off, or auto, which is on only where answers are waited for",
+    ),
     row(
         Axis::Placement,
         "placement",

@@ -101,6 +101,44 @@ pub enum Placement {
     },
 }
 
+/// TCP_NODELAY: whether small writes go out at once.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nodelay {
+    /// On where answers are waited for, off while streaming: what a careful program does.
+    #[default]
+    Auto,
+    /// On.
+    On,
+    /// Off: the system's default.
+    Off,
+}
+
+impl Nodelay {
+    const ALL: &[Nodelay] = &[Nodelay::Auto, Nodelay::On, Nodelay::Off];
+
+    fn name(self) -> &'static str {
+        match self {
+            Nodelay::Auto => "auto",
+            Nodelay::On => "on",
+            Nodelay::Off => "off",
+        }
+    }
+}
+
 /// A value that an axis cannot take: what is wrong, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -135,7 +173,7 @@ pub struct Cell {
     /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
     pub ring_bytes: u64,
     /// TCP_NODELAY.
-    pub nodelay: bool,
+    pub nodelay: Nodelay,
     /// CPUs.
     pub placement: Placement,
 }
@@ -154,7 +192,7 @@ impl Default for Cell {
             socket_buffer_bytes: None,
             read_size_bytes: 0,
             ring_bytes: 0,
-            nodelay: true,
+            nodelay: Nodelay::Auto,
             placement: Placement::Free,
         };
         for row in AXES {
@@ -183,7 +221,7 @@ impl Cell {
                 .map_or_else(|| "auto".to_owned(), units::bytes),
             Axis::ReadSize => units::bytes(self.read_size_bytes),
             Axis::Ring => units::bytes(self.ring_bytes),
-            Axis::Nodelay => if self.nodelay { "on" } else { "off" }.to_owned(),
+            Axis::Nodelay => self.nodelay.name().to_owned(),
             Axis::Placement => self.placement.to_string(),
         }
     }
@@ -213,14 +251,7 @@ impl Cell {
             }
             Axis::ReadSize => self.read_size_bytes = size(axis, text, MAX_SIZE_BYTES)?,
             Axis::Ring => self.ring_bytes = size(axis, text, MAX_RING_BYTES)?,
-            Axis::Nodelay => {
-                self.nodelay = one_of(
-                    axis,
-                    text,
-                    &[true, false],
-                    |on| if *on { "on" } else { "off" },
-                )?
-            }
+            Axis::Nodelay => self.nodelay = one_of(axis, text, Nodelay::ALL, |n| n.name())?,
             Axis::Placement => self.placement = text.parse()?,
         }
         Ok(())
@@ -247,6 +278,16 @@ impl Cell {
             })
             .collect();
         values.join("/")
+    }
+
+    /// Whether TCP_NODELAY is set on the cell's sockets.
+    #[must_use]
+    pub fn sends_at_once(&self) -> bool {
+        match self.nodelay {
+            Nodelay::Auto => self.pattern == Pattern::Ask,
+            Nodelay::On => true,
+            Nodelay::Off => false,
+        }
     }
 
     /// How many messages the payload memory holds; at least four, so that a zero-copy mover can
@@ -363,7 +404,7 @@ mod tests {
     fn an_id_names_every_axis() {
         assert_eq!(
             Cell::default().id(),
-            "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/on/free"
+            "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/auto/free"
         );
     }
 

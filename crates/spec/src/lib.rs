@@ -15,7 +15,7 @@ pub mod survey;
 pub mod units;
 
 pub use axis::Axis;
-pub use cell::{Cell, Invalid, Pattern, Placement, Transport};
+pub use cell::{Cell, Invalid, Nodelay, Pattern, Placement, Transport};
 pub use host::Host;
 pub use manifest::Manifest;
 pub use metric::{Better, Measure, Metric, Side};

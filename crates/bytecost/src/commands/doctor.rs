@@ -7,6 +7,9 @@ use crate::{machine, terminal};
 
 /// Prints the checks.
 pub fn run() -> Result<Ending> {
-    super::print(&bytecost_report::tables::doctor(&machine::host(), terminal::style()))?;
+    super::print(&bytecost_report::tables::doctor(
+        &machine::host(),
+        terminal::style(),
+    ))?;
     Ok(Ending::Done)
 }

@@ -9,7 +9,10 @@ use std::process::ExitCode;
 pub fn run(parent: Option<OsString>) -> ExitCode {
     let parent = parent.and_then(|p| p.to_str()?.parse::<u32>().ok());
     let Some(parent) = parent else {
-        let _ = writeln!(io::stderr(), "error: `bytecost endpoint` is for bytecost itself: try `bytecost run`");
+        let _ = writeln!(
+            io::stderr(),
+            "error: `bytecost endpoint` is for bytecost itself: try `bytecost run`"
+        );
         return ExitCode::from(2);
     };
     let played = io::stdin()

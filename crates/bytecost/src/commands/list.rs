@@ -10,7 +10,14 @@ use crate::terminal;
 /// Prints the tables.
 pub fn run() -> Result<Ending> {
     let (_, survey) = super::look_around();
-    let studies: Vec<Study> = STUDIES.iter().map(|(_, text)| Study::parse(text)).collect::<Result<_, _>>()?;
-    super::print(&bytecost_report::tables::list(&survey, &studies, terminal::style()))?;
+    let studies: Vec<Study> = STUDIES
+        .iter()
+        .map(|(_, text)| Study::parse(text))
+        .collect::<Result<_, _>>()?;
+    super::print(&bytecost_report::tables::list(
+        &survey,
+        &studies,
+        terminal::style(),
+    ))?;
     Ok(Ending::Done)
 }

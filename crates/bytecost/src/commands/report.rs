@@ -27,7 +27,11 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
     };
     let run = root.open(&name)?;
     let failed = tell(&run)?;
-    Ok(if failed { Ending::SomeFailed } else { Ending::Done })
+    Ok(if failed {
+        Ending::SomeFailed
+    } else {
+        Ending::Done
+    })
 }
 
 /// Writes a run's files and prints its answer; true when trials failed.
@@ -54,14 +58,23 @@ pub fn tell(run: &Run) -> Result<bool> {
     });
     write(run, &analysis, &plan, &samples)?;
     super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
-    super::print(&format!("\nThe page to look at: {}\n", run.dir().join("report.html").display()))?;
+    super::print(&format!(
+        "\nThe page to look at: {}\n",
+        run.dir().join("report.html").display()
+    ))?;
     Ok(!failures.is_empty())
 }
 
 fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
     run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
-    run.write_output("findings.json", bytecost_report::findings_json(analysis).as_bytes())?;
-    run.write_output("samples.csv", &bytecost_report::samples_csv(&plan.cells, samples)?)?;
+    run.write_output(
+        "findings.json",
+        bytecost_report::findings_json(analysis).as_bytes(),
+    )?;
+    run.write_output(
+        "samples.csv",
+        &bytecost_report::samples_csv(&plan.cells, samples)?,
+    )?;
     Ok(())
 }

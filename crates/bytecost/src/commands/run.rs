@@ -42,7 +42,10 @@ pub fn run(args: RunArgs) -> Result<Ending> {
         stop: &stop,
     };
     let how = campaign.carry_out(&mut run)?;
-    run.end(&RunEnding { ended: now()?, early: how.early() })?;
+    run.end(&RunEnding {
+        ended: now()?,
+        early: how.early(),
+    })?;
     let failed = super::report::tell(&run)?;
     Ok(match how {
         How::Interrupted => Ending::Interrupted,
@@ -55,12 +58,17 @@ pub fn run(args: RunArgs) -> Result<Ending> {
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let study = chosen(args)?;
     let (host, survey) = super::look_around();
-    let seed = args.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
+    let seed = args
+        .seed
+        .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
     let plan = Plan::new(&study, &host, &survey, seed).map_err(bad_input)?;
     let nothing = plan.cells.iter().all(|c| c.mover == "null") && !plan.refusals.is_empty();
     if nothing {
         let why = &plan.refusals[0];
-        return Err(bad_input(format!("nothing of this study works here: {}: {}", why.what, why.why)));
+        return Err(bad_input(format!(
+            "nothing of this study works here: {}: {}",
+            why.what, why.why
+        )));
     }
     let manifest = Manifest {
         format: FORMAT,
@@ -78,8 +86,14 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
 
 /// A run that is there already: its own plan, with the time and precision of the command line.
 fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
-    if !args.axes.0.is_empty() || args.seed.is_some() || args.window.is_some() || args.warmup.is_some() {
-        return Err(bad_input("--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it"));
+    if !args.axes.0.is_empty()
+        || args.seed.is_some()
+        || args.window.is_some()
+        || args.warmup.is_some()
+    {
+        return Err(bad_input(
+            "--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it",
+        ));
     }
     let mut run = root.open(name)?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
@@ -139,7 +153,9 @@ fn from_file(name: &str) -> Result<Study> {
     let told = |e: std::io::Error| bad_input(format!("{name}: {e}"));
     let size = std::fs::metadata(path).map_err(told)?.len();
     if size > MOST_STUDY_BYTES {
-        return Err(bad_input(format!("{name}: {size} bytes is too long for a study file")));
+        return Err(bad_input(format!(
+            "{name}: {size} bytes is too long for a study file"
+        )));
     }
     let text = std::fs::read_to_string(path).map_err(told)?;
     Study::parse(&text).map_err(|e| bad_input(format!("{name}: {e}")))
@@ -148,7 +164,9 @@ fn from_file(name: &str) -> Result<Study> {
 fn port_is_free(port: u16) -> Result<()> {
     match TcpListener::bind(("127.0.0.1", port)) {
         Ok(_) => Ok(()),
-        Err(e) => Err(bad_input(format!("port {port} cannot be had ({e}): choose another with --port, or leave it out to take a free one"))),
+        Err(e) => Err(bad_input(format!(
+            "port {port} cannot be had ({e}): choose another with --port, or leave it out to take a free one"
+        ))),
     }
 }
 
@@ -159,6 +177,10 @@ fn now() -> Result<String> {
 
 /// The command line as it was given, but for where the program lies.
 fn command_line() -> Vec<String> {
-    let words = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned());
-    std::iter::once("bytecost".to_owned()).chain(words).collect()
+    let words = std::env::args_os()
+        .skip(1)
+        .map(|w| w.to_string_lossy().into_owned());
+    std::iter::once("bytecost".to_owned())
+        .chain(words)
+        .collect()
 }

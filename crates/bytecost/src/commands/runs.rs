@@ -12,7 +12,10 @@ use crate::terminal;
 pub fn run(args: &RootArgs) -> Result<Ending> {
     let runs = Root::at(&args.runs_dir).runs()?;
     if runs.is_empty() {
-        super::print(&format!("no runs in {}: `bytecost run` makes one\n", args.runs_dir.display()))?;
+        super::print(&format!(
+            "no runs in {}: `bytecost run` makes one\n",
+            args.runs_dir.display()
+        ))?;
         return Ok(Ending::Done);
     }
     let lines: Vec<RunLine> = runs.into_iter().map(line).collect();

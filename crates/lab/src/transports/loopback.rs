@@ -35,14 +35,14 @@ pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Liste
     Ok(Box::new(Loopback {
         socket,
         address,
-        nodelay: cell.nodelay,
+        nodelay: cell.sends_at_once(),
     }))
 }
 
 pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     let address: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let socket = socket(cell)?;
-    sockopt::set_tcp_nodelay(&socket, cell.nodelay)?;
+    sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
     rustix::net::connect(&socket, &address)?;
     Ok(socket)
 }
