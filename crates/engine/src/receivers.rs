@@ -1,4 +1,8 @@
 //! The table of receivers: each row a way to take bytes in, each in a file of its own.
+//!
+//! They all read into whole pages of their own. Where a buffer begins matters: memory from the
+//! heap that begins a few bytes into a page made the kernel's copy several times slower on some
+//! processors, whose string moves stumble over such an offset.
 
 use std::io;
 use std::os::fd::OwnedFd;

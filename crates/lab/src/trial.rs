@@ -27,6 +27,8 @@ const LEAD_NS: u64 = 500_000;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a side may take for anything outside of its schedule.
 const GRACE_NS: u64 = 10_000_000_000;
+/// Said of a trial that has nothing to tell.
+const NOTHING_MOVED: &str = "no byte was moved within the window";
 /// How often the coordinator looks up to see whether it was told to stop.
 const LOOK_NS: u64 = 50_000_000;
 
@@ -135,9 +137,19 @@ impl Lab {
             |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
         let started_ms = since(began_ns);
         let record = match self.attempt(cell, stop) {
+            Ok(parts) if !may_repeat && parts.is_empty() => {
+                let reason =
+                    format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
+                Record::Failure(Failure {
+                    trial,
+                    cell: cell.id(),
+                    started_ms,
+                    reason,
+                })
+            }
             Ok(parts) => {
                 let repeated_because = if may_repeat {
-                    self.too_busy(&parts)
+                    self.spoilt(&parts)
                 } else {
                     None
                 };
@@ -267,7 +279,16 @@ impl Lab {
         Ok((machine, done.into_iter().flatten().collect()))
     }
 
-    /// Why the trial should be repeated, if anything else used too much of the machine.
+    /// Why the trial should be repeated, if it should.
+    fn spoilt(&self, parts: &Parts) -> Option<String> {
+        if parts.is_empty() {
+            Some(NOTHING_MOVED.to_owned())
+        } else {
+            self.too_busy(parts)
+        }
+    }
+
+    /// Whether anything else used too much of the machine.
     fn too_busy(&self, parts: &Parts) -> Option<String> {
         let get = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
         let busy = get(&parts.machine, Counter::MachineBusyNs)? as f64;
@@ -295,6 +316,14 @@ struct Parts {
     receiver: Option<Done>,
     machine: Readings,
     truth: Option<Truth>,
+}
+
+impl Parts {
+    /// A side that was kept off its CPU for the whole window has nothing to tell.
+    fn is_empty(&self) -> bool {
+        let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
+        !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
+    }
 }
 
 /// What arrived must be what was sent: the content is checked where it arrives, the count here.

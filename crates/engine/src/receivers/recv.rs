@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
 use super::{Receiver, Take, taken};
@@ -16,28 +17,28 @@ pub const RECEIVER: Receiver = Receiver {
 
 struct Recv {
     socket: OwnedFd,
-    buffer: Vec<u8>,
+    buffer: Region,
     calls: u64,
 }
 
 fn open(socket: OwnedFd, read_size: usize) -> io::Result<Box<dyn Take>> {
     Ok(Box::new(Recv {
         socket,
-        buffer: vec![0; read_size],
+        buffer: Region::new(read_size)?,
         calls: 0,
     }))
 }
 
 impl Take for Recv {
     fn take(&mut self) -> io::Result<usize> {
-        let buffer = &mut self.buffer[..];
+        let buffer = self.buffer.bytes_mut();
         taken(&mut self.calls, || {
             rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()).map(|(n, _)| n)
         })
     }
 
     fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
-        see(&self.buffer[..got]);
+        see(&self.buffer.bytes()[..got]);
     }
 
     fn calls(&self) -> u64 {

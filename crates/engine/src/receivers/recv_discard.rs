@@ -5,6 +5,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
 use super::{Receiver, Take, taken};
@@ -19,7 +20,7 @@ pub const RECEIVER: Receiver = Receiver {
 struct RecvDiscard {
     socket: OwnedFd,
     /// Never written: its length is the bound of a call.
-    buffer: Vec<u8>,
+    buffer: Region,
     calls: u64,
 }
 
@@ -32,14 +33,14 @@ fn open(socket: OwnedFd, read_size: usize) -> io::Result<Box<dyn Take>> {
     }
     Ok(Box::new(RecvDiscard {
         socket,
-        buffer: vec![0; read_size],
+        buffer: Region::new(read_size)?,
         calls: 0,
     }))
 }
 
 impl Take for RecvDiscard {
     fn take(&mut self) -> io::Result<usize> {
-        let buffer = &mut self.buffer[..];
+        let buffer = self.buffer.bytes_mut();
         let most = buffer.len();
         // The length that MSG_TRUNC reports may exceed what was asked for on other protocols.
         taken(&mut self.calls, || {

@@ -3,6 +3,7 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 
+use bytecost_sys::region::Region;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags};
 
 use super::{Receiver, Take, taken};
@@ -18,7 +19,7 @@ const PIECES: usize = 8;
 
 struct Recvmsg {
     socket: OwnedFd,
-    pieces: [Vec<u8>; PIECES],
+    pieces: Vec<Region>,
     calls: u64,
 }
 
@@ -26,14 +27,19 @@ fn open(socket: OwnedFd, read_size: usize) -> io::Result<Box<dyn Take>> {
     let piece = read_size.div_ceil(PIECES);
     Ok(Box::new(Recvmsg {
         socket,
-        pieces: std::array::from_fn(|_| vec![0; piece]),
+        pieces: (0..PIECES)
+            .map(|_| Region::new(piece))
+            .collect::<io::Result<_>>()?,
         calls: 0,
     }))
 }
 
 impl Take for Recvmsg {
     fn take(&mut self) -> io::Result<usize> {
-        let mut slices = self.pieces.each_mut().map(|piece| IoSliceMut::new(piece));
+        let mut pieces = self.pieces.iter_mut();
+        let mut slices: [IoSliceMut<'_>; PIECES] = std::array::from_fn(|_| {
+            IoSliceMut::new(pieces.next().map_or(&mut [], Region::bytes_mut))
+        });
         taken(&mut self.calls, || {
             let mut control = RecvAncillaryBuffer::default();
             rustix::net::recvmsg(&self.socket, &mut slices, &mut control, RecvFlags::empty())
@@ -48,7 +54,7 @@ impl Take for Recvmsg {
             if n == 0 {
                 return;
             }
-            see(&piece[..n]);
+            see(&piece.bytes()[..n]);
             left -= n;
         }
     }
