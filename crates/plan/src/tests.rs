@@ -313,7 +313,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         (&[(Axis::Threads, "256")], ""),
         (
             &[(Axis::Threads, "256"), (Axis::Ring, "12MiB")],
-            "memory: both sides need 6 GiB",
+            "memory: both sides need 6 GiB for payload, more than half of this machine's 8.0 GiB",
         ),
         (
             &[(Axis::Placement, "0:2")],
