@@ -25,21 +25,10 @@ pub struct Probes {
     pub hardware_counters: Result<(), String>,
     /// Whether a ring could be set up; else why not.
     pub io_uring: Result<(), String>,
-    /// Smallest step seen between two readings of CLOCK_MONOTONIC, in ns.
-    pub clock_resolution_ns: Option<u64>,
-    /// How much later than asked a short sleep ends, typically, in µs.
-    pub timer_overshoot_us: Option<f64>,
-}
-
-impl Default for Probes {
-    fn default() -> Probes {
-        Probes {
-            hardware_counters: Err("not tried".to_owned()),
-            io_uring: Err("not tried".to_owned()),
-            clock_resolution_ns: None,
-            timer_overshoot_us: None,
-        }
-    }
+    /// Resolution of CLOCK_MONOTONIC (clock_getres(2)), in ns.
+    pub clock_resolution_ns: u64,
+    /// How much later than asked a short sleep ends, typically, in ns.
+    pub timer_overshoot_ns: u64,
 }
 
 /// Reads what machine this is.

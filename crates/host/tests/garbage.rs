@@ -4,8 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use bytecost_host::Probes;
-use common::{MACHINES, Unpacked, host, tree, unpacked};
+use common::{MACHINES, Unpacked, host, probes, tree, unpacked};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -53,7 +52,7 @@ proptest! {
             .map(|(which, content)| (which.get(&paths).clone(), content))
             .collect();
         let checks = host(machine).checks.len();
-        let host = ALL.with(|all| all[machine].read(&changes, &Probes::default()));
+        let host = ALL.with(|all| all[machine].read(&changes, &probes()));
         prop_assert_eq!(host.checks.len(), checks);
         for check in &host.checks {
             prop_assert!(!check.found.is_empty() && !check.means.is_empty(), "{:?}", check);

@@ -2,9 +2,9 @@
 
 mod common;
 
-use bytecost_host::{Probes, Roots, cpulist, read};
+use bytecost_host::{Roots, cpulist, read};
 use bytecost_spec::Host;
-use common::{MACHINES, Unpacked, change, host, tree, unpacked};
+use common::{MACHINES, Unpacked, change, host, probes, tree, unpacked};
 
 /// A host's caches in the kernel's words: level, kind, KiB, CPUs.
 fn caches(host: &Host) -> Vec<String> {
@@ -174,7 +174,7 @@ fn limits_and_memory_are_exact() {
         assert_eq!(host.memory_bytes, memory_kib * 1024, "{machine}");
     }
     let first = change("proc/self/uid_map", "0 0 4294967295\n");
-    let host = unpacked("container").read(&[first], &Probes::default());
+    let host = unpacked("container").read(&[first], &probes());
     assert!(host.memlock_exempt, "in the first user namespace it does");
 }
 
@@ -190,7 +190,7 @@ fn hypervisors_and_containers_are_told_apart() {
     let laptop = unpacked("laptop");
     let with = |changes: &[(&str, &str)]| {
         let changes: Vec<_> = changes.iter().map(|(p, c)| change(p, c)).collect();
-        laptop.read(&changes, &Probes::default()).virtualization
+        laptop.read(&changes, &probes()).virtualization
     };
     let vendor = "sys/class/dmi/id/sys_vendor";
     let product = "sys/class/dmi/id/product_name";
@@ -232,7 +232,7 @@ fn arm_cores_that_are_not_known_keep_their_numbers() {
         "proc/cpuinfo",
         "CPU implementer\t: 0x41\nCPU part\t: 0xd03\n\nCPU implementer\t: 0x7f\nCPU part\t: 0x0ab\n",
     );
-    let host = unpacked("arm").read(&[cpuinfo], &Probes::default());
+    let host = unpacked("arm").read(&[cpuinfo], &probes());
     assert_eq!(
         host.cpu_model,
         "Cortex-A53 + Arm implementer 0x7f part 0x0ab"
@@ -243,7 +243,7 @@ fn arm_cores_that_are_not_known_keep_their_numbers() {
 fn without_sysfs_the_cpus_are_counted() {
     let mut tree = tree("vm");
     tree.retain(|path, _| path.starts_with("proc/"));
-    let host = Unpacked::new(tree).read(&[], &Probes::default());
+    let host = Unpacked::new(tree).read(&[], &probes());
     let numbers: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
     assert_eq!(numbers, [0, 1]);
     assert_eq!(host.cpus[1].siblings, [1]);
@@ -254,7 +254,7 @@ fn without_sysfs_the_cpus_are_counted() {
 #[test]
 fn nothing_at_all_is_still_an_answer() {
     let empty = tempfile::tempdir().unwrap();
-    let nothing = read(&Roots::under(empty.path()), &Probes::default());
+    let nothing = read(&Roots::under(empty.path()), &probes());
     assert_eq!(nothing.kernel, "unknown");
     assert_eq!(nothing.cpus, []);
     assert_eq!(nothing.checks.len(), host(MACHINES[0].0).checks.len());
@@ -262,7 +262,7 @@ fn nothing_at_all_is_still_an_answer() {
 
 #[test]
 fn the_machine_that_this_runs_on_is_read() {
-    let host = read(&Roots::real(), &Probes::default());
+    let host = read(&Roots::real(), &probes());
     assert!(!host.cpus.is_empty() && !host.cpus_allowed.is_empty());
     assert!(host.kernel.contains('.'), "{}", host.kernel);
     assert!(host.memory_bytes > 1 << 20);

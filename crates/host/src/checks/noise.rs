@@ -104,33 +104,25 @@ pub(super) fn clock_source(seen: &Seen<'_>) -> Told {
 }
 
 pub(super) fn clock_resolution(seen: &Seen<'_>) -> Told {
-    match seen.probes.clock_resolution_ns {
-        None => Told::unknown("not measured", "short latencies may be rounded"),
-        Some(ns) => {
-            let found = format!("steps of {ns} ns");
-            if ns <= 1_000 {
-                Told::good(found, "fine enough for single messages")
-            } else {
-                Told::warning(found, "latencies below a few steps are rounded")
-            }
-        }
+    let found = format!("{} ns", number(seen.probes.clock_resolution_ns as f64));
+    if seen.probes.clock_resolution_ns <= 1_000 {
+        Told::good(found, "fine enough for single messages")
+    } else {
+        Told::warning(found, "latencies below a few such steps are rounded")
+            .cure("a kernel with high-resolution timers, and not the boot option highres=off")
     }
 }
 
 pub(super) fn timers(seen: &Seen<'_>) -> Told {
-    match seen.probes.timer_overshoot_us {
-        Some(us) if us.is_finite() => {
-            let found = format!("a short sleep ends {} µs late", number(us));
-            if us <= 200.0 {
-                Told::good(found, "waiting sides wake up in time")
-            } else {
-                Told::note(
-                    found,
-                    "waking up takes long here, which latencies of waiting sides contain",
-                )
-            }
-        }
-        _ => Told::unknown("not measured", "how late sleepers wake up is not known"),
+    let us = seen.probes.timer_overshoot_ns as f64 / 1e3;
+    let found = format!("a short sleep ends {} µs late", number(us));
+    if us <= 200.0 {
+        Told::good(found, "waiting sides wake up in time")
+    } else {
+        Told::note(
+            found,
+            "waking up takes long here, which latencies of waiting sides contain",
+        )
     }
 }
 
