@@ -19,19 +19,20 @@ pub fn smallest_detectable(deviation: f64, count: usize) -> Option<f64> {
     Some(quantiles * deviation / (count as f64).sqrt())
 }
 
-/// The fewest blocks whose 95 % interval of [`crate::trimmed_mean`] is no wider than
+/// The fewest blocks whose interval of [`crate::trimmed_mean`] at `level` is no wider than
 /// `half_width` to each side.
 ///
-/// `deviation` is [`crate::Location::deviation`] so far. `None` where more than `most` would be
-/// needed, and where the deviation or the half width is not finite or the latter not positive.
+/// `deviation` is [`crate::Location::deviation`] so far, `level` such as 0.95. `None` where more
+/// than `most` would be needed, where the deviation or the half width is not finite or the latter
+/// not positive, and for a level that is not between 0 and 1.
 #[must_use]
-pub fn blocks_needed(deviation: f64, half_width: f64, most: usize) -> Option<usize> {
-    let fits = deviation.is_finite() && deviation >= 0.0 && half_width > 0.0;
+pub fn blocks_needed(deviation: f64, half_width: f64, level: f64, most: usize) -> Option<usize> {
+    let fits = deviation.is_finite() && deviation >= 0.0 && half_width > 0.0 && level > 0.0;
     if !fits || !half_width.is_finite() {
         return None;
     }
     let reaches = |count: usize| {
-        t_quantile(0.975, trimmed_degrees(count))
+        t_quantile(0.5 + level / 2.0, trimmed_degrees(count))
             .is_some_and(|t| t * deviation / (count as f64).sqrt() <= half_width)
     };
     // The width is not monotone from one count to the next, since whole values are trimmed; the

@@ -18,7 +18,7 @@ fn everything(values: &[f64]) {
         }
         let _ = (location.p_value(0.0), location.p_value(f64::NAN));
         let _ = smallest_detectable(location.deviation(), values.len());
-        let _ = blocks_needed(location.deviation(), 0.01, 10_000);
+        let _ = blocks_needed(location.deviation(), 0.01, 0.95, 10_000);
     }
     let _ = (hodges_lehmann(values), wilcoxon_signed_rank_p(values));
     let _ = mann_kendall(values);
@@ -86,8 +86,8 @@ proptest! {
 
     #[test]
     fn the_blocks_needed_suffice(deviation in 0.001..0.5_f64, half_width in 0.005..0.2_f64) {
-        if let Some(count) = blocks_needed(deviation, half_width, 10_000) {
-            let more = blocks_needed(deviation, half_width / 2.0, 10_000);
+        if let Some(count) = blocks_needed(deviation, half_width, 0.95, 10_000) {
+            let more = blocks_needed(deviation, half_width / 2.0, 0.95, 10_000);
             prop_assert!(more.is_none_or(|m| m >= count));
         } else {
             prop_assert!(deviation / half_width > 40.0);
@@ -137,7 +137,7 @@ fn a_single_outlier_hardly_moves_the_trimmed_mean() {
 #[test]
 fn blocks_needed_are_told_only_where_they_can_be_had() {
     let check = |deviation, half_width, most, expected| {
-        assert_eq!(blocks_needed(deviation, half_width, most), expected);
+        assert_eq!(blocks_needed(deviation, half_width, 0.95, most), expected);
     };
     check(0.0, 0.01, 100, Some(2));
     check(0.5, 0.001, 100, None);
@@ -145,6 +145,6 @@ fn blocks_needed_are_told_only_where_they_can_be_had() {
     check(0.1, 0.0, 100, None);
     check(0.1, f64::INFINITY, 100, None);
     check(0.1, 0.1, 1, None);
-    let count = blocks_needed(0.03, 0.02, 1000).expect("a count");
+    let count = blocks_needed(0.03, 0.02, 0.95, 1000).expect("a count");
     assert!((10..=20).contains(&count), "{count}");
 }
