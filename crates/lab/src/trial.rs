@@ -47,8 +47,11 @@ pub struct Settings {
     pub port: Option<u16>,
     /// CPU time of others, as a share of the machine, above which a trial is repeated.
     pub neighbour_bound: f64,
-    /// How often at most.
+    /// How often at most one trial is repeated.
     pub repeats_most: u32,
+    /// Repeats at most, as a share of all trials: where the neighbour does not go away, repeating
+    /// only spends the budget.
+    pub repeats_share: f64,
     /// Time that the run had taken before this process began it.
     pub earlier: Duration,
 }
@@ -58,6 +61,8 @@ pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
     started_ns: u64,
+    trials: u32,
+    repeats: u32,
 }
 
 /// What became of a trial.
@@ -89,6 +94,8 @@ impl Lab {
             settings,
             machine,
             started_ns: clock::monotonic_ns(),
+            trials: 0,
+            repeats: 0,
         }
     }
 
@@ -109,19 +116,27 @@ impl Lab {
                     attempt,
                 };
                 events(Event::TrialStarted { trial });
-                let may_repeat = attempt < self.settings.repeats_most;
+                let may_repeat = attempt < self.settings.repeats_most && self.may_repeat();
                 let Outcome::Ended(record) = self.trial(trial, &cell, may_repeat, stop) else {
                     return false;
                 };
                 let repeat = matches!(&*record, Record::Sample(s) if s.repeated_because.is_some());
                 events(Event::TrialEnded(record));
+                self.trials += 1;
                 if !repeat {
                     break;
                 }
+                self.repeats += 1;
             }
         }
         events(Event::BlockEnded { block });
         true
+    }
+
+    fn may_repeat(&self) -> bool {
+        // A few are free, so that a single disturbance at the start is not kept.
+        const FREE: f64 = 3.0;
+        f64::from(self.repeats) < FREE + self.settings.repeats_share * f64::from(self.trials)
     }
 
     /// Makes one trial of a cell.
