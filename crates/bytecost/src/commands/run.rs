@@ -156,7 +156,7 @@ fn from_file(name: &str) -> Result<Study> {
             names.join(", ")
         )));
     }
-    let told = |e: std::io::Error| bad_input(format!("{name}: {e}"));
+    let told = |e: io::Error| bad_input(format!("{name}: {e}"));
     let size = std::fs::metadata(path).map_err(told)?.len();
     if size > MOST_STUDY_BYTES {
         return Err(bad_input(format!(
