@@ -17,10 +17,49 @@ pub(super) fn all(group: &Group<'_>) -> Vec<Answer> {
     if group.findings().count() < 2 {
         return Vec::new();
     }
-    names
-        .into_iter()
-        .filter_map(|name| sentence(group, name))
-        .collect()
+    let alike = |verdict: Verdict| -> Vec<&str> {
+        let always = |name: &str| {
+            let mut own = group.findings().filter(|f| f.value == name);
+            own.all(|f| f.verdict == verdict)
+        };
+        names.iter().copied().filter(|name| always(name)).collect()
+    };
+    let mut together = [Verdict::NoDifferenceThatMatters, Verdict::NotDecided].map(alike);
+    together
+        .iter_mut()
+        .filter(|t| t.len() < 2)
+        .for_each(Vec::clear);
+    let alone = names
+        .iter()
+        .copied()
+        .filter(|n| !together.iter().flatten().any(|t| t == n));
+    let mut answers: Vec<Answer> = alone.filter_map(|name| sentence(group, name)).collect();
+    answers.extend(together.iter().filter_map(|names| shared(group, names)));
+    answers
+}
+
+/// One sentence for several that have one and the same verdict all along.
+fn shared(group: &Group<'_>, names: &[&str]) -> Option<Answer> {
+    let of_them = |f: &&Finding| names.contains(&f.value.as_str());
+    let findings: Vec<&Finding> = group.findings().filter(of_them).collect();
+    let first = *findings.first()?;
+    let subjects: Vec<String> = names.iter().map(|n| words::named(first.axis, n)).collect();
+    let place = [group.place.clone(), group.span(0, group.xs.len() - 1)];
+    let place: String = place
+        .iter()
+        .filter(|p| !p.is_empty())
+        .map(|p| format!(" {p}"))
+        .collect();
+    Some(Answer {
+        sentence: format!(
+            "{} against {} in {}{place}: {}.",
+            words::capital(&words::list(&subjects)),
+            words::named(first.axis, &first.baseline_value),
+            words::metric(first.metric),
+            clause(&findings)
+        ),
+        findings: findings.iter().map(|f| f.id.clone()).collect(),
+    })
 }
 
 fn sentence(group: &Group<'_>, name: &str) -> Option<Answer> {

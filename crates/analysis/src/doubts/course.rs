@@ -17,6 +17,9 @@ const FEWEST_FOR_TREND: usize = 8;
 /// How far the sender's share of the CPU time may spread, from the 10 % to the 90 % quantile.
 const SHIFT: f64 = 0.1;
 
+/// How many times longer a run is worth asking for.
+const MOST_TIMES_LONGER: f64 = 30.0;
+
 pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
     let told = view.input.ended_early.map(|why| Told {
         text: format!(
@@ -101,9 +104,23 @@ pub(super) fn imprecise(view: &View<'_>) -> Vec<Told> {
             percent(asked)
         ),
         evidence: format!("95 % intervals of ± {}", span(&widths, percent)),
-        cure: longer(view),
+        cure: precise_enough(view, widths.iter().copied().fold(0.0, f64::max) / asked),
         cells: cells_of(&wide),
     }]
+}
+
+/// What brings intervals down that are `times` too wide: time, which goes with the square, or,
+/// where that would be far too much, less noise.
+fn precise_enough(view: &View<'_>, times: f64) -> String {
+    let square = times * times;
+    if square > MOST_TIMES_LONGER {
+        return "a quieter machine or fewer cells; more time alone would hardly do".to_owned();
+    }
+    let seconds = view.input.manifest.study.budget_ms as f64 / 1e3 * square;
+    format!(
+        "a longer run, such as --budget {:.0}s, or fewer cells",
+        (seconds / 10.0).ceil() * 10.0
+    )
 }
 
 fn longer(view: &View<'_>) -> String {
