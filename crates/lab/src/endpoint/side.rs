@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use super::Signal;
-use crate::connection::{ConnectionMeter, join};
+use crate::connection::ConnectionMeter;
 use crate::flow::{ANSWER_BYTES, Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{Check, Done, Role, Task};
@@ -246,7 +246,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         }
     }
     done.side = SideReadings {
-        readings: join(&readings),
+        readings: bytecost_meter::sum(&readings),
         flows: done.side.flows,
     };
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;
