@@ -3,6 +3,59 @@
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
+mod cells;
+mod figures;
+mod findings;
+mod grid;
+mod histogram;
+mod pairing;
+pub mod progress;
 pub mod result;
+mod run;
+mod trials;
+mod value;
+mod words;
 
+pub use progress::{Progress, widest_interval};
 pub use result::*;
+
+use trials::Trials;
+
+/// Confidence level of every interval.
+pub(crate) const LEVEL: f64 = 0.95;
+
+/// Fewest trials, or pairs of trials, that an interval is made of.
+pub(crate) const FEWEST: usize = 3;
+
+/// Judges a run: the same input always gives the same analysis.
+///
+/// Bad or foreign samples are left out, never a reason to stop; what cannot be had stands in the
+/// result with its reason.
+#[must_use]
+pub fn analyse(input: Input<'_>) -> Analysis {
+    let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
+    let study = run::study_facts(input.manifest, &trials);
+    let cells = cells::results(&trials);
+    let findings = findings::all(input.manifest, &trials, &study.varied);
+    Analysis {
+        format: FORMAT,
+        run: run::run_facts(&input, &trials, &findings),
+        host: input.manifest.host.clone(),
+        answers: Vec::new(),
+        loop_floor_ns_per_message: cells::loop_floor(&trials),
+        figures: figures::all(&input, &trials, &cells, &study.varied),
+        doubts: Vec::new(),
+        refusals: input.refusals.to_vec(),
+        left_out: input.left_out.to_vec(),
+        failures: input.failures.to_vec(),
+        study,
+        cells,
+        findings,
+    }
+}
+
+/// The JSON Schema of `findings.json`, which is an [`Analysis`].
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Analysis).into()
+}

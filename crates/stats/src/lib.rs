@@ -1,1 +1,27 @@
-//! Pure arithmetic on slices: intervals, tests, corrections.
+//! Pure arithmetic on slices: locations with their intervals, tests, corrections.
+//!
+//! No function here panics on empty, short or non-finite input: what cannot be computed is `None`.
+//! Everything is deterministic; what resamples takes a seed.
+
+mod bootstrap;
+mod distribution;
+mod generator;
+mod holm;
+mod location;
+mod power;
+mod rank;
+mod spread;
+mod trend;
+
+pub use bootstrap::bootstrap_interval;
+pub use distribution::{t_quantile, t_two_sided_p};
+pub use generator::Generator;
+pub use holm::holm;
+pub use location::{
+    Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
+    trimmed_mean_value,
+};
+pub use power::{blocks_needed, smallest_detectable};
+pub use rank::{hodges_lehmann, wilcoxon_signed_rank_p};
+pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
+pub use trend::{Trend, mann_kendall};

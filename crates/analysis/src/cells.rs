@@ -1,0 +1,145 @@
+//! Cells to estimates.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::{Counter, Measure, Metric};
+use bytecost_stats::{trimmed_mean, trimmed_mean_value};
+use hdrhistogram::Histogram;
+
+use crate::result::{CellResult, Estimate};
+use crate::trials::{CellTrials, Trials};
+use crate::value::{Value, quantile_us, read};
+use crate::{FEWEST, LEVEL};
+
+/// Every cell of the plan with its estimates.
+pub(crate) fn results(trials: &Trials<'_>) -> Vec<CellResult> {
+    trials.cells.iter().map(result).collect()
+}
+
+fn result(cell: &CellTrials<'_>) -> CellResult {
+    let mut estimates = BTreeMap::new();
+    let mut absent = BTreeMap::new();
+    let latency = merged_latency(cell);
+    for metric in Metric::all() {
+        let mut known = Vec::with_capacity(cell.by_block.len());
+        let mut reason = None;
+        for trial in cell.trials() {
+            match trial.value(metric) {
+                Value::Known(v) => known.push(v),
+                Value::Absent(why) => reason = reason.or(Some(why)),
+                Value::NotApplicable => {}
+            }
+        }
+        if let Some(mut found) = estimate(&known) {
+            if let (Some(merged), Some(q)) = (&latency, quantile(metric.measure)) {
+                take_value(&mut found, quantile_us(merged, q));
+            }
+            estimates.insert(metric, found);
+        } else if let Some(why) = reason {
+            absent.insert(metric, why);
+        }
+    }
+    CellResult {
+        id: cell.id.clone(),
+        cell: cell.cell.clone(),
+        trials: cell.by_block.len(),
+        failed: cell.failures.len(),
+        estimates,
+        absent,
+        checked: cell
+            .trials()
+            .last()
+            .and_then(|t| Some(t.sample.truth.as_ref()?.checked.clone())),
+    }
+}
+
+/// An estimate from the values of trials, none of them negative.
+///
+/// On a log scale, as ratios are compared; where a trial read zero, which has no logarithm, on
+/// the scale of the values.
+pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
+    let on_logs = values.iter().all(|v| *v > 0.0);
+    let scaled: Vec<f64> = values
+        .iter()
+        .map(|v| if on_logs { v.ln() } else { *v })
+        .collect();
+    let back = |v: f64| if on_logs { exp(v) } else { v.max(0.0) };
+    let interval = if values.len() < FEWEST {
+        None
+    } else {
+        trimmed_mean(&scaled).and_then(|l| l.interval(LEVEL))
+    };
+    Some(Estimate {
+        value: back(trimmed_mean_value(&scaled)?),
+        low: interval.map(|i| back(i.low)),
+        high: interval.map(|i| back(i.high)),
+        trials: values.len(),
+    })
+}
+
+/// Back from a log scale; held where the result is finite, since JSON has no infinity.
+pub(crate) fn exp(log: f64) -> f64 {
+    log.clamp(-690.0, 690.0).exp()
+}
+
+/// All round-trip times of a cell's trials together.
+fn merged_latency(cell: &CellTrials<'_>) -> Option<Histogram<u64>> {
+    let mut merged: Option<Histogram<u64>> = None;
+    for trial in cell.trials() {
+        let Some(histogram) = trial.latency() else {
+            continue;
+        };
+        match &mut merged {
+            None => {
+                let mut first = histogram.clone();
+                first.auto(true);
+                merged = Some(first);
+            }
+            Some(all) => all.add(histogram).ok()?,
+        }
+    }
+    merged
+}
+
+fn quantile(measure: Measure) -> Option<f64> {
+    match measure {
+        Measure::LatencyUsP50 => Some(0.5),
+        Measure::LatencyUsP90 => Some(0.9),
+        Measure::LatencyUsP99 => Some(0.99),
+        Measure::LatencyUsP999 => Some(0.999),
+        Measure::LatencyUsMax => Some(1.0),
+        _ => None,
+    }
+}
+
+/// Puts the percentile of all messages in place of the mean of the trials' percentiles. The
+/// interval, which is from the trials, is widened to hold it where it does not.
+fn take_value(estimate: &mut Estimate, value: f64) {
+    estimate.value = value;
+    estimate.low = estimate.low.map(|low| low.min(value));
+    estimate.high = estimate.high.map(|high| high.max(value));
+}
+
+/// What the loop itself costs: the sender's time per message over all trials of movers that
+/// move nothing.
+pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
+    let values: Vec<f64> = trials
+        .cells
+        .iter()
+        .filter(|c| c.peerless)
+        .flat_map(CellTrials::trials)
+        .filter_map(|t| {
+            let side = &t.sample.sender;
+            let (elapsed, messages) = if side.flows.is_empty() {
+                let elapsed = read(side, Counter::ElapsedNs).ok()?;
+                (elapsed, read(side, Counter::Messages).ok()?)
+            } else {
+                side.flows.iter().fold((0.0, 0.0), |(ns, n), f| {
+                    (ns + f.elapsed_ns as f64, n + f.messages as f64)
+                })
+            };
+            (messages > 0.0 && elapsed > 0.0).then(|| elapsed / messages)
+        })
+        .collect();
+    estimate(&values)
+}

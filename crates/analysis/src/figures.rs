@@ -1,0 +1,227 @@
+//! Figures: lines of estimates, with gaps that know their reason.
+
+use std::collections::{BTreeSet, HashMap};
+
+use bytecost_spec::study::Figure;
+use bytecost_spec::{Axis, Cell};
+
+use crate::grid;
+use crate::result::{CellResult, FigureData, Input, Point, Series};
+use crate::trials::{Trials, peerless};
+use crate::words;
+
+/// All figures of the study, each with its panels in the order of the plan.
+pub(crate) fn all(
+    input: &Input<'_>,
+    trials: &Trials<'_>,
+    cells: &[CellResult],
+    varied: &[Axis],
+) -> Vec<FigureData> {
+    let drawing = Drawing::new(input, trials, cells, varied);
+    let figures = input.manifest.study.figures.iter();
+    figures.flat_map(|figure| drawing.panels(figure)).collect()
+}
+
+struct Drawing<'i, 'd> {
+    input: &'i Input<'i>,
+    /// Planned or refused cells that have another end: what spans the panels.
+    shown: Vec<Cell>,
+    /// All that the study spans, the left out included.
+    whole: Vec<Cell>,
+    /// Their ids.
+    spanned: BTreeSet<String>,
+    results: HashMap<&'d str, &'d CellResult>,
+    failures: HashMap<&'d str, &'d str>,
+    refused: HashMap<&'i str, &'i str>,
+    varied: &'d [Axis],
+}
+
+impl<'i, 'd> Drawing<'i, 'd> {
+    fn new(
+        input: &'i Input<'i>,
+        trials: &'d Trials<'_>,
+        cells: &'d [CellResult],
+        varied: &'d [Axis],
+    ) -> Drawing<'i, 'd> {
+        let refused: HashMap<&str, &str> = input
+            .refusals
+            .iter()
+            .map(|r| (r.what.as_str(), r.why.as_str()))
+            .collect();
+        let survey = &input.manifest.survey;
+        let mut whole: Vec<Cell> = input
+            .manifest
+            .study
+            .cells()
+            .into_iter()
+            .map(|(_, c)| c)
+            .collect();
+        whole.retain(|c| !peerless(survey, &c.mover));
+        let mut shown: Vec<Cell> = trials.with_peer().map(|c| c.cell.clone()).collect();
+        let planned: BTreeSet<&Cell> = trials.cells.iter().map(|c| c.cell).collect();
+        shown.extend(
+            whole
+                .iter()
+                .filter(|c| !planned.contains(c) && refused.contains_key(c.id().as_str()))
+                .cloned(),
+        );
+        Drawing {
+            input,
+            shown,
+            spanned: whole.iter().map(Cell::id).collect(),
+            whole,
+            results: cells.iter().map(|c| (c.id.as_str(), c)).collect(),
+            failures: trials
+                .cells
+                .iter()
+                .filter_map(|c| Some((c.id.as_str(), c.failures.last()?.reason.as_str())))
+                .collect(),
+            refused,
+            varied,
+        }
+    }
+
+    fn panels(&self, figure: &Figure) -> Vec<FigureData> {
+        let free = [figure.x, figure.series];
+        let whole: HashMap<String, Vec<&Cell>> = grouped(&self.whole, &free).into_iter().collect();
+        grouped(&self.shown, &free)
+            .iter()
+            .filter_map(|(name, cells)| {
+                let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
+                self.panel(figure, cells, whole)
+            })
+            .collect()
+    }
+
+    /// A panel, if it has at least two values across and one that is measured.
+    fn panel(&self, figure: &Figure, cells: &[&Cell], whole: &[&Cell]) -> Option<FigureData> {
+        let first = *cells.first()?;
+        let study = &self.input.manifest.study;
+        let among: BTreeSet<String> = cells.iter().map(|c| c.value(figure.x)).collect();
+        let mut x_values = grid::values(study, figure.x, cells.iter().copied());
+        x_values.retain(|v| among.contains(v));
+        if x_values.len() < 2 {
+            return None;
+        }
+        let free = [figure.x, figure.series];
+        let across = |cell: &&Cell| among.contains(&cell.value(figure.x));
+        let lines: BTreeSet<String> = cells
+            .iter()
+            .chain(whole)
+            .copied()
+            .filter(across)
+            .map(|c| c.value(figure.series))
+            .collect();
+        let mut names = grid::values(study, figure.series, cells.iter().copied());
+        names.retain(|n| lines.contains(n));
+        let series: Vec<Series> = names
+            .into_iter()
+            .map(|line| self.series(figure, first, line, &x_values))
+            .collect();
+        let measured = |p: &Point| matches!(p, Point::Measured(_));
+        if !series.iter().any(|s| s.points.iter().any(measured)) {
+            return None;
+        }
+        let held: Vec<Axis> = self
+            .varied
+            .iter()
+            .copied()
+            .filter(|a| !free.contains(a))
+            .collect();
+        let panel = grid::coordinates(first, &held);
+        Some(FigureData {
+            title: match words::circumstances(&panel) {
+                place if place.is_empty() => figure.title.clone(),
+                place => format!("{}, {place}", figure.title),
+            },
+            panel,
+            x: figure.x,
+            x_numbers: grid::numbers(figure.x, &x_values),
+            x_values,
+            y: figure.y,
+            series,
+        })
+    }
+
+    fn series(&self, figure: &Figure, like: &Cell, name: String, x_values: &[String]) -> Series {
+        let points = x_values
+            .iter()
+            .map(|x| {
+                let mut cell = like.clone();
+                match cell
+                    .set(figure.x, x)
+                    .and_then(|()| cell.set(figure.series, &name))
+                {
+                    Ok(()) => self.point(figure, &cell),
+                    Err(why) => Point::Gap(why.to_string()),
+                }
+            })
+            .collect();
+        Series { name, points }
+    }
+
+    fn point(&self, figure: &Figure, cell: &Cell) -> Point {
+        let id = cell.id();
+        let Some(result) = self.results.get(id.as_str()) else {
+            return Point::Gap(self.why_not_planned(&id, cell));
+        };
+        if let Some(estimate) = result.estimates.get(&figure.y) {
+            return Point::Measured(*estimate);
+        }
+        Point::Gap(if let Some(why) = result.absent.get(&figure.y) {
+            why.clone()
+        } else if result.trials > 0 {
+            format!("{} has no meaning here", words::metric(figure.y))
+        } else if let Some(why) = self.failures.get(id.as_str()) {
+            format!("failed: {why}")
+        } else if let Some(why) = self.refused.get(id.as_str()) {
+            (*why).to_owned()
+        } else if let Some(why) = self.input.ended_early {
+            format!("the run ended before its turn: {why}")
+        } else {
+            "no trial reached it".to_owned()
+        })
+    }
+
+    fn why_not_planned(&self, id: &str, cell: &Cell) -> String {
+        if let Some(why) = self.refused.get(id) {
+            return (*why).to_owned();
+        }
+        if !self.spanned.contains(id) {
+            return "not part of the study".to_owned();
+        }
+        let survey = &self.input.manifest.survey;
+        if let Some(why) = refusal(survey.movers.as_slice(), &cell.mover, cell)
+            .or_else(|| refusal(survey.receivers.as_slice(), &cell.receiver, cell))
+        {
+            return why;
+        }
+        match self.input.left_out {
+            [one] => format!("left out: {}", one.why),
+            _ => "left out: the budget did not reach it".to_owned(),
+        }
+    }
+}
+
+/// Cells that differ in the free axes only, together; in the order of their first cells.
+fn grouped<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut groups: Vec<(String, Vec<&Cell>)> = Vec::new();
+    for cell in cells {
+        let name = cell.id_without(free);
+        let place = *places.entry(name.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((name, Vec::new()));
+        }
+        groups[place].1.push(cell);
+    }
+    groups
+}
+
+/// Why a row of the survey refuses a cell, where it was tried and does.
+fn refusal(rows: &[bytecost_spec::Support], name: &str, cell: &Cell) -> Option<String> {
+    rows.iter()
+        .find(|r| r.name == name && r.transport == cell.transport)?
+        .refused
+        .clone()
+}

@@ -1,0 +1,141 @@
+//! Comparisons to findings: ratios, intervals, one error rate, verdicts.
+
+use std::collections::HashSet;
+
+use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
+use bytecost_stats::{Interval, Location, blocks_needed, holm, smallest_detectable, trimmed_mean};
+
+use crate::cells::exp;
+use crate::pairing::{Pairing, pairings};
+use crate::progress::as_share;
+use crate::result::{Finding, Verdict};
+use crate::trials::Trials;
+use crate::{FEWEST, LEVEL, words};
+
+/// The error rate of a study: the chance of even one false better or worse.
+pub(crate) const ERROR_RATE: f64 = 1.0 - LEVEL;
+
+/// Blocks beyond which it is no help to say how many it would take.
+const MOST_BLOCKS: usize = 10_000;
+
+/// A comparison before the correction over all of them.
+struct Raw<'t, 'a> {
+    pairing: Pairing<'t, 'a>,
+    metric: Metric,
+    primary: bool,
+    id: String,
+    /// Of the log ratios.
+    location: Location,
+    interval: Interval,
+    p: f64,
+}
+
+/// Every comparison of the study that at least three blocks can speak to: by comparison, then
+/// metric, then the order of the plan.
+pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> Vec<Finding> {
+    let study = &manifest.study;
+    let mut seen = HashSet::new();
+    let mut raws = Vec::new();
+    for compare in &study.compare {
+        let pairings = pairings(study, trials, compare.axis, &compare.baseline);
+        for (place, &metric) in compare.metrics.iter().enumerate() {
+            for pairing in &pairings {
+                let Some(raw) = Raw::of(*pairing, metric, place == 0) else {
+                    continue;
+                };
+                if seen.insert(raw.id.clone()) {
+                    raws.push(raw);
+                }
+            }
+        }
+    }
+    let corrected = holm(&raws.iter().map(|r| r.p).collect::<Vec<f64>>());
+    let family = raws.len();
+    raws.iter()
+        .zip(corrected)
+        .map(|(raw, p_holm)| raw.finding(study, p_holm, family, varied))
+        .collect()
+}
+
+impl<'t, 'a> Raw<'t, 'a> {
+    fn of(pairing: Pairing<'t, 'a>, metric: Metric, primary: bool) -> Option<Raw<'t, 'a>> {
+        let logs = pairing.log_ratios(metric);
+        if logs.len() < FEWEST {
+            return None;
+        }
+        let location = trimmed_mean(&logs)?;
+        let against = pairing.baseline.cell.value(pairing.axis);
+        Some(Raw {
+            pairing,
+            metric,
+            primary,
+            id: format!("{metric}: {} against {against}", pairing.other.id),
+            location,
+            interval: location.interval(LEVEL)?,
+            p: location.p_value(0.0)?,
+        })
+    }
+
+    fn finding(&self, study: &Study, p_holm: f64, family: usize, varied: &[Axis]) -> Finding {
+        let bound = study.smallest_effect.ln_1p();
+        let verdict = self.verdict(p_holm, bound);
+        let detectable = smallest_detectable(self.location.deviation(), self.location.count);
+        let axis = self.pairing.axis;
+        let mut finding = Finding {
+            id: self.id.clone(),
+            metric: self.metric,
+            axis,
+            baseline: self.pairing.baseline.id.clone(),
+            baseline_value: self.pairing.baseline.cell.value(axis),
+            cell: self.pairing.other.id.clone(),
+            value: self.pairing.other.cell.value(axis),
+            primary: self.primary,
+            ratio: exp(self.location.value),
+            low: exp(self.interval.low),
+            high: exp(self.interval.high),
+            blocks: self.location.count,
+            p: self.p,
+            p_holm,
+            verdict,
+            detectable: as_share(detectable.unwrap_or(f64::INFINITY)),
+            blocks_needed: (verdict == Verdict::NotDecided)
+                .then(|| self.blocks_to_decide(bound, family))
+                .flatten(),
+            sentence: String::new(),
+        };
+        finding.sentence = words::finding(&finding, self.pairing.other.cell, study, varied);
+        finding
+    }
+
+    /// An interval within the smallest effect is told as such even where it leaves out 1: what
+    /// is significant and tiny does not matter.
+    fn verdict(&self, p_holm: f64, bound: f64) -> Verdict {
+        if self.interval.low >= -bound && self.interval.high <= bound {
+            return Verdict::NoDifferenceThatMatters;
+        }
+        if p_holm >= ERROR_RATE {
+            return Verdict::NotDecided;
+        }
+        match (self.metric.better(), self.location.value > 0.0) {
+            (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
+            (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
+        }
+    }
+
+    /// Blocks until either the interval fits within the smallest effect or it leaves out 1 at
+    /// the level that the correction asks of the first of the family, if the estimate stays.
+    fn blocks_to_decide(&self, bound: f64, family: usize) -> Option<u32> {
+        let deviation = self.location.deviation();
+        let distance = self.location.value.abs();
+        let strict = 1.0 - ERROR_RATE / family.max(1) as f64;
+        let apart = blocks_needed(deviation, distance, strict, MOST_BLOCKS);
+        let alike = blocks_needed(deviation, bound - distance, LEVEL, MOST_BLOCKS);
+        let needed = apart.into_iter().chain(alike).min()?;
+        u32::try_from(needed.max(self.location.count + 1)).ok()
+    }
+}
+
+/// Half the width of a finding's interval, as a share of its ratio.
+pub(crate) fn half_width(finding: &Finding) -> f64 {
+    as_share((finding.high.ln() - finding.low.ln()) / 2.0)
+}

@@ -1,0 +1,143 @@
+//! Latency histograms: from the text of a sample back to counts, whatever the text holds.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+
+/// The longest text that is read: far beyond a full histogram of three digits.
+const MOST_TEXT: usize = 1 << 20;
+/// HdrHistogram V2, not compressed.
+const COOKIE: u32 = 0x1c84_9313;
+const HEADER: usize = 40;
+/// Four significant digits take 8 MB of counts; a fifth would take 64.
+const MOST_DIGITS: u32 = 4;
+/// Messages beyond which a count is garbage: a thousand years at one each nanosecond.
+const MOST_COUNT: u64 = 1 << 54;
+
+/// Reads a histogram of times in ns from base64 of its V2 form.
+///
+/// `None` for text that is too long or no such histogram. The bytes are looked through before
+/// the library gets them: it does unchecked arithmetic on what they claim.
+pub(crate) fn decode(text: &str) -> Option<Histogram<u64>> {
+    if text.len() > MOST_TEXT {
+        return None;
+    }
+    let bytes = STANDARD.decode(text).ok()?;
+    let word = |at: usize| -> Option<u32> {
+        Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    };
+    let fits = word(0)? == COOKIE
+        && usize::try_from(word(4)?).ok()? == bytes.len().checked_sub(HEADER)?
+        && word(12)? <= MOST_DIGITS
+        && plausible(&bytes[HEADER..]);
+    if !fits {
+        return None;
+    }
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .ok()?;
+    (!histogram.is_empty()).then_some(histogram)
+}
+
+/// Whether the counts are whole numbers whose sums fit, and the runs of zeros are short.
+fn plausible(mut payload: &[u8]) -> bool {
+    let (mut counted, mut skipped) = (0_u64, 0_u64);
+    while !payload.is_empty() {
+        let Some((zigzag, rest)) = varint(payload) else {
+            return false;
+        };
+        payload = rest;
+        let size = (zigzag >> 1) + (zigzag & 1);
+        let sum = if zigzag & 1 == 0 {
+            &mut counted
+        } else {
+            &mut skipped
+        };
+        *sum = sum.saturating_add(size);
+        if *sum > MOST_COUNT {
+            return false;
+        }
+    }
+    true
+}
+
+/// The first number in LEB128 of at most nine bytes, the last of which is taken as it is.
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0_u64;
+    for (i, &byte) in bytes.iter().enumerate().take(9) {
+        let last = i == 8 || byte & 0x80 == 0;
+        let bits = if i == 8 { byte } else { byte & 0x7f };
+        value |= u64::from(bits) << (7 * i);
+        if last {
+            return Some((value, &bytes[i + 1..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+    fn encode(histogram: &Histogram<u64>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2Serializer::new()
+            .serialize(histogram, &mut bytes)
+            .expect("a vector takes everything");
+        bytes
+    }
+
+    fn sample() -> Histogram<u64> {
+        let mut h = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds");
+        for i in 1..=1000_u64 {
+            h.record(i * 997).expect("within the bounds");
+        }
+        h
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let h = sample();
+        let read = decode(&STANDARD.encode(encode(&h)));
+        assert_eq!(
+            read.map(|r| r.value_at_quantile(0.5)),
+            Some(h.value_at_quantile(0.5))
+        );
+    }
+
+    #[test]
+    fn garbage_is_no_histogram() {
+        let bytes = encode(&sample());
+        let check = |bytes: &[u8]| assert!(decode(&STANDARD.encode(bytes)).is_none());
+        assert!(decode("").is_none());
+        assert!(decode("%%%").is_none());
+        assert!(decode(&"A".repeat(MOST_TEXT + 4)).is_none());
+        check(&bytes[..bytes.len() - 1]);
+        check(&bytes[..HEADER]);
+        let with = |at: usize, new: &[u8]| {
+            let mut changed = bytes.clone();
+            changed[at..at + new.len()].copy_from_slice(new);
+            changed
+        };
+        check(&with(0, &[0]));
+        check(&with(12, &[0, 0, 0, 200]));
+        check(&with(HEADER, &[0xff; 9]));
+        check(&with(16, &[0xff; 8]));
+    }
+
+    #[test]
+    fn any_single_changed_byte_is_survived() {
+        let bytes = encode(&sample());
+        for at in 0..HEADER + 40 {
+            for new in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[at] = new;
+                if let Some(h) = decode(&STANDARD.encode(&changed)) {
+                    assert!(!h.is_empty());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Which cells are held against which, and their log ratios within blocks.
+
+use std::collections::HashMap;
+
+use bytecost_spec::{Axis, Metric, Study};
+
+use crate::grid;
+use crate::trials::{CellTrials, Trials};
+
+/// Two cells that differ in one axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pairing<'t, 'a> {
+    pub(crate) axis: Axis,
+    pub(crate) baseline: &'t CellTrials<'a>,
+    pub(crate) other: &'t CellTrials<'a>,
+}
+
+/// The pairings of one comparison of the study: baselines in the order of the plan, and for each
+/// of them the other values in the order of the study. Movers without a peer are in none.
+pub(crate) fn pairings<'t, 'a>(
+    study: &Study,
+    trials: &'t Trials<'a>,
+    axis: Axis,
+    baseline: &str,
+) -> Vec<Pairing<'t, 'a>> {
+    let order = grid::values(study, axis, trials.with_peer().map(|c| c.cell));
+    let mut groups: HashMap<String, Vec<&CellTrials<'_>>> = HashMap::new();
+    let mut baselines = Vec::new();
+    for cell in trials.with_peer() {
+        let group = cell.cell.id_without(&[axis]);
+        if cell.cell.value(axis) == baseline {
+            baselines.push((group, cell));
+        } else {
+            groups.entry(group).or_default().push(cell);
+        }
+    }
+    let mut pairings = Vec::new();
+    for (group, baseline) in baselines {
+        let mut others = groups.remove(&group).unwrap_or_default();
+        others.sort_by_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
+        pairings.extend(others.into_iter().map(|other| Pairing {
+            axis,
+            baseline,
+            other,
+        }));
+    }
+    pairings
+}
+
+impl Pairing<'_, '_> {
+    /// The logarithms of the other's metric over the baseline's, one for each block in which
+    /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
+    pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
+        let mut logs = Vec::with_capacity(self.baseline.by_block.len());
+        for (block, base) in &self.baseline.by_block {
+            let Some(other) = self.other.by_block.get(block) else {
+                continue;
+            };
+            let (Some(below), Some(above)) =
+                (base.value(metric).known(), other.value(metric).known())
+            else {
+                continue;
+            };
+            if below <= 0.0 || above <= 0.0 {
+                return Vec::new();
+            }
+            logs.push((above / below).ln());
+        }
+        logs.retain(|l| l.is_finite());
+        logs
+    }
+}

@@ -1,0 +1,77 @@
+//! How precise a running study is so far, for the bar and for the rule that ends it.
+
+use bytecost_spec::{Cell, Manifest, Metric, Sample};
+use bytecost_stats::trimmed_mean;
+
+use crate::pairing::{Pairing, pairings};
+use crate::trials::Trials;
+use crate::{FEWEST, LEVEL};
+
+/// The state of a running study: its least precise comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Half the width of the widest interval as a share: 0.03 is a ratio known to ± 3 %.
+    pub half_width: f64,
+    /// The metric that it belongs to: the first of its comparison.
+    pub metric: Metric,
+    /// [`Cell::id`] of the cell.
+    pub cell: String,
+    /// [`Cell::id`] of the baseline that the cell is held against.
+    pub baseline: String,
+    /// Blocks that this comparison has so far.
+    pub blocks: usize,
+    /// Comparisons that were looked at.
+    pub comparisons: usize,
+}
+
+/// The widest 95 % interval over the first metric of every comparison of the study.
+///
+/// Takes the samples so far in their order, and looks at comparisons with at least three blocks;
+/// `None` while there is none. It never looks at what a comparison says, only at how precisely:
+/// whoever stops by it stops when precise, not when significant.
+#[must_use]
+pub fn widest_interval(
+    manifest: &Manifest,
+    cells: &[Cell],
+    samples: &[Sample],
+) -> Option<Progress> {
+    let trials = Trials::of(manifest, cells, samples, &[]);
+    let mut widest: Option<Progress> = None;
+    let mut comparisons = 0;
+    for compare in &manifest.study.compare {
+        let Some(&metric) = compare.metrics.first() else {
+            continue;
+        };
+        for pairing in pairings(&manifest.study, &trials, compare.axis, &compare.baseline) {
+            let Some((half_width, blocks)) = half_width(&pairing, metric) else {
+                continue;
+            };
+            comparisons += 1;
+            if widest.as_ref().is_none_or(|w| half_width > w.half_width) {
+                widest = Some(Progress {
+                    half_width,
+                    metric,
+                    cell: pairing.other.id.clone(),
+                    baseline: pairing.baseline.id.clone(),
+                    blocks,
+                    comparisons: 0,
+                });
+            }
+        }
+    }
+    widest.map(|w| Progress { comparisons, ..w })
+}
+
+fn half_width(pairing: &Pairing<'_, '_>, metric: Metric) -> Option<(f64, usize)> {
+    let logs = pairing.log_ratios(metric);
+    if logs.len() < FEWEST {
+        return None;
+    }
+    let interval = trimmed_mean(&logs)?.interval(LEVEL)?;
+    Some((as_share(interval.half_width()), logs.len()))
+}
+
+/// Half the width of an interval of log ratios, as a share of the ratio.
+pub(crate) fn as_share(half_width_of_logs: f64) -> f64 {
+    crate::cells::exp(half_width_of_logs) - 1.0
+}

@@ -1,0 +1,79 @@
+//! The run and the study in a few facts.
+
+use bytecost_spec::Manifest;
+use bytecost_spec::axis::AXES;
+
+use crate::findings::half_width;
+use crate::grid;
+use crate::result::{Finding, Input, RunFacts, StudyFacts};
+use crate::trials::Trials;
+
+pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
+    let study = &manifest.study;
+    // The cells that move nothing stand beside the question, unless nothing else is asked.
+    let some = trials.with_peer().next().is_some();
+    let cells = || {
+        let chosen = trials.cells.iter().filter(|c| !some || !c.peerless);
+        chosen.map(|c| c.cell)
+    };
+    let varied = grid::varied(cells());
+    let constants = cells().next().map_or_else(Vec::new, |first| {
+        AXES.iter()
+            .filter(|row| !varied.contains(&row.axis))
+            .map(|row| (row.axis, first.value(row.axis)))
+            .collect()
+    });
+    StudyFacts {
+        name: study.name.clone(),
+        title: study.title.clone(),
+        question: study.question.clone(),
+        prediction: study.prediction.clone(),
+        smallest_effect: study.smallest_effect,
+        precision: study.precision,
+        level: crate::LEVEL,
+        warmup_ms: study.warmup_ms,
+        window_ms: study.window_ms,
+        constants,
+        varied,
+    }
+}
+
+pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Finding]) -> RunFacts {
+    let manifest = input.manifest;
+    let samples = || input.samples.iter();
+    let starts = samples()
+        .map(|s| s.started_ms)
+        .chain(input.failures.iter().map(|f| f.started_ms));
+    let ends = samples()
+        .map(|s| s.started_ms.saturating_add(s.trial_ms))
+        .chain(input.failures.iter().map(|f| f.started_ms));
+    let measured_ms = match (starts.min(), ends.max()) {
+        (Some(first), Some(last)) => last.saturating_sub(first),
+        _ => 0,
+    };
+    let blocks = trials
+        .cells
+        .iter()
+        .filter(|c| !c.by_block.is_empty())
+        .map(|c| c.by_block.len())
+        .min()
+        .unwrap_or(0);
+    RunFacts {
+        id: manifest.id.clone(),
+        started: manifest.started.clone(),
+        bytecost_version: manifest.bytecost_version.clone(),
+        command: manifest.command.clone(),
+        seed: manifest.seed,
+        measured_s: measured_ms as f64 / 1e3,
+        blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
+        trials: input.samples.len(),
+        repeated: samples().filter(|s| s.repeated_because.is_some()).count(),
+        failed: input.failures.len(),
+        widest_interval: findings
+            .iter()
+            .filter(|f| f.primary)
+            .map(half_width)
+            .max_by(f64::total_cmp),
+        ended_early: input.ended_early.map(str::to_owned),
+    }
+}

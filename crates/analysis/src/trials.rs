@@ -1,0 +1,102 @@
+//! The trials that count, by cell and block.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
+
+use crate::value::Trial;
+
+/// The name of the mover that moves nothing, for surveys that do not list it.
+const NULL: &str = "null";
+
+/// Every cell of the plan with the trials that count.
+#[derive(Debug)]
+pub(crate) struct Trials<'a> {
+    pub(crate) cells: Vec<CellTrials<'a>>,
+}
+
+/// A cell with its trials.
+#[derive(Debug)]
+pub(crate) struct CellTrials<'a> {
+    pub(crate) id: String,
+    pub(crate) cell: &'a Cell,
+    /// Whether the mover has no other end: it is never compared and never drawn.
+    pub(crate) peerless: bool,
+    /// The last attempt that gave a sample, by block.
+    pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
+    pub(crate) failures: Vec<&'a Failure>,
+}
+
+impl<'a> Trials<'a> {
+    /// Sorts the log: of the attempts of a block at a cell only the last counts, and of two
+    /// records of the same attempt the later. A sample belongs to the cell of that id at its
+    /// place in the plan; one whose id is of no cell is left out.
+    pub(crate) fn of(
+        manifest: &'a Manifest,
+        cells: &'a [Cell],
+        samples: &'a [Sample],
+        failures: &'a [Failure],
+    ) -> Trials<'a> {
+        let survey = &manifest.survey;
+        let mut trials = Trials {
+            cells: cells
+                .iter()
+                .map(|cell| CellTrials::empty(cell, survey))
+                .collect(),
+        };
+        let places: HashMap<String, usize> = trials
+            .cells
+            .iter()
+            .enumerate()
+            .map(|(place, c)| (c.id.clone(), place))
+            .collect();
+        for sample in samples {
+            let Some(&place) = places.get(&sample.cell) else {
+                continue;
+            };
+            let slot = &mut trials.cells[place];
+            let newer = slot
+                .by_block
+                .get(&sample.trial.block)
+                .is_none_or(|t| t.sample.trial.attempt <= sample.trial.attempt);
+            if newer {
+                let release = survey.mover(&slot.cell.mover).map(|m| m.release);
+                let trial = Trial::new(sample, slot.cell, release);
+                slot.by_block.insert(sample.trial.block, trial);
+            }
+        }
+        for failure in failures {
+            if let Some(&place) = places.get(&failure.cell) {
+                trials.cells[place].failures.push(failure);
+            }
+        }
+        trials
+    }
+
+    /// The cells that have another end.
+    pub(crate) fn with_peer(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+        self.cells.iter().filter(|c| !c.peerless)
+    }
+}
+
+impl<'a> CellTrials<'a> {
+    fn empty(cell: &'a Cell, survey: &Survey) -> CellTrials<'a> {
+        CellTrials {
+            id: cell.id(),
+            cell,
+            peerless: peerless(survey, &cell.mover),
+            by_block: BTreeMap::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// The trials that count, in the order of blocks.
+    pub(crate) fn trials(&self) -> impl Iterator<Item = &Trial<'a>> {
+        self.by_block.values()
+    }
+}
+
+/// Whether a mover has no other end.
+pub(crate) fn peerless(survey: &Survey, mover: &str) -> bool {
+    survey.mover(mover).map_or(mover == NULL, |m| !m.has_peer)
+}

@@ -1,0 +1,331 @@
+//! The value of a metric in one trial: a number, a reason why there is none, or neither.
+
+use std::cell::OnceCell;
+
+use bytecost_spec::cell::Pattern;
+use bytecost_spec::survey::Release;
+use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
+use hdrhistogram::Histogram;
+
+use crate::histogram;
+
+/// What a trial says of a metric.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// The number, finite and not negative.
+    Known(f64),
+    /// It cannot be had, and why.
+    Absent(String),
+    /// It has no meaning for the cell.
+    NotApplicable,
+}
+
+impl Value {
+    pub(crate) fn known(&self) -> Option<f64> {
+        match self {
+            Value::Known(v) => Some(*v),
+            Value::Absent(_) | Value::NotApplicable => None,
+        }
+    }
+}
+
+/// A trial that counts, with its histogram read at most once.
+#[derive(Debug)]
+pub(crate) struct Trial<'a> {
+    pub(crate) sample: &'a Sample,
+    cell: &'a Cell,
+    release: Option<Release>,
+    latency: OnceCell<Option<Histogram<u64>>>,
+}
+
+/// What a counter is divided by.
+#[derive(Clone, Copy)]
+enum Per {
+    Byte,
+    Kib,
+    Message,
+    Nanosecond,
+    Second,
+}
+
+type Found = Result<f64, String>;
+
+impl<'a> Trial<'a> {
+    pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, release: Option<Release>) -> Trial<'a> {
+        Trial {
+            sample,
+            cell,
+            release,
+            latency: OnceCell::new(),
+        }
+    }
+
+    /// The round-trip times in ns; `None` without a histogram and for one that cannot be read.
+    pub(crate) fn latency(&self) -> Option<&Histogram<u64>> {
+        self.latency
+            .get_or_init(|| histogram::decode(self.sample.latency_ns_histogram.as_deref()?))
+            .as_ref()
+    }
+
+    /// The metric's value. Both sides together are the sum of the sides, each over its own
+    /// window, so that the split adds up.
+    pub(crate) fn value(&self, metric: Metric) -> Value {
+        match self.find(metric) {
+            None => Value::NotApplicable,
+            Some(Ok(v)) if v.is_finite() && v >= 0.0 => Value::Known(v),
+            Some(Ok(_)) => Value::Absent("the readings give no number".to_owned()),
+            Some(Err(why)) => Value::Absent(why),
+        }
+    }
+
+    fn find(&self, metric: Metric) -> Option<Found> {
+        let side = metric.side;
+        let per = |counters: &[Counter], per: Per| Some(self.sides(side, counters, per));
+        if side == Side::Receiver && self.sample.receiver.is_none() {
+            return None;
+        }
+        match metric.measure {
+            Measure::ThroughputGbitPerS => self.moves().then(|| self.throughput()),
+            Measure::CpuSPerGb => self.per_byte(side, Counter::CpuNs, Per::Byte),
+            Measure::CpuNsPerMessage => per(&[Counter::CpuNs], Per::Message),
+            Measure::MessagesPerS => Some(self.message_rate()),
+            Measure::CallsPerMessage => per(&[Counter::Calls], Per::Message),
+            Measure::LatencyUsP50 => self.quantile_us(0.5),
+            Measure::LatencyUsP90 => self.quantile_us(0.9),
+            Measure::LatencyUsP99 => self.quantile_us(0.99),
+            Measure::LatencyUsP999 => self.quantile_us(0.999),
+            Measure::LatencyUsMax => self.quantile_us(1.0),
+            Measure::SystemShare => Some(self.system_share(side)),
+            Measure::CpuUtilization => per(&[Counter::CpuNs], Per::Nanosecond),
+            Measure::ContextSwitchesPerMessage => per(
+                &[
+                    Counter::ContextSwitchesVoluntary,
+                    Counter::ContextSwitchesInvoluntary,
+                ],
+                Per::Message,
+            ),
+            Measure::MigrationsPerS => per(&[Counter::Migrations], Per::Second),
+            Measure::PageFaultsPerMessage => per(
+                &[Counter::PageFaultsMinor, Counter::PageFaultsMajor],
+                Per::Message,
+            ),
+            Measure::CyclesPerByte => self.per_byte(side, Counter::Cycles, Per::Byte),
+            Measure::InstructionsPerByte => self.per_byte(side, Counter::Instructions, Per::Byte),
+            Measure::L1dLoadMissesPerKib => self.per_byte(side, Counter::L1dLoadMisses, Per::Kib),
+            Measure::LlcLoadMissesPerKib => self.per_byte(side, Counter::LlcLoadMisses, Per::Kib),
+            Measure::BranchMissesPerMessage => per(&[Counter::BranchMisses], Per::Message),
+            Measure::CopiedShare => self.copied_share(),
+            Measure::NeighbourShare => Some(self.neighbour_share()),
+            Measure::StealShare => Some(self.machine_share(Counter::MachineStealNs)),
+        }
+    }
+
+    /// Whether anything is moved at all: per byte, the `null` mover has no meaning.
+    fn moves(&self) -> bool {
+        self.sample.receiver.is_some() || self.sample.truth.is_some()
+    }
+
+    fn per_byte(&self, side: Side, counter: Counter, per: Per) -> Option<Found> {
+        self.moves().then(|| self.sides(side, &[counter], per))
+    }
+
+    fn sides(&self, side: Side, counters: &[Counter], per: Per) -> Found {
+        let sender = || self.quotient(&self.sample.sender, counters, per);
+        let receiver = |r| self.quotient(r, counters, per);
+        match (side, &self.sample.receiver) {
+            (Side::Sender, _) | (Side::Both, None) => sender(),
+            (Side::Both, Some(r)) => Ok(sender()? + receiver(r)?),
+            (Side::Receiver, Some(r)) => receiver(r),
+            (Side::Receiver, None) => Err("there is no receiver".to_owned()),
+        }
+    }
+
+    fn quotient(&self, side: &SideReadings, counters: &[Counter], per: Per) -> Found {
+        let mut sum = 0.0;
+        for &counter in counters {
+            sum += self.hardware(side, counter)?;
+        }
+        let divisor = match per {
+            Per::Byte => read(side, Counter::Bytes)?,
+            Per::Kib => read(side, Counter::Bytes)? / 1024.0,
+            Per::Message => self.messages(side)?,
+            Per::Nanosecond => read(side, Counter::ElapsedNs)?,
+            Per::Second => read(side, Counter::ElapsedNs)? / 1e9,
+        };
+        over(sum, divisor, "nothing was moved within the window")
+    }
+
+    /// A counter's reading; that of a hardware counter only if it was on the CPU throughout.
+    fn hardware(&self, side: &SideReadings, counter: Counter) -> Found {
+        let value = read(side, counter)?;
+        let of_the_group = matches!(
+            counter,
+            Counter::Cycles
+                | Counter::Instructions
+                | Counter::L1dLoadMisses
+                | Counter::LlcLoadMisses
+                | Counter::Branches
+                | Counter::BranchMisses
+        );
+        if of_the_group {
+            let enabled = read(side, Counter::PerfEnabledNs)?;
+            if read(side, Counter::PerfRunningNs)? < enabled {
+                return Err("the counters shared the CPU's registers with others".to_owned());
+            }
+        }
+        Ok(value)
+    }
+
+    /// Messages of a side; a receiver of a stream that sees no message bounds counts by bytes.
+    fn messages(&self, side: &SideReadings) -> Found {
+        match read(side, Counter::Messages) {
+            Ok(n) if n > 0.0 => Ok(n),
+            _ if self.moves() => {
+                Ok(read(side, Counter::Bytes)? / self.cell.size_bytes.max(1) as f64)
+            }
+            other => other,
+        }
+    }
+
+    /// Bits per ns are Gbit per s.
+    fn throughput(&self) -> Found {
+        let side = self.sample.receiver.as_ref().unwrap_or(&self.sample.sender);
+        if side.flows.is_empty() {
+            let bits = 8.0 * read(side, Counter::Bytes)?;
+            return over(
+                bits,
+                read(side, Counter::ElapsedNs)?,
+                "the window had no length",
+            );
+        }
+        side.flows
+            .iter()
+            .map(|f| {
+                over(
+                    8.0 * f.bytes as f64,
+                    f.elapsed_ns as f64,
+                    "a flow's window had no length",
+                )
+            })
+            .sum()
+    }
+
+    fn message_rate(&self) -> Found {
+        let side = &self.sample.sender;
+        if side.flows.is_empty() {
+            let seconds = read(side, Counter::ElapsedNs)? / 1e9;
+            return over(self.messages(side)?, seconds, "the window had no length");
+        }
+        side.flows
+            .iter()
+            .map(|f| {
+                over(
+                    1e9 * f.messages as f64,
+                    f.elapsed_ns as f64,
+                    "a flow's window had no length",
+                )
+            })
+            .sum()
+    }
+
+    fn quantile_us(&self, quantile: f64) -> Option<Found> {
+        if self.cell.pattern != Pattern::Ask || !self.moves() {
+            return None;
+        }
+        Some(match (self.latency(), &self.sample.latency_ns_histogram) {
+            (Some(h), _) => Ok(quantile_us(h, quantile)),
+            (None, Some(_)) => Err("the latency histogram cannot be read".to_owned()),
+            (None, None) => Err("the trial recorded no latencies".to_owned()),
+        })
+    }
+
+    fn system_share(&self, side: Side) -> Found {
+        let sides: Vec<&SideReadings> = match side {
+            Side::Sender => vec![&self.sample.sender],
+            Side::Receiver => self.sample.receiver.iter().collect(),
+            Side::Both => [Some(&self.sample.sender), self.sample.receiver.as_ref()]
+                .into_iter()
+                .flatten()
+                .collect(),
+        };
+        let (mut user, mut system) = (0.0, 0.0);
+        for side in sides {
+            user += read(side, Counter::UserNs)?;
+            system += read(side, Counter::SystemNs)?;
+        }
+        over(
+            system,
+            user + system,
+            "no CPU time was counted within the window",
+        )
+    }
+
+    fn copied_share(&self) -> Option<Found> {
+        let completions = read(&self.sample.sender, Counter::Completions);
+        let known = completions.as_ref().is_ok_and(|n| *n > 0.0);
+        match self.release {
+            Some(Release::AtReturn | Release::Never) => return None,
+            None if !known => return None,
+            Some(Release::AtCompletion) | None => {}
+        }
+        let share = || {
+            let copied = read(&self.sample.sender, Counter::CompletionsCopied)?;
+            over(
+                copied,
+                completions?,
+                "no buffer came back within the window",
+            )
+        };
+        Some(share())
+    }
+
+    fn neighbour_share(&self) -> Found {
+        let busy = machine(self.sample, Counter::MachineBusyNs)?;
+        let mut own = read(&self.sample.sender, Counter::CpuNs)?;
+        if let Some(receiver) = &self.sample.receiver {
+            own += read(receiver, Counter::CpuNs)?;
+        }
+        self.of_machine((busy - own).max(0.0))
+    }
+
+    /// A time of the machine over the time of all its CPUs.
+    pub(crate) fn machine_share(&self, counter: Counter) -> Found {
+        self.of_machine(machine(self.sample, counter)?)
+    }
+
+    fn of_machine(&self, time_ns: f64) -> Found {
+        let elapsed = machine(self.sample, Counter::MachineElapsedNs)?;
+        let cpus = machine(self.sample, Counter::MachineCpus)?;
+        over(time_ns, elapsed * cpus, "the window had no length")
+    }
+}
+
+/// A quantile in µs.
+pub(crate) fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
+    histogram.value_at_quantile(quantile) as f64 / 1e3
+}
+
+fn over(above: f64, below: f64, why_not: &str) -> Found {
+    if below > 0.0 {
+        Ok(above / below)
+    } else {
+        Err(why_not.to_owned())
+    }
+}
+
+/// A side's counter as a number, or why it is absent.
+pub(crate) fn read(side: &SideReadings, counter: Counter) -> Found {
+    found(side.readings.get(&counter), counter)
+}
+
+fn machine(sample: &Sample, counter: Counter) -> Found {
+    found(sample.machine.get(&counter), counter)
+}
+
+fn found(reading: Option<&Reading>, counter: Counter) -> Found {
+    match reading {
+        Some(Reading::Measured(n)) => Ok(*n as f64),
+        Some(Reading::Absent { absent }) => Err(absent.clone()),
+        None => Err(format!("{} was not read", counter.name())),
+    }
+}

@@ -1,0 +1,215 @@
+//! Numbers, places and verdicts as people say them.
+
+use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, units};
+
+use crate::result::{Finding, Verdict};
+
+/// How a measure is compared in words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Less is cheaper.
+    Cost,
+    /// More is a higher rate.
+    Rate,
+    /// Less is quicker.
+    Time,
+    /// A number of things, of which fewer are better.
+    Number,
+}
+
+fn kind(measure: Measure) -> (Kind, &'static str) {
+    use Measure as M;
+    match measure {
+        M::ThroughputGbitPerS => (Kind::Rate, "throughput"),
+        M::MessagesPerS => (Kind::Rate, "message rate"),
+        M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
+        M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
+        M::LatencyUsP50 => (Kind::Time, "median latency"),
+        M::LatencyUsP90 => (Kind::Time, "p90 latency"),
+        M::LatencyUsP99 => (Kind::Time, "p99 latency"),
+        M::LatencyUsP999 => (Kind::Time, "p99.9 latency"),
+        M::LatencyUsMax => (Kind::Time, "maximum latency"),
+        M::CallsPerMessage => (Kind::Number, "system calls per message"),
+        M::SystemShare => (Kind::Number, "system share of CPU time"),
+        M::CpuUtilization => (Kind::Number, "CPUs in use"),
+        M::ContextSwitchesPerMessage => (Kind::Number, "context switches per message"),
+        M::MigrationsPerS => (Kind::Number, "migrations"),
+        M::PageFaultsPerMessage => (Kind::Number, "page faults per message"),
+        M::CyclesPerByte => (Kind::Number, "cycles per byte"),
+        M::InstructionsPerByte => (Kind::Number, "instructions per byte"),
+        M::L1dLoadMissesPerKib => (Kind::Number, "L1d load misses per KiB"),
+        M::LlcLoadMissesPerKib => (Kind::Number, "LLC load misses per KiB"),
+        M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
+        M::CopiedShare => (Kind::Number, "copied share of the buffers"),
+        M::NeighbourShare => (Kind::Number, "CPU time of others"),
+        M::StealShare => (Kind::Number, "steal"),
+    }
+}
+
+/// The metric within a sentence: `CPU time per byte`, `CPU time per byte of the sender`.
+pub(crate) fn metric(metric: Metric) -> String {
+    let (_, noun) = kind(metric.measure);
+    match metric.side {
+        Side::Both => noun.to_owned(),
+        Side::Sender => format!("{noun} of the sender"),
+        Side::Receiver => format!("{noun} of the receiver"),
+    }
+}
+
+/// A share as a percentage with a space, as in running text: `97.5 %`.
+pub(crate) fn percent(share: f64) -> String {
+    units::percent(share).replace('%', " %")
+}
+
+/// A factor with its interval, written as finely as the interval's width bears.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Factor {
+    /// The number alone: `1.8`.
+    pub(crate) value: String,
+    /// `1.7 to 1.9`.
+    pub(crate) interval: String,
+}
+
+/// The ratio of a finding as it is told: turned over where cheaper and quicker is told.
+pub(crate) fn factor(finding: &Finding) -> Factor {
+    let turned = turned(finding);
+    let turn = |x: f64| if turned { 1.0 / x } else { x };
+    let (a, b) = (turn(finding.low), turn(finding.high));
+    let (low, high) = (a.min(b), a.max(b));
+    let decimals = match (high - low) / 2.0 {
+        w if w >= 5.0 => 0,
+        w if w >= 0.05 => 1,
+        w if w >= 0.005 => 2,
+        _ => 3,
+    };
+    let write = |x: f64| {
+        if x >= 1000.0 {
+            units::number(x)
+        } else {
+            format!("{x:.decimals$}")
+        }
+    };
+    Factor {
+        value: write(turn(finding.ratio)),
+        interval: format!("{} to {}", write(low), write(high)),
+    }
+}
+
+fn turned(finding: &Finding) -> bool {
+    let told_by_gain = matches!(kind(finding.metric.measure).0, Kind::Cost | Kind::Time);
+    told_by_gain && finding.verdict == Verdict::Better
+}
+
+/// The same as a whole predicate: ``is 1.8× as cheap as `send` in CPU time per byte``.
+pub(crate) fn predicate(finding: &Finding, times: &str) -> String {
+    let better = finding.verdict == Verdict::Better;
+    let noun = metric(finding.metric);
+    let base = named(finding.axis, &finding.baseline_value);
+    match (kind(finding.metric.measure).0, better) {
+        (Kind::Cost, true) => format!("is {times} as cheap as {base} in {noun}"),
+        (Kind::Cost, false) => format!("costs {times} as much {noun} as {base}"),
+        (Kind::Time, true) => format!("is {times} as quick as {base} in {noun}"),
+        (Kind::Time, false) => format!("takes {times} as long as {base} in {noun}"),
+        (Kind::Rate, _) => format!("reaches {times} the {noun} of {base}"),
+        (Kind::Number, _) => format!("has {times} the {noun} of {base}"),
+    }
+}
+
+/// A value of an axis as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
+pub(crate) fn named(axis: Axis, value: &str) -> String {
+    match axis {
+        Axis::Mover | Axis::Receiver => format!("`{value}`"),
+        Axis::Size => {
+            units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
+        }
+        Axis::Threads => plural(value, "thread"),
+        Axis::Fields => plural(value, "field"),
+        Axis::Transport => value.to_owned(),
+        Axis::Pattern
+        | Axis::Congestion
+        | Axis::SocketBuffer
+        | Axis::ReadSize
+        | Axis::Ring
+        | Axis::Nodelay
+        | Axis::Placement => format!("{} {value}", axis.name()),
+    }
+}
+
+fn plural(number: &str, noun: &str) -> String {
+    let s = if number == "1" { "" } else { "s" };
+    format!("{number} {noun}{s}")
+}
+
+/// A value of an axis as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
+pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
+    let preposition = match axis {
+        Axis::Size => "at",
+        Axis::Transport => "over",
+        Axis::Receiver => "into",
+        Axis::Mover
+        | Axis::Pattern
+        | Axis::Fields
+        | Axis::Threads
+        | Axis::Congestion
+        | Axis::SocketBuffer
+        | Axis::ReadSize
+        | Axis::Ring
+        | Axis::Nodelay
+        | Axis::Placement => "with",
+    };
+    format!("{preposition} {}", named(axis, value))
+}
+
+/// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none.
+pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
+    values
+        .iter()
+        .map(|(axis, value)| circumstance(*axis, value))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// A text with its first letter large.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+/// A finding in one sentence.
+pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
+    let rest: Vec<Axis> = varied
+        .iter()
+        .copied()
+        .filter(|a| *a != finding.axis)
+        .collect();
+    let place = circumstances(&crate::grid::coordinates(cell, &rest));
+    let place = if place.is_empty() {
+        place
+    } else {
+        format!(" {place}")
+    };
+    let other = capital(&named(finding.axis, &finding.value));
+    let base = named(finding.axis, &finding.baseline_value);
+    let noun = metric(finding.metric);
+    let told = factor(finding);
+    let interval = format!("95 % interval {}", told.interval);
+    match finding.verdict {
+        Verdict::Better | Verdict::Worse => {
+            let predicate = predicate(finding, &format!("{}×", told.value));
+            format!("{other} {predicate}{place} ({interval}).")
+        }
+        Verdict::NoDifferenceThatMatters => {
+            let bound = percent(study.smallest_effect);
+            format!("{other} and {base} differ by less than {bound} in {noun}{place} ({interval}).")
+        }
+        Verdict::NotDecided => {
+            let cure = finding.blocks_needed.map_or_else(
+                || "more blocks alone would not decide it".to_owned(),
+                |n| format!("it would take about {n} blocks"),
+            );
+            format!("{other} against {base} in {noun}{place}: not decided ({interval}); {cure}.")
+        }
+    }
+}

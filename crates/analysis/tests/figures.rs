@@ -1,0 +1,163 @@
+//! Figures: panels, order, and gaps with their reasons.
+
+mod world;
+
+use bytecost_analysis::{FigureData, LeftOut, Point, widest_interval};
+use bytecost_spec::sample::TrialKey;
+use bytecost_spec::{Axis, Failure, Refusal};
+use world::{STUDY, True, World};
+
+fn quiet(study: &str) -> World {
+    World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
+}
+
+fn gap(figure: &FigureData, series: &str, at: usize) -> String {
+    let line = figure
+        .series
+        .iter()
+        .find(|s| s.name == series)
+        .expect("a line");
+    match &line.points[at] {
+        Point::Gap(why) => why.clone(),
+        Point::Measured(_) => panic!("{series} was measured at {at}"),
+    }
+}
+
+#[test]
+fn lines_and_values_stand_in_the_order_of_the_study() {
+    let analysis = quiet(STUDY).analyse();
+    // The second figure has one number of threads only, and no latency.
+    assert_eq!(analysis.figures.len(), 1);
+    let figure = &analysis.figures[0];
+    assert_eq!(figure.title, "CPU time per byte");
+    assert_eq!(figure.x_values, ["256", "4KiB", "64KiB", "1MiB"]);
+    assert_eq!(
+        figure.x_numbers,
+        Some(vec![256.0, 4096.0, 65536.0, 1048576.0])
+    );
+    let names: Vec<&str> = figure.series.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["send", "writev", "send-zerocopy", "sendfile"]);
+    let all = figure.series.iter().flat_map(|s| &s.points);
+    assert!(all.clone().count() == 16 && all.into_iter().all(|p| matches!(p, Point::Measured(_))));
+}
+
+#[test]
+fn each_choice_of_the_other_axes_is_a_panel() {
+    let study = STUDY.replace(
+        "mover = [",
+        "transport = [\"unix\", \"loopback\"]\nmover = [",
+    );
+    let analysis = quiet(&study).analyse();
+    let titles: Vec<&str> = analysis.figures.iter().map(|f| f.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        [
+            "CPU time per byte, over unix",
+            "CPU time per byte, over loopback"
+        ]
+    );
+    let held: Vec<_> = analysis.figures.iter().map(|f| f.panel.clone()).collect();
+    assert_eq!(held[0], [(Axis::Transport, "unix".to_owned())]);
+}
+
+#[test]
+fn what_was_not_measured_is_a_gap_with_its_reason() {
+    let mut world = World::new(STUDY);
+    let failed = world.id("writev", 256);
+    world.failures.push(Failure {
+        trial: TrialKey {
+            block: 0,
+            cell: 0,
+            attempt: 0,
+        },
+        cell: failed,
+        started_ms: 0,
+        reason: "the receiver was killed".to_owned(),
+    });
+
+    // Refused and left-out cells are not in the plan at all.
+    let refused: Vec<String> = world
+        .cells
+        .iter()
+        .filter(|c| c.mover == "send-zerocopy")
+        .map(|c| c.id())
+        .collect();
+    let left_out = world.id("sendfile", 1 << 20);
+    world
+        .cells
+        .retain(|c| !refused.contains(&c.id()) && c.id() != left_out);
+    world.refusals = refused
+        .into_iter()
+        .map(|what| Refusal {
+            what,
+            why: "no SO_ZEROCOPY here".to_owned(),
+        })
+        .collect();
+    world.left_out = vec![LeftOut {
+        what: "sendfile 1MiB".to_owned(),
+        cells: 1,
+        why: "the budget ended: --budget 120s brings it in".to_owned(),
+    }];
+    let mut world = world.run(2, 8, 0.01, |_| True::costs(0.2));
+    let silent = [world.id("writev", 256), world.id("writev", 4096)];
+    world.samples.retain(|s| !silent.contains(&s.cell));
+    world.ended_early = Some("Ctrl-C".to_owned());
+
+    let figure = &world.analyse().figures[0];
+    assert_eq!(gap(figure, "writev", 0), "failed: the receiver was killed");
+    assert_eq!(
+        gap(figure, "writev", 1),
+        "the run ended before its turn: Ctrl-C"
+    );
+    for at in 0..4 {
+        assert_eq!(gap(figure, "send-zerocopy", at), "no SO_ZEROCOPY here");
+    }
+    let why = gap(figure, "sendfile", 3);
+    assert_eq!(
+        why,
+        "left out: the budget ended: --budget 120s brings it in"
+    );
+}
+
+#[test]
+fn progress_names_the_least_precise_comparison() {
+    let world = quiet(STUDY);
+    let mut noisy = World::new(STUDY).run(5, 8, 0.01, |_| True::costs(0.2));
+    let mut flip = 1.0;
+    noisy.change(
+        |c| c.mover == "writev" && c.size_bytes == 4096,
+        |s| {
+            flip = if flip > 1.0 { 1.0 } else { 1.3 };
+            for side in [Some(&mut s.sender), s.receiver.as_mut()]
+                .into_iter()
+                .flatten()
+            {
+                let cpu = side.readings[&bytecost_spec::Counter::CpuNs]
+                    .measured()
+                    .expect("cpu");
+                let new = (cpu as f64 * flip) as u64;
+                let reading = bytecost_spec::Reading::Measured(new);
+                side.readings.insert(bytecost_spec::Counter::CpuNs, reading);
+            }
+        },
+    );
+    let of = |world: &World| {
+        widest_interval(&world.manifest, &world.cells, &world.samples).expect("progress")
+    };
+    let (calm, wild) = (of(&world), of(&noisy));
+    assert!(calm.half_width < 0.05 && calm.comparisons == 12, "{calm:?}");
+    assert!(wild.half_width > 0.08, "{wild:?}");
+    assert_eq!(wild.cell, noisy.id("writev", 4096));
+    assert_eq!(wild.baseline, noisy.id("send", 4096));
+    let run = noisy.analyse().run;
+    assert!((run.widest_interval.expect("an interval") - wild.half_width).abs() < 1e-12);
+
+    // Two blocks are not enough to say anything.
+    let early: Vec<_> = world
+        .samples
+        .iter()
+        .filter(|s| s.trial.block < 2)
+        .cloned()
+        .collect();
+    assert_eq!(widest_interval(&world.manifest, &world.cells, &early), None);
+}

@@ -1,0 +1,335 @@
+//! Planted truths come back with the right verdicts; what is missing stays missing.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Finding, Verdict, schema};
+use bytecost_spec::sample::TrialKey;
+use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, Side};
+use world::{STUDY, True, World};
+
+const COST: Metric = Metric::both(Measure::CpuSPerGb);
+
+/// `sendfile` dear at small sizes and cheap at large ones, `writev` like `send`, zero-copy dear.
+fn planted(cell: &Cell) -> True {
+    let send = 0.1 + 100.0 / cell.size_bytes as f64;
+    match cell.mover.as_str() {
+        "sendfile" if cell.size_bytes < 65_536 => True::costs(1.5 * send),
+        "sendfile" => True::costs(0.4 * send),
+        "send-zerocopy" => True {
+            copied: Some(1.0),
+            ..True::costs(1.3 * send)
+        },
+        _ => True::costs(send),
+    }
+}
+
+fn quiet() -> World {
+    World::new(STUDY).run(1, 12, 0.01, planted)
+}
+
+fn finding<'a>(analysis: &'a Analysis, metric: Metric, cell: &str) -> &'a Finding {
+    analysis
+        .findings
+        .iter()
+        .find(|f| f.metric == metric && f.cell == cell)
+        .expect("a finding of that cell")
+}
+
+#[test]
+fn planted_ratios_get_the_right_verdicts() {
+    let world = quiet();
+    let analysis = world.analyse();
+    let check = |mover, size, ratio: f64, verdict| {
+        let found = finding(&analysis, COST, &world.id(mover, size));
+        assert_eq!(found.verdict, verdict, "{found:?}");
+        assert!(
+            found.low <= ratio && ratio <= found.high,
+            "{ratio}: {found:?}"
+        );
+        assert!(found.primary && found.blocks == 12);
+        assert_eq!(found.baseline, world.id("send", size));
+    };
+    // The receiver's 0.1 stands in both sums.
+    let both = |factor: f64, size: f64| {
+        let send = 0.1 + 100.0 / size;
+        (factor * send + 0.1) / (send + 0.1)
+    };
+    check("sendfile", 256, both(1.5, 256.0), Verdict::Worse);
+    check("sendfile", 1 << 20, both(0.4, 1_048_576.0), Verdict::Better);
+    check("send-zerocopy", 65_536, both(1.3, 65_536.0), Verdict::Worse);
+    check("writev", 4096, 1.0, Verdict::NoDifferenceThatMatters);
+    let fast = Metric::both(Measure::ThroughputGbitPerS);
+    let throughput = finding(&analysis, fast, &world.id("sendfile", 1 << 20));
+    assert_eq!(throughput.verdict, Verdict::Better);
+    assert!(throughput.ratio > 2.0 && !throughput.primary);
+}
+
+#[test]
+fn what_the_noise_hides_is_not_decided_and_says_what_it_would_take() {
+    let world = World::new(STUDY).run(2, 6, 0.25, |_| True::costs(0.2));
+    let analysis = world.analyse();
+    let open: Vec<&Finding> = analysis
+        .findings
+        .iter()
+        .filter(|f| f.verdict == Verdict::NotDecided)
+        .collect();
+    assert_eq!(open.len(), analysis.findings.len());
+    assert!(open.iter().all(|f| f.blocks_needed.is_none_or(|n| n > 6)));
+    assert!(open.iter().any(|f| f.blocks_needed.is_some()));
+    assert!(open.iter().all(|f| f.detectable > 0.1));
+    assert!(
+        open[0].sentence.contains("not decided"),
+        "{}",
+        open[0].sentence
+    );
+}
+
+#[test]
+fn equal_cells_raise_no_more_alarms_than_promised() {
+    let runs = 120;
+    let alarms = (0..runs)
+        .filter(|seed| {
+            let world = World::new(STUDY).run(1000 + seed, 8, 0.05, |_| True::costs(0.2));
+            let told = |v| matches!(v, Verdict::Better | Verdict::Worse);
+            world.analyse().findings.iter().any(|f| told(f.verdict))
+        })
+        .count();
+    // 5 % of 120 are 6; 14 or more would come up once in a thousand.
+    assert!(alarms <= 13, "{alarms} of {runs}");
+}
+
+#[test]
+fn the_null_mover_is_the_floor_and_never_compared() {
+    let analysis = quiet().analyse();
+    assert!(analysis.findings.iter().all(|f| !f.id.contains("/null/")));
+    let floor = analysis.loop_floor_ns_per_message.expect("a floor");
+    assert!((3.5..4.5).contains(&floor.value), "{floor:?}");
+    assert!(
+        analysis
+            .figures
+            .iter()
+            .all(|f| f.series.iter().all(|s| s.name != "null"))
+    );
+    let null = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.mover == "null")
+        .expect("a cell");
+    assert!(
+        !null
+            .estimates
+            .contains_key(&Metric::both(Measure::ThroughputGbitPerS))
+    );
+    assert!(
+        null.estimates
+            .contains_key(&Metric::both(Measure::MessagesPerS))
+    );
+}
+
+#[test]
+fn only_the_last_attempt_of_a_trial_counts() {
+    let mut world = quiet();
+    let before = world.analyse();
+    // A disturbed first attempt of every trial, ten times as dear.
+    let mut disturbed: Vec<_> = world.samples.clone();
+    for sample in &mut disturbed {
+        let cpu = sample.sender.readings[&Counter::CpuNs]
+            .measured()
+            .unwrap_or(0);
+        sample
+            .sender
+            .readings
+            .insert(Counter::CpuNs, Reading::Measured(10 * cpu));
+        sample.repeated_because = Some("neighbours".to_owned());
+    }
+    for sample in &mut world.samples {
+        sample.trial.attempt = 1;
+    }
+    let again = world.samples.clone();
+    world.samples = disturbed;
+    world.samples.extend(again);
+    let after = world.analyse();
+    assert_eq!(before.findings, after.findings);
+    assert_eq!(before.cells, after.cells);
+    assert_eq!(after.run.repeated, after.run.trials / 2);
+}
+
+#[test]
+fn absent_readings_propagate_with_their_reason() {
+    let mut world = quiet();
+    world.change(
+        |c| c.mover == "sendfile" && c.size_bytes == 256,
+        |s| {
+            let gone = Reading::absent("the clock was away");
+            s.sender.readings.insert(Counter::CpuNs, gone);
+        },
+    );
+    let analysis = world.analyse();
+    let id = world.id("sendfile", 256);
+    let cell = analysis
+        .cells
+        .iter()
+        .find(|c| c.id == id)
+        .expect("the cell");
+    let of = |side| Metric {
+        measure: Measure::CpuSPerGb,
+        side,
+    };
+    assert_eq!(cell.absent[&of(Side::Both)], "the clock was away");
+    assert_eq!(cell.absent[&of(Side::Sender)], "the clock was away");
+    assert!(cell.estimates.contains_key(&of(Side::Receiver)));
+    assert_eq!(
+        cell.absent[&Metric::both(Measure::CyclesPerByte)],
+        "no hardware counters"
+    );
+    assert_eq!(
+        cell.absent[&Metric::both(Measure::BranchMissesPerMessage)],
+        "branch_misses was not read"
+    );
+    let latency = Metric::both(Measure::LatencyUsP50);
+    assert!(!cell.absent.contains_key(&latency) && !cell.estimates.contains_key(&latency));
+    let copied = Metric::both(Measure::CopiedShare);
+    assert!(!cell.absent.contains_key(&copied) && !cell.estimates.contains_key(&copied));
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .all(|f| f.metric != COST || f.cell != id)
+    );
+}
+
+#[test]
+fn the_two_sides_add_up_to_both() {
+    let analysis = quiet().analyse();
+    for cell in analysis.cells.iter().filter(|c| c.cell.mover != "null") {
+        let of = |side| {
+            let measure = Measure::CpuSPerGb;
+            cell.estimates[&Metric { measure, side }].value
+        };
+        let sum = of(Side::Sender) + of(Side::Receiver);
+        assert!((sum / of(Side::Both) - 1.0).abs() < 0.01);
+    }
+}
+
+#[test]
+fn counters_that_shared_the_cpu_are_absent() {
+    let mut world = quiet();
+    let readings = [
+        (Counter::Cycles, 5_000),
+        (Counter::PerfEnabledNs, 1_000),
+        (Counter::PerfRunningNs, 999),
+    ];
+    world.change(
+        |_| true,
+        |s| {
+            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
+            for side in sides.into_iter().flatten() {
+                let new = readings.map(|(c, n)| (c, Reading::Measured(n)));
+                side.readings.extend(new);
+            }
+        },
+    );
+    let analysis = world.analyse();
+    let cycles = Metric::both(Measure::CyclesPerByte);
+    assert!(
+        analysis
+            .cells
+            .iter()
+            .all(|c| !c.estimates.contains_key(&cycles))
+    );
+}
+
+#[test]
+fn a_metric_that_reads_zero_has_an_estimate_and_no_ratio() {
+    let study = STUDY.replace("\"throughput_gbit_per_s\"]", "\"migrations_per_s\"]");
+    let analysis = World::new(&study).run(3, 6, 0.01, planted).analyse();
+    let migrations = Metric::both(Measure::MigrationsPerS);
+    let cell = &analysis.cells[1];
+    assert_eq!(cell.estimates[&migrations].value, 0.0);
+    assert!(analysis.findings.iter().all(|f| f.metric != migrations));
+}
+
+#[test]
+fn latencies_come_from_the_merged_histogram() {
+    let study = STUDY
+        .replace("mover = [", "pattern = [\"ask\"]\nmover = [")
+        .replace("\"cpu_s_per_gb\", ", "\"latency_us_p50\", ");
+    let mut world = World::new(&study).run(4, 8, 0.01, |cell| True {
+        latency_us: if cell.mover == "writev" { 20.0 } else { 10.0 },
+        ..True::costs(0.2)
+    });
+    let p50 = Metric::both(Measure::LatencyUsP50);
+    let analysis = world.analyse();
+    let cell = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.mover == "writev")
+        .expect("a cell");
+    let median = cell.estimates[&p50];
+    assert!((19.0..21.0).contains(&median.value), "{median:?}");
+    let p99 = cell.estimates[&Metric::both(Measure::LatencyUsP99)].value;
+    assert!((22.0..30.0).contains(&p99), "{p99}");
+    let slower = finding(&analysis, p50, &world.id("writev", 256));
+    assert_eq!(slower.verdict, Verdict::Worse);
+    assert!((1.9..2.1).contains(&slower.ratio));
+
+    world.change(
+        |c| c.mover == "send",
+        |s| s.latency_ns_histogram = Some("garbage".into()),
+    );
+    let analysis = world.analyse();
+    let send = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.mover == "send")
+        .expect("a cell");
+    assert!(send.absent[&p50].contains("cannot be read"));
+    assert!(analysis.findings.iter().all(|f| f.metric != p50));
+}
+
+#[test]
+fn foreign_samples_and_failures_do_no_harm() {
+    let mut world = quiet();
+    let before = world.analyse();
+    let mut foreign = world.samples[0].clone();
+    foreign.cell = "no/such/cell".to_owned();
+    foreign.trial.cell = u32::MAX;
+    world.samples.push(foreign);
+    world.failures.push(Failure {
+        trial: TrialKey {
+            block: 0,
+            cell: 99,
+            attempt: 0,
+        },
+        cell: "no/such/cell".to_owned(),
+        started_ms: 0,
+        reason: "gone".to_owned(),
+    });
+    assert_eq!(world.analyse().findings, before.findings);
+}
+
+#[test]
+fn the_same_run_gives_the_same_bytes_that_the_schema_describes() {
+    let world = quiet();
+    let text = serde_json::to_string(&world.analyse()).expect("JSON");
+    assert_eq!(text, serde_json::to_string(&world.analyse()).expect("JSON"));
+    let back: Analysis = serde_json::from_str(&text).expect("an analysis");
+    assert_eq!(back.findings.len(), 24);
+    let schema = schema();
+    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let described = schema["properties"].as_object().expect("properties");
+    for key in value.as_object().expect("an object").keys() {
+        assert!(described.contains_key(key), "{key}");
+    }
+}
+
+#[test]
+fn nothing_at_all_is_an_analysis_too() {
+    let world = World::new(STUDY);
+    let analysis = world.analyse();
+    assert!(analysis.findings.is_empty() && analysis.figures.is_empty());
+    assert_eq!(analysis.loop_floor_ns_per_message, None);
+    assert_eq!((analysis.run.blocks, analysis.run.trials), (0, 0));
+    assert_eq!(analysis.run.widest_interval, None);
+    assert_eq!(analysis.cells.len(), 20);
+}

@@ -1,0 +1,301 @@
+//! A small machine in memory: cells whose true costs are known, and samples of them with noise.
+#![allow(dead_code)] // each test file uses a part of it
+
+use base64::Engine as _;
+use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
+use bytecost_spec::host::Host;
+use bytecost_spec::sample::{FlowReading, Truth};
+use bytecost_spec::survey::{MoverFacts, Release, Survey};
+use bytecost_spec::{
+    Cell, Counter, Failure, Manifest, Pattern, Reading, Readings, Refusal, Sample, SideReadings,
+    Study, TrialKey,
+};
+use bytecost_stats::Generator;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+/// A run and all that is known of it.
+pub struct World {
+    pub manifest: Manifest,
+    pub cells: Vec<Cell>,
+    pub refusals: Vec<Refusal>,
+    pub left_out: Vec<LeftOut>,
+    pub samples: Vec<Sample>,
+    pub failures: Vec<Failure>,
+    pub ended_early: Option<String>,
+}
+
+/// What a cell truly costs.
+#[derive(Clone, Copy)]
+pub struct True {
+    pub sender_ns_per_byte: f64,
+    pub receiver_ns_per_byte: f64,
+    pub gbit_per_s: f64,
+    pub latency_us: f64,
+    pub copied: Option<f64>,
+}
+
+impl True {
+    pub fn costs(sender_ns_per_byte: f64) -> True {
+        True {
+            sender_ns_per_byte,
+            receiver_ns_per_byte: 0.1,
+            gbit_per_s: 6.0 / sender_ns_per_byte,
+            latency_us: 10.0,
+            copied: None,
+        }
+    }
+}
+
+/// The study that most tests ask.
+pub const STUDY: &str = r#"
+name = "send-copies"
+title = "How to send"
+question = "From what message size does it pay to skip a copy?"
+prediction = "sendfile wins from 16 KiB"
+smallest-effect = "3%"
+precision = "5%"
+budget = "60s"
+warmup = "50ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "send", "writev", "send-zerocopy", "sendfile"]
+size = ["256", "4KiB", "64KiB", "1MiB"]
+
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
+
+[[figure]]
+title = "CPU time per byte"
+x = "size"
+y = "cpu_s_per_gb"
+series = "mover"
+
+[[figure]]
+title = "Latency over threads"
+x = "threads"
+y = "latency_us_p50"
+series = "mover"
+"#;
+
+pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
+    MoverFacts {
+        name: name.to_owned(),
+        summary: String::new(),
+        release,
+        uses_fields: false,
+        has_peer,
+        locks_rings: 0,
+        descriptors_per_flow: 1,
+        caution: None,
+    }
+}
+
+impl World {
+    /// A study with all of its cells and no samples yet.
+    pub fn new(study: &str) -> World {
+        let study = Study::parse(study).expect("a study");
+        let cells = study.cells().into_iter().map(|(_, cell)| cell).collect();
+        let survey = Survey {
+            mover_facts: vec![
+                facts("null", Release::AtReturn, false),
+                facts("send", Release::AtReturn, true),
+                facts("send-zerocopy", Release::AtCompletion, true),
+            ],
+            ..Survey::default()
+        };
+        World {
+            manifest: Manifest {
+                format: 1,
+                id: "quiet-otter".to_owned(),
+                bytecost_version: "0.1.0".to_owned(),
+                started: "2026-11-21T03:00:00Z".to_owned(),
+                seed: 7,
+                command: vec!["bytecost".to_owned(), "run".to_owned()],
+                study,
+                host: Host::default(),
+                survey,
+            },
+            cells,
+            refusals: Vec::new(),
+            left_out: Vec::new(),
+            samples: Vec::new(),
+            failures: Vec::new(),
+            ended_early: None,
+        }
+    }
+
+    /// Runs every cell once in each block; `noise` is the deviation of the logarithms within a
+    /// block, and the machine drifts beside it as an AR(1) series of 0.9.
+    pub fn run(
+        mut self,
+        seed: u64,
+        blocks: u32,
+        noise: f64,
+        truth: impl Fn(&Cell) -> True,
+    ) -> World {
+        let mut g = Generator::new(seed);
+        let mut drift = 0.0;
+        for block in 0..blocks {
+            let mut order: Vec<usize> = (0..self.cells.len()).collect();
+            g.shuffle(&mut order);
+            for place in order {
+                drift = 0.9 * drift + noise * g.normal();
+                let key = TrialKey {
+                    block,
+                    cell: place as u32,
+                    attempt: 0,
+                };
+                let factor = (drift + noise * g.normal()).exp();
+                let cell = &self.cells[place];
+                let started_ms = 200 * self.samples.len() as u64;
+                let sample = sample(cell, key, started_ms, truth(cell), factor, &mut g);
+                self.samples.push(sample);
+            }
+        }
+        self
+    }
+
+    pub fn analyse(&self) -> Analysis {
+        analyse(self.input())
+    }
+
+    pub fn input(&self) -> Input<'_> {
+        Input {
+            manifest: &self.manifest,
+            cells: &self.cells,
+            refusals: &self.refusals,
+            left_out: &self.left_out,
+            samples: &self.samples,
+            failures: &self.failures,
+            ended_early: self.ended_early.as_deref(),
+        }
+    }
+
+    pub fn id(&self, mover: &str, size_bytes: u64) -> String {
+        self.cells
+            .iter()
+            .find(|c| c.mover == mover && c.size_bytes == size_bytes)
+            .map(Cell::id)
+            .expect("a cell of the study")
+    }
+
+    /// Changes every sample of the cells that are asked for.
+    pub fn change(&mut self, which: impl Fn(&Cell) -> bool, mut change: impl FnMut(&mut Sample)) {
+        for sample in &mut self.samples {
+            if which(&self.cells[sample.trial.cell as usize]) {
+                change(sample);
+            }
+        }
+    }
+}
+
+const WINDOW_NS: f64 = 1e8;
+
+fn measured(list: &[(Counter, f64)]) -> Readings {
+    list.iter()
+        .map(|(counter, value)| (*counter, Reading::Measured(value.round() as u64)))
+        .collect()
+}
+
+/// A side whose flows moved `bytes` altogether.
+fn side(cell: &Cell, bytes: f64, cpu_ns: f64) -> SideReadings {
+    let messages = bytes / cell.size_bytes as f64;
+    let mut readings = measured(&[
+        (Counter::Bytes, bytes),
+        (Counter::Messages, messages),
+        (Counter::Calls, messages),
+        (Counter::ElapsedNs, WINDOW_NS),
+        (Counter::CpuNs, cpu_ns),
+        (Counter::UserNs, 0.1 * cpu_ns),
+        (Counter::SystemNs, 0.9 * cpu_ns),
+        (Counter::ContextSwitchesVoluntary, 10.0),
+        (Counter::ContextSwitchesInvoluntary, 2.0),
+        (Counter::PageFaultsMinor, 0.0),
+        (Counter::PageFaultsMajor, 0.0),
+        (Counter::Migrations, 0.0),
+    ]);
+    for counter in [Counter::Cycles, Counter::Instructions] {
+        readings.insert(counter, Reading::absent("no hardware counters"));
+    }
+    let flows = f64::from(cell.threads);
+    let flow = FlowReading {
+        bytes: (bytes / flows) as u64,
+        messages: (messages / flows) as u64,
+        elapsed_ns: WINDOW_NS as u64,
+    };
+    SideReadings {
+        readings,
+        flows: vec![flow; cell.threads as usize],
+    }
+}
+
+fn sample(
+    cell: &Cell,
+    trial: TrialKey,
+    started_ms: u64,
+    truth: True,
+    factor: f64,
+    g: &mut Generator,
+) -> Sample {
+    let null = cell.mover == "null";
+    let bytes = if null {
+        cell.size_bytes as f64 * WINDOW_NS / (4.0 * factor)
+    } else {
+        truth.gbit_per_s * WINDOW_NS / 8.0 / factor
+    };
+    let sender_ns = truth.sender_ns_per_byte * factor * bytes;
+    let receiver_ns = truth.receiver_ns_per_byte * factor * bytes;
+    let mut sender = side(cell, bytes, sender_ns);
+    if let Some(share) = truth.copied {
+        let completions = measured(&[
+            (Counter::Completions, 10_000.0),
+            (Counter::CompletionsCopied, 10_000.0 * share),
+        ]);
+        sender.readings.extend(completions);
+    }
+    let busy = sender_ns + if null { 0.0 } else { receiver_ns };
+    Sample {
+        trial,
+        cell: cell.id(),
+        started_ms,
+        trial_ms: 180,
+        sender,
+        receiver: (!null).then(|| side(cell, bytes, receiver_ns)),
+        machine: measured(&[
+            (Counter::MachineElapsedNs, WINDOW_NS),
+            (Counter::MachineCpus, 2.0),
+            (Counter::MachineBusyNs, busy + 0.01 * WINDOW_NS),
+            (Counter::MachineBusyResolutionNs, 1000.0),
+            (Counter::MachineStealNs, 0.0),
+        ]),
+        truth: (!null).then(|| Truth {
+            sent_bytes: bytes as u64,
+            received_bytes: bytes as u64,
+            compared_bytes: bytes as u64,
+            checked: "content".to_owned(),
+        }),
+        latency_ns_histogram: (cell.pattern == Pattern::Ask)
+            .then(|| histogram(truth.latency_us * factor, g)),
+        repeated_because: None,
+    }
+}
+
+/// A thousand latencies around a median, with a tail.
+fn histogram(median_us: f64, g: &mut Generator) -> String {
+    let mut h: Histogram<u64> = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("bounds");
+    for _ in 0..1000 {
+        let us = median_us * (0.1 * g.normal()).exp();
+        h.record((us * 1e3) as u64).expect("within the bounds");
+    }
+    let mut bytes = Vec::new();
+    V2Serializer::new()
+        .serialize(&h, &mut bytes)
+        .expect("a vector takes everything");
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,172 @@
+//! Where values lie: the trimmed mean and the mean, each with its standard error.
+
+use crate::distribution::{t_quantile, t_two_sided_p};
+use crate::spread::{mean, sorted, usable, variance};
+
+/// Share of the values that the trimmed mean leaves out at each end.
+pub const TRIM: f64 = 0.2;
+
+/// Degrees of freedom of a trimmed mean's t statistic, as a share of the classical h − 1.
+///
+/// The squared standard error of a 20 % trimmed mean of normal values varies like a chi square
+/// with about 0.8 (h − 1) degrees, not h − 1 (matched moments, simulated: 2.5 for h = 4, 4.4 for
+/// 6, 8.8 for 12, 18.2 for 24). With h − 1 a 5 % test is wrong 5.5 to 6 % of the time and Holm
+/// over 48 normal cells 6 to 9 %; with this factor they stay at or under 5 %.
+pub const TRIMMED_DEGREES_FACTOR: f64 = 0.8;
+
+/// Both ends of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Half the width.
+    #[must_use]
+    pub fn half_width(self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
+    /// Whether a value lies within, ends included.
+    #[must_use]
+    pub fn holds(self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+/// An estimate of where values lie, with all that its interval and test need.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Location {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error, in the unit of the values.
+    pub standard_error: f64,
+    /// Degrees of freedom of the t statistic; need not be whole.
+    pub degrees: f64,
+    /// How many values it rests on.
+    pub count: usize,
+}
+
+impl Location {
+    /// The interval that holds the truth with probability `level`, such as 0.95.
+    ///
+    /// `None` for a level that is not between 0 and 1.
+    #[must_use]
+    pub fn interval(&self, level: f64) -> Option<Interval> {
+        let reach = t_quantile(0.5 + level / 2.0, self.degrees)? * self.standard_error;
+        (level > 0.0).then_some(Interval {
+            low: self.value - reach,
+            high: self.value + reach,
+        })
+    }
+
+    /// The two-sided p value of the hypothesis that the truth is `hypothesis`.
+    ///
+    /// Values without any spread have p 1 where they are the hypothesis, else p 0.
+    #[must_use]
+    pub fn p_value(&self, hypothesis: f64) -> Option<f64> {
+        let distance = self.value - hypothesis;
+        if self.standard_error > 0.0 {
+            t_two_sided_p(distance / self.standard_error, self.degrees)
+        } else if distance.is_nan() {
+            None
+        } else {
+            Some(if distance == 0.0 { 1.0 } else { 0.0 })
+        }
+    }
+
+    /// The standard deviation that one value would have, were the estimate a plain mean:
+    /// standard error times the root of the count.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        self.standard_error * (self.count as f64).sqrt()
+    }
+}
+
+/// How many values a trimmed mean leaves out at each end.
+fn cut(count: usize) -> usize {
+    (TRIM * count as f64).floor() as usize
+}
+
+/// Degrees of freedom of the t statistic of [`trimmed_mean`] over `count` values.
+pub(crate) fn trimmed_degrees(count: usize) -> f64 {
+    let kept = count - 2 * cut(count);
+    let classical = kept.saturating_sub(1) as f64;
+    if kept == count {
+        classical
+    } else {
+        TRIMMED_DEGREES_FACTOR * classical
+    }
+}
+
+/// The 20 % trimmed mean by itself; `None` for nothing and for what is not finite.
+#[must_use]
+pub fn trimmed_mean_value(values: &[f64]) -> Option<f64> {
+    if !usable(values) {
+        return None;
+    }
+    let sorted = sorted(values);
+    let cut = cut(sorted.len());
+    mean(&sorted[cut..sorted.len() - cut])
+}
+
+/// The 20 % trimmed mean with its standard error from the winsorized variance.
+///
+/// After Tukey and McLaughlin ("Less vulnerable confidence and significance procedures for
+/// location based on a single sample", Sankhyā A 25, 1963) and Yuen (Biometrika 61, 1974), but
+/// for the degrees of freedom: see [`TRIMMED_DEGREES_FACTOR`]. With fewer than five values
+/// nothing is trimmed and it is [`student_mean`]. Where winsorizing takes away all spread though
+/// the values differ, the spread of all of them is used: quantised readings must not look exact.
+///
+/// `None` for fewer than two values and for what is not finite.
+#[must_use]
+pub fn trimmed_mean(values: &[f64]) -> Option<Location> {
+    let count = values.len();
+    if count < 2 || !usable(values) {
+        return None;
+    }
+    let mut sorted = sorted(values);
+    let cut = cut(count);
+    let kept = count - 2 * cut;
+    let value = mean(&sorted[cut..count - cut])?;
+    let whole = variance(&sorted)?;
+    let (least, most) = (sorted[cut], sorted[count - 1 - cut]);
+    for v in &mut sorted {
+        *v = v.clamp(least, most);
+    }
+    let squares = variance(&sorted)? * (count - 1) as f64;
+    let (square_of_error, degrees) = if squares > 0.0 {
+        let kept = kept as f64;
+        (squares / (kept * (kept - 1.0)), trimmed_degrees(count))
+    } else {
+        (whole / count as f64, (count - 1) as f64)
+    };
+    finite(Location {
+        value,
+        standard_error: square_of_error.sqrt(),
+        degrees,
+        count,
+    })
+}
+
+/// The mean with its standard error (Student, 1908).
+///
+/// `None` for fewer than two values and for what is not finite.
+#[must_use]
+pub fn student_mean(values: &[f64]) -> Option<Location> {
+    let variance = variance(values)?;
+    finite(Location {
+        value: mean(values)?,
+        standard_error: (variance / values.len() as f64).sqrt(),
+        degrees: (values.len() - 1) as f64,
+        count: values.len(),
+    })
+}
+
+/// Sums of very large values may overflow.
+fn finite(location: Location) -> Option<Location> {
+    (location.value.is_finite() && location.standard_error.is_finite()).then_some(location)
+}

@@ -1,0 +1,178 @@
+//! The decisions held against simulated truths, with fixed seeds.
+
+use bytecost_stats::*;
+
+/// Three standard deviations of a share `p` that was counted over `times` repetitions.
+fn slack(p: f64, times: usize) -> f64 {
+    3.0 * (p * (1.0 - p) / times as f64).sqrt()
+}
+
+/// A normal number or, one time in ten, one of five times the spread.
+fn heavy(g: &mut Generator) -> f64 {
+    let scale = if g.unit() < 0.1 { 5.0 } else { 1.0 };
+    scale * g.normal()
+}
+
+/// Student's t with three degrees of freedom: no fourth moment.
+fn t3(g: &mut Generator) -> f64 {
+    let squares: f64 = (0..3).map(|_| g.normal().powi(2)).sum();
+    g.normal() / (squares / 3.0).sqrt()
+}
+
+#[test]
+fn intervals_hold_the_truth_as_often_as_they_say() {
+    const TIMES: usize = 20_000;
+    type Noise = fn(&mut Generator) -> f64;
+    let noises: [(&str, Noise); 3] = [("normal", Generator::normal), ("mixed", heavy), ("t3", t3)];
+    let mut g = Generator::new(11);
+    for (name, noise) in noises {
+        for n in [8, 12, 20] {
+            let held = (0..TIMES)
+                .filter(|_| {
+                    let values: Vec<f64> = (0..n).map(|_| 2.0 + noise(&mut g)).collect();
+                    let found = trimmed_mean(&values).and_then(|l| l.interval(0.95));
+                    found.is_some_and(|i| i.holds(2.0))
+                })
+                .count();
+            let share = held as f64 / TIMES as f64;
+            assert!((0.93..=0.97).contains(&share), "{name}, n = {n}: {share}");
+        }
+    }
+}
+
+/// The log times of two cells over blocks, in a random order within each block, while the
+/// machine drifts: an AR(1) series of 0.9 with `drift` as its stationary deviation, one step a
+/// trial. Gives the differences of B and A.
+fn paired(g: &mut Generator, blocks: usize, effect: f64, noise: f64, drift: f64) -> Vec<f64> {
+    let innovation = drift * (1.0_f64 - 0.81).sqrt();
+    let mut level = drift * g.normal();
+    let mut differences = Vec::with_capacity(blocks);
+    for _ in 0..blocks {
+        let mut block = [0.0; 2];
+        let mut order = [0, 1];
+        g.shuffle(&mut order);
+        for cell in order {
+            level = 0.9 * level + innovation * g.normal();
+            block[cell] = effect * cell as f64 + level + noise * g.normal();
+        }
+        differences.push(block[1] - block[0]);
+    }
+    differences
+}
+
+#[test]
+fn two_equal_cells_are_told_apart_no_more_often_than_promised() {
+    const TIMES: usize = 20_000;
+    let mut g = Generator::new(12);
+    for blocks in [8, 12, 20] {
+        let alarms = (0..TIMES)
+            .filter(|_| {
+                let differences = paired(&mut g, blocks, 0.0, 0.02, 0.10);
+                trimmed_mean(&differences).and_then(|l| l.p_value(0.0)) < Some(0.05)
+            })
+            .count();
+        let share = alarms as f64 / TIMES as f64;
+        assert!(
+            share <= 0.05 + slack(0.05, TIMES),
+            "{blocks} blocks: {share}"
+        );
+        assert!(
+            share >= 0.02,
+            "{blocks} blocks: a test that sees nothing: {share}"
+        );
+    }
+}
+
+#[test]
+fn a_family_of_equal_cells_raises_one_alarm_in_twenty_at_most() {
+    const TIMES: usize = 6_000;
+    const CELLS: usize = 48;
+    let mut g = Generator::new(13);
+    for blocks in [10, 20] {
+        let mut corrected = 0;
+        let mut uncorrected = 0;
+        for _ in 0..TIMES {
+            let p_values: Vec<f64> = (0..CELLS)
+                .filter_map(|_| {
+                    let values: Vec<f64> = (0..blocks).map(|_| g.normal()).collect();
+                    trimmed_mean(&values)?.p_value(0.0)
+                })
+                .collect();
+            assert_eq!(p_values.len(), CELLS);
+            corrected += usize::from(holm(&p_values).iter().any(|p| *p < 0.05));
+            uncorrected += usize::from(p_values.iter().any(|p| *p < 0.05));
+        }
+        let share = corrected as f64 / TIMES as f64;
+        assert!(
+            share <= 0.05 + slack(0.05, TIMES),
+            "{blocks} blocks: {share}"
+        );
+        assert!(uncorrected as f64 / TIMES as f64 > 0.8);
+    }
+}
+
+#[test]
+fn a_planted_difference_of_five_percent_is_found() {
+    const TIMES: usize = 1_000;
+    let mut g = Generator::new(14);
+    let found = (0..TIMES)
+        .filter(|_| {
+            let differences = paired(&mut g, 20, 1.05_f64.ln(), 0.03, 0.02);
+            let location = trimmed_mean(&differences).expect("twenty values");
+            location.value > 0.0 && location.p_value(0.0) < Some(0.05)
+        })
+        .count();
+    assert!(found * 100 >= TIMES * 95, "{found} of {TIMES}");
+}
+
+#[test]
+fn the_detectable_difference_is_detected_four_times_in_five() {
+    const TIMES: usize = 4_000;
+    let mut g = Generator::new(15);
+    for blocks in [8, 12, 20] {
+        // The deviation that the trimmed mean's standard error corresponds to, for noise of 1.
+        let many: Vec<f64> = (0..100_000).map(|_| g.normal()).collect();
+        let deviation = trimmed_mean(&many).expect("values").deviation();
+        let effect = smallest_detectable(deviation, blocks).expect("an effect");
+        let found = (0..TIMES)
+            .filter(|_| {
+                let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
+                trimmed_mean(&values).and_then(|l| l.p_value(0.0)) < Some(0.05)
+            })
+            .count();
+        let share = found as f64 / TIMES as f64;
+        assert!((0.74..=0.86).contains(&share), "{blocks} blocks: {share}");
+    }
+}
+
+#[test]
+fn a_trend_is_seen_where_there_is_one() {
+    const TIMES: usize = 4_000;
+    let mut g = Generator::new(16);
+    let mut seen = |slope: f64| {
+        let hits = (0..TIMES)
+            .filter(|_| {
+                let values: Vec<f64> = (0..12).map(|i| slope * f64::from(i) + g.normal()).collect();
+                mann_kendall(&values).is_some_and(|t| t.p < 0.05)
+            })
+            .count();
+        hits as f64 / TIMES as f64
+    };
+    assert!(seen(0.0) <= 0.05 + slack(0.05, TIMES));
+    assert!(seen(0.5) > 0.95);
+}
+
+#[test]
+fn the_bootstrap_holds_the_median() {
+    const TIMES: usize = 400;
+    let mut g = Generator::new(17);
+    let held = (0..TIMES)
+        .filter(|&seed| {
+            let values: Vec<f64> = (0..40).map(|_| g.normal()).collect();
+            bootstrap_interval(&values, 0.95, 400, seed as u64, median)
+                .is_some_and(|i| i.holds(0.0))
+        })
+        .count();
+    let share = held as f64 / TIMES as f64;
+    assert!((0.91..=0.99).contains(&share), "{share}");
+}
