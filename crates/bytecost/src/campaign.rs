@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Progress, progress};
+use bytecost_analysis::{Progress, widest_interval};
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab};
@@ -99,6 +99,7 @@ impl SoFar {
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
     pub fn carry_out(&self, run: &mut Run) -> Result<How> {
+        let manifest = run.manifest().clone();
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -114,7 +115,7 @@ impl Campaign<'_> {
             if order.is_empty() {
                 continue;
             }
-            let widest = progress(self.study, &self.plan.cells, &so_far.samples);
+            let widest = widest_interval(&manifest, &self.plan.cells, &so_far.samples);
             if block >= self.study.blocks_least
                 && let Some(how) = self.enough(widest.as_ref())
             {

@@ -1,1 +1,67 @@
 //! What machine is this: kernel, CPUs, limits, knobs.
+//!
+//! [`read`] fills a [`bytecost_spec::Host`] from `/proc`, `/sys` and `/etc`, each under a root
+//! path of the caller's, so that it can be tested on recorded machines. What needs a system call
+//! is passed in as [`Probes`]. Nothing here fails: what cannot be read is absent, or a check
+//! that says so.
+
+mod capabilities;
+mod checks;
+pub mod cpulist;
+mod machine;
+mod quota;
+mod roots;
+mod topology;
+mod virtualization;
+
+use bytecost_spec::Host;
+
+pub use roots::Roots;
+
+/// What only system calls can tell; the caller tries and measures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probes {
+    /// Whether a hardware event could be opened, kernel included; else why not.
+    pub hardware_counters: Result<(), String>,
+    /// Whether a ring could be set up; else why not.
+    pub io_uring: Result<(), String>,
+    /// Resolution of CLOCK_MONOTONIC (clock_getres(2)), in ns.
+    pub clock_resolution_ns: u64,
+    /// How much later than asked a short sleep ends, typically, in ns.
+    pub timer_overshoot_ns: u64,
+}
+
+/// Reads what machine this is.
+#[must_use]
+pub fn read(roots: &Roots, probes: &Probes) -> Host {
+    let capabilities = capabilities::read(roots);
+    let cpus = topology::cpus(roots);
+    let limit = |name| machine::limit(roots, name);
+    let mut host = Host {
+        kernel: machine::kernel(roots),
+        distribution: machine::distribution(roots),
+        architecture: machine::architecture(roots),
+        cpu_model: machine::cpu_model(roots),
+        cpus_allowed: machine::cpus_allowed(roots, &cpus),
+        caches: topology::caches(roots, &cpus),
+        cpus,
+        memory_bytes: machine::memory(roots, "MemTotal").unwrap_or(0),
+        virtualization: virtualization::seen(roots),
+        congestion_default: machine::congestion_default(roots),
+        congestion_available: machine::congestion_available(roots),
+        memlock_limit_bytes: limit("Max locked memory").flatten(),
+        memlock_exempt: capabilities.lift_memlock(),
+        nofile_limit: limit("Max open files").map_or(0, |l| l.unwrap_or(u64::MAX)),
+        optmem_max_bytes: roots.proc_number("sys/net/core/optmem_max"),
+        wmem_max_bytes: roots.proc_number("sys/net/core/wmem_max"),
+        rmem_max_bytes: roots.proc_number("sys/net/core/rmem_max"),
+        checks: Vec::new(),
+    };
+    host.checks = checks::all(&checks::Seen {
+        roots,
+        probes,
+        host: &host,
+        capabilities,
+    });
+    host
+}

@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use crate::connection::{ConnectionMeter, join};
-use crate::flow::{ANSWER_BYTES, Ask, Intake, Window, stream};
+use crate::flow::{ANSWER_BYTES, Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Answer, Check, Done, Order, Role, Task};
 use crate::transports;
@@ -256,6 +256,10 @@ fn send(
         fresh: is_fresh(task, mover),
         patience: Duration::from_millis(task.patience_ms),
     })?;
+    let finish = Finish {
+        closed,
+        messages_least: task.messages_least,
+    };
     let is_tcp = cell.transport.is_tcp() && kept.is_some();
     let mut meter = ConnectionMeter {
         thread: meter(cell),
@@ -266,12 +270,12 @@ fn send(
         (Exchange::Ask, Some(socket)) => {
             let mut ask = Ask::new(&mut *engine, socket, cell.size_bytes);
             wait();
-            let window = ask.run(gate, &mut meter, closed)?;
+            let window = ask.run(gate, &mut meter, finish)?;
             (window, Some(ask.latency_ns))
         }
         _ => {
             wait();
-            (stream(&mut *engine, gate, &mut meter, closed)?, None)
+            (stream(&mut *engine, gate, &mut meter, finish)?, None)
         }
     };
     if let Some(socket) = &kept {

@@ -28,6 +28,15 @@ pub struct Edge<S> {
     pub tally: Tally,
 }
 
+/// Told by a flow when its window is over, and how much it must move in any case.
+pub struct Finish<F> {
+    /// Told when the window is over; bytes then still move until the gate says stop, so that the
+    /// other side's window ends under load as well.
+    pub closed: F,
+    /// Messages that are sent at least, so that a check sees all of the ring on any machine.
+    pub messages_least: u64,
+}
+
 /// Both edges of the window, and the whole trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<S> {
@@ -39,8 +48,7 @@ pub struct Window<S> {
     pub total: Tally,
 }
 
-/// Sends without pause. `closed` is told when the window is over; bytes then still move until
-/// the gate says stop, so that the other side's window ends under load as well.
+/// Sends without pause.
 ///
 /// # Errors
 /// What the mover answers.
@@ -48,7 +56,7 @@ pub fn stream<M: Meter>(
     mover: &mut dyn Move,
     gate: &impl Gate,
     meter: &mut M,
-    closed: impl FnOnce(),
+    finish: Finish<impl FnOnce()>,
 ) -> io::Result<Window<M::Snapshot>> {
     push_until(mover, gate, Phase::Window)?;
     let from = Edge {
@@ -60,8 +68,11 @@ pub fn stream<M: Meter>(
         snapshot: meter.read_end(),
         tally: mover.tally(),
     };
-    closed();
+    (finish.closed)();
     push_until(mover, gate, Phase::Stop)?;
+    while mover.tally().messages < finish.messages_least {
+        push(mover)?;
+    }
     drain(mover)?;
     Ok(Window {
         from,
@@ -72,9 +83,15 @@ pub fn stream<M: Meter>(
 
 fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Result<()> {
     while gate.phase() < until {
-        if mover.offer()? == Offer::Full {
-            mover.reap(1)?;
-        }
+        push(mover)?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn push(mover: &mut dyn Move) -> io::Result<()> {
+    if mover.offer()? == Offer::Full {
+        mover.reap(1)?;
     }
     Ok(())
 }
@@ -116,7 +133,7 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Asks until the gate says stop; `closed` is told when the window is over.
+    /// Asks until the gate says stop.
     ///
     /// # Errors
     /// What the mover or recv(2) answers.
@@ -124,7 +141,7 @@ impl<'a> Ask<'a> {
         &mut self,
         gate: &impl Gate,
         meter: &mut M,
-        closed: impl FnOnce(),
+        finish: Finish<impl FnOnce()>,
     ) -> io::Result<Window<M::Snapshot>> {
         while gate.phase() < Phase::Window {
             self.exchange()?;
@@ -144,8 +161,11 @@ impl<'a> Ask<'a> {
             snapshot: meter.read_end(),
             tally: self.mover.tally(),
         };
-        closed();
+        (finish.closed)();
         while gate.phase() < Phase::Stop {
+            self.exchange()?;
+        }
+        while self.mover.tally().messages < finish.messages_least {
             self.exchange()?;
         }
         drain(self.mover)?;

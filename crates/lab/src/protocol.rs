@@ -59,6 +59,8 @@ pub struct Task {
     pub token: u64,
     /// How much is checked.
     pub check: Check,
+    /// Sender: messages that each flow sends at least, whatever the schedule says.
+    pub messages_least: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
 }
@@ -174,6 +176,7 @@ mod tests {
             address: Some("127.0.0.1:1".into()),
             token: u64::MAX,
             check: Check::Full,
+            messages_least: 3,
             patience_ms: 5000,
         }));
         let mut bytes = Vec::new();

@@ -137,7 +137,7 @@ impl Lab {
             |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
         let started_ms = since(began_ns);
         let record = match self.attempt(cell, stop) {
-            Ok(parts) if !may_repeat && parts.is_empty() => {
+            Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
                 let reason =
                     format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
                 Record::Failure(Failure {
@@ -187,6 +187,11 @@ impl Lab {
             address: None,
             token: RandomState::new().build_hasher().finish(),
             check: self.settings.check,
+            // A full check goes round the ring, however slow the machine is.
+            messages_least: match self.settings.check {
+                Check::Quick => 0,
+                Check::Full => 3 * cell.ring_slots(),
+            },
             patience_ms: PATIENCE.as_millis() as u64,
         };
         let mut address = None;

@@ -54,10 +54,6 @@ fn main() -> ExitCode {
     }));
     trials.push(Trial::test("null moves nothing and has no peer", null));
     trials.push(Trial::test(
-        "counted calls are offered messages",
-        counted_calls,
-    ));
-    trials.push(Trial::test(
         "a lost endpoint fails the trial alone",
         lost_endpoint,
     ));
@@ -197,6 +193,10 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
         }
     }
     let mover = Mover::named(&cell.mover).unwrap();
+    ensure(
+        truth.sent_bytes >= 3 * cell.ring_slots() * cell.size_bytes,
+        || format!("three times round the ring: {truth:?}"),
+    )?;
     if mover.release == bytecost_spec::survey::Release::AtCompletion
         && cell.transport == Transport::Loopback
     {
@@ -252,30 +252,9 @@ fn null() -> Result<(), Failed> {
     ensure(sample.receiver.is_none() && sample.truth.is_none(), || {
         format!("{sample:?}")
     })?;
-    ensure(
-        read(&sample.sender.readings, Counter::Messages)? > 0,
-        || "the loop ran".into(),
-    )?;
     ensure(read(&sample.sender.readings, Counter::Calls)? == 0, || {
         "null makes no call".into()
     })
-}
-
-fn counted_calls() -> Result<(), Failed> {
-    for (mover, calls) in [
-        ("send", 1),
-        ("sendmsg", 1),
-        ("writev", 1),
-        ("send-fields", 8),
-    ] {
-        let sample = sample(&cell(&[(Axis::Mover, mover), (Axis::Size, "256")]))?;
-        let messages = read(&sample.sender.readings, Counter::Messages)?;
-        let counted = read(&sample.sender.readings, Counter::Calls)?;
-        ensure(counted == calls * messages, || {
-            format!("{mover}: {counted} calls, {messages} messages")
-        })?;
-    }
-    Ok(())
 }
 
 /// Ends the first endpoint that appears, as a crash would.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_engine::payload::{Layout, Source};
 use bytecost_engine::{Checker, MOVERS, Mover, RECEIVERS, Setup};
-use bytecost_lab::flow::{Ask, Intake, stream};
+use bytecost_lab::flow::{Ask, Finish, Intake, stream};
 use bytecost_lab::gate::CountingGate;
 use bytecost_lab::transports;
 use bytecost_meter::{FakeMeter, Meter, ThreadMeter};
@@ -45,6 +45,13 @@ fn setup(socket: Option<OwnedFd>) -> Setup {
     }
 }
 
+fn finish() -> Finish<fn()> {
+    Finish {
+        closed: || (),
+        messages_least: 0,
+    }
+}
+
 /// Reads a socket to its end in a thread of its own.
 fn swallow(socket: OwnedFd) -> thread::JoinHandle<u64> {
     thread::spawn(move || {
@@ -73,7 +80,7 @@ fn no_mover_allocates_while_it_streams() {
         let gate = CountingGate::new(100, 500);
         let mut window = None;
         let info = allocation_counter::measure(|| {
-            window = Some(stream(&mut *engine, &gate, &mut meter, || ()))
+            window = Some(stream(&mut *engine, &gate, &mut meter, finish()))
         });
         let window = window.unwrap().unwrap();
         assert_eq!(
@@ -133,7 +140,8 @@ fn neither_asking_nor_taking_allocates() {
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(100, 500);
         let mut window = None;
-        let info = allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter, || ())));
+        let info =
+            allocation_counter::measure(|| window = Some(ask.run(&gate, &mut meter, finish())));
         let asked = window.unwrap().unwrap();
         assert_eq!(info.count_total, 0, "asking allocated");
         // One look at the gate opens the window.
@@ -156,7 +164,7 @@ fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
         &mut *engine,
         &CountingGate::new(100, 500),
         &mut meter,
-        || (),
+        finish(),
     )
     .unwrap();
     // Each phase looks once more than it offers; the look that ends one begins the next.
@@ -198,4 +206,42 @@ fn a_buffer_that_is_used_too_early_is_caught() {
         .expect("the first message was overwritten by the third")
         .to_string();
     assert!(error.contains("byte 0 of the stream is wrong"), "{error}");
+}
+
+#[test]
+fn counted_calls_are_offered_messages() {
+    for (name, calls) in [
+        ("send", 1),
+        ("sendmsg", 1),
+        ("writev", 1),
+        ("send-fields", 8),
+        ("null", 0),
+    ] {
+        let (a, b) = pair(Transport::Unix);
+        let reader = swallow(b);
+        let mut engine = (Mover::named(name).unwrap().open)(setup(Some(a))).unwrap();
+        let gate = CountingGate::new(10, 50);
+        let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
+        assert_eq!(window.total.calls, calls * window.total.messages, "{name}");
+        assert!(window.total.messages >= 59, "{name}");
+        drop(engine);
+        reader.join().unwrap();
+    }
+}
+
+#[test]
+fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
+    let mut engine = (MOVERS[0].open)(setup(None)).unwrap();
+    let least = Finish {
+        closed: || (),
+        messages_least: 1000,
+    };
+    let window = stream(
+        &mut *engine,
+        &CountingGate::new(0, 1),
+        &mut FakeMeter::new(&[]),
+        least,
+    )
+    .unwrap();
+    assert_eq!(window.total.messages, 1000);
 }

@@ -245,29 +245,36 @@ fn distance(cell: &Cell, study: &Study) -> usize {
 
 /// What is missing, by tier and by the values that nothing else has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
+    // What a socket without TCP has there says nothing beside its transport.
+    let tcp: Vec<Cell> = left
+        .iter()
+        .filter(|c| c.transport.is_tcp())
+        .cloned()
+        .collect();
     let mut missing = Vec::new();
+    let mut varied = Vec::new();
     for row in AXES {
+        let of_tcp = matches!(row.axis, Axis::Congestion | Axis::Nodelay);
+        let mut gone = values(if of_tcp { &tcp } else { left }, row.axis);
+        if gone.len() > 1 {
+            varied.push(row.name);
+        }
         let there = values(chosen, row.axis);
-        let gone: Vec<String> = values(left, row.axis)
-            .into_iter()
-            .filter(|v| !there.contains(v))
-            .collect();
+        gone.retain(|value| !there.contains(value));
+        if gone.iter().all(|value| units::parse_bytes(value).is_ok()) {
+            gone.sort_by_key(|value| units::parse_bytes(value).unwrap_or(0));
+        }
         if !gone.is_empty() {
             missing.push(format!("{} {}", row.name, gone.join(", ")));
         }
     }
-    if missing.is_empty() {
-        let varied: Vec<&str> = AXES
-            .iter()
-            .filter(|row| values(left, row.axis).len() > 1)
-            .map(|row| row.name)
-            .collect();
-        return match varied.as_slice() {
-            [] => title.to_owned(),
-            names => format!("{title}: more combinations of {}", names.join(", ")),
-        };
+    if !missing.is_empty() {
+        format!("{title}: {}", missing.join("; "))
+    } else if varied.is_empty() {
+        title.to_owned()
+    } else {
+        format!("{title}: more combinations of {}", varied.join(", "))
     }
-    format!("{title}: {}", missing.join("; "))
 }
 
 /// The values of an axis in the order in which they appear.

@@ -107,9 +107,9 @@ fn memory(cell: &Cell, host: &Host) -> Option<String> {
     let half = host.memory_bytes / 2;
     (half > 0 && needed > half).then(|| {
         format!(
-            "memory: both sides need {} for payload, more than half of this machine's {}: choose a smaller --ring, or fewer --threads",
+            "memory: both sides need {} for payload, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
-            bytes_in_words(host.memory_bytes)
+            host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
 }

@@ -1,1 +1,31 @@
 //! Findings to terminal, HTML, CSV, JSON and Markdown; pure.
+//!
+//! Every renderer takes an [`Analysis`](bytecost_analysis::Analysis) and gives back text. The
+//! same analysis always gives the same bytes: nothing here asks the clock, the environment or
+//! the file system.
+//!
+//! What the renderers say alike is made once: `question` turns findings into tables, `facts`
+//! says in words what a run, a host and a group of cells are.
+
+mod chart;
+mod facts;
+mod figure;
+mod grid;
+mod json;
+mod markdown;
+mod numbers;
+mod page;
+mod prose;
+mod question;
+mod samples;
+mod scale;
+mod style;
+pub mod tables;
+mod terminal;
+
+pub use json::{findings_json, schema_json};
+pub use markdown::markdown;
+pub use page::html;
+pub use samples::{SamplesError, samples_csv};
+pub use style::Style;
+pub use terminal::terminal;

@@ -29,7 +29,7 @@ fn line(run: RunSummary) -> RunLine {
             id: run.id,
             started: facts.started,
             study: facts.study,
-            records: Some(facts.records),
+            trials: usize::try_from(facts.records).unwrap_or(usize::MAX),
             state: match facts.state {
                 State::Running => "running".to_owned(),
                 State::Complete => "complete".to_owned(),
@@ -41,7 +41,7 @@ fn line(run: RunSummary) -> RunLine {
             id: run.id,
             started: String::new(),
             study: String::new(),
-            records: None,
+            trials: 0,
             state: format!("unreadable: {why}"),
         },
     }

@@ -1,0 +1,86 @@
+//! What the process may do: its effective capabilities (capabilities(7)), and whether they reach
+//! beyond a user namespace.
+
+use crate::roots::Roots;
+
+/// A capability that opens something up here.
+pub(crate) struct Row {
+    bit: u32,
+    pub(crate) name: &'static str,
+    pub(crate) opens: &'static str,
+}
+
+const fn row(bit: u32, name: &'static str, opens: &'static str) -> Row {
+    Row { bit, name, opens }
+}
+
+/// The capabilities that matter, in the order of their numbers.
+pub(crate) const ROWS: &[Row] = &[
+    row(
+        12,
+        "NET_ADMIN",
+        "network namespaces, links, every congestion control",
+    ),
+    row(13, "NET_RAW", "packet sockets"),
+    row(14, "IPC_LOCK", "locked memory without limit"),
+    row(21, "SYS_ADMIN", "namespaces, and most of the rest"),
+    row(24, "SYS_RESOURCE", "raising limits"),
+    row(38, "PERFMON", "counting inside the kernel"),
+    row(39, "BPF", "programs that show what the kernel copies"),
+];
+
+const IPC_LOCK: u32 = 14;
+const SYS_ADMIN: u32 = 21;
+const PERFMON: u32 = 38;
+
+/// The effective capabilities.
+#[derive(Clone, Debug)]
+pub(crate) struct Capabilities {
+    /// As bits; else why they cannot be read.
+    pub(crate) effective: Result<u64, String>,
+    /// Whether this is the first user namespace, where they count in full.
+    pub(crate) first_namespace: bool,
+}
+
+/// Reads them.
+pub(crate) fn read(roots: &Roots) -> Capabilities {
+    let effective = roots.proc("self/status").and_then(|status| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
+            .ok_or_else(|| "/proc/self/status has no CapEff".to_owned())
+    });
+    // user_namespaces(7): the first one maps every id to itself.
+    let first_namespace = roots.proc("self/uid_map").map_or(true, |map| {
+        map.split_whitespace().eq(["0", "0", "4294967295"])
+    });
+    Capabilities {
+        effective,
+        first_namespace,
+    }
+}
+
+impl Capabilities {
+    /// Whether a row's capability is there.
+    pub(crate) fn has(&self, row: &Row) -> bool {
+        self.bit(row.bit)
+    }
+
+    /// Whether RLIMIT_MEMLOCK does not bind: the kernel asks for CAP_IPC_LOCK in the first user
+    /// namespace.
+    pub(crate) fn lift_memlock(&self) -> bool {
+        self.first_namespace && self.bit(IPC_LOCK)
+    }
+
+    /// Whether perf_event_paranoid does not bind.
+    pub(crate) fn count_kernel(&self) -> bool {
+        self.first_namespace && (self.bit(PERFMON) || self.bit(SYS_ADMIN))
+    }
+
+    fn bit(&self, bit: u32) -> bool {
+        self.effective
+            .as_ref()
+            .is_ok_and(|bits| bits >> bit & 1 == 1)
+    }
+}

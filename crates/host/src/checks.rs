@@ -1,0 +1,154 @@
+//! What `bytecost doctor` tells: for each fact what it means for results and what to do.
+
+use bytecost_spec::Host;
+use bytecost_spec::host::{Check, Level};
+
+use crate::Probes;
+use crate::capabilities::Capabilities;
+use crate::roots::Roots;
+
+mod noise;
+mod permits;
+mod processor;
+
+/// The longest text of a check, in characters.
+const MOST_CHARS: usize = 400;
+
+/// What checks look at.
+pub(crate) struct Seen<'a> {
+    pub(crate) roots: &'a Roots,
+    pub(crate) probes: &'a Probes,
+    pub(crate) host: &'a Host,
+    pub(crate) capabilities: Capabilities,
+}
+
+type Row = (&'static str, fn(&Seen<'_>) -> Told);
+
+/// All checks, in the order in which they are told.
+const ROWS: &[Row] = &[
+    ("kernel", processor::kernel),
+    ("CPUs", processor::cpus),
+    ("kinds of cores", processor::kinds),
+    ("caches", processor::caches),
+    ("SMT", processor::smt),
+    ("NUMA", processor::nodes),
+    ("virtualization", processor::virtualization),
+    ("frequency governor", processor::governor),
+    ("turbo", processor::turbo),
+    ("mitigations", processor::mitigations),
+    ("hardware counters", permits::hardware_counters),
+    ("perf_event_paranoid", permits::perf_event_paranoid),
+    ("capabilities", permits::capabilities),
+    ("locked memory", permits::locked_memory),
+    ("optmem", permits::optmem),
+    ("socket buffers", permits::socket_buffers),
+    ("open files", permits::open_files),
+    ("io_uring", permits::io_uring),
+    ("congestion control", permits::congestion),
+    ("packet sockets", permits::packet_sockets),
+    ("CPU quota", noise::quota),
+    ("load", noise::load),
+    ("steal", noise::steal),
+    ("clock source", noise::clock_source),
+    ("clock resolution", noise::clock_resolution),
+    ("timers", noise::timers),
+    ("huge pages", noise::huge_pages),
+    ("NUMA balancing", noise::numa_balancing),
+    ("swap", noise::swap),
+    ("memory", noise::memory),
+];
+
+/// Carries out all checks. There are always as many, in the same order.
+pub(crate) fn all(seen: &Seen<'_>) -> Vec<Check> {
+    ROWS.iter()
+        .map(|(name, look)| {
+            let told = look(seen);
+            Check {
+                name: (*name).to_owned(),
+                found: tidy(&told.found),
+                level: told.level,
+                means: tidy(&told.means),
+                remedy: told.remedy.as_deref().map(tidy),
+            }
+        })
+        .collect()
+}
+
+/// A check without its name.
+struct Told {
+    found: String,
+    level: Level,
+    means: String,
+    remedy: Option<String>,
+}
+
+impl Told {
+    fn new(level: Level, found: impl Into<String>, means: impl Into<String>) -> Told {
+        Told {
+            found: found.into(),
+            level,
+            means: means.into(),
+            remedy: None,
+        }
+    }
+
+    fn good(found: impl Into<String>, means: impl Into<String>) -> Told {
+        Told::new(Level::Good, found, means)
+    }
+
+    fn note(found: impl Into<String>, means: impl Into<String>) -> Told {
+        Told::new(Level::Note, found, means)
+    }
+
+    fn warning(found: impl Into<String>, means: impl Into<String>) -> Told {
+        Told::new(Level::Warning, found, means)
+    }
+
+    /// What could not be read, and what therefore is not known.
+    fn unknown(why: impl Into<String>, means: impl Into<String>) -> Told {
+        Told::new(Level::Note, format!("not known: {}", why.into()), means)
+    }
+
+    fn cure(mut self, remedy: impl Into<String>) -> Told {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// One line without control characters, not endless: what stands in a file is not ours.
+fn tidy(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let line = words.join(" ");
+    if line.chars().count() <= MOST_CHARS {
+        return line;
+    }
+    let start: String = line.chars().take(MOST_CHARS - 1).collect();
+    format!("{start}…")
+}
+
+/// `1 CPU`, `2 CPUs`.
+fn count(n: usize, what: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{s}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_one_line_of_bounded_length() {
+        assert_eq!(tidy(" a\n\tb\u{1b}[31m c\0"), "a b [31m c");
+        assert_eq!(tidy(&"é".repeat(1000)).chars().count(), MOST_CHARS);
+    }
+
+    #[test]
+    fn every_check_has_a_name_of_its_own() {
+        for (i, (name, _)) in ROWS.iter().enumerate() {
+            assert!(ROWS[..i].iter().all(|(n, _)| n != name), "{name}");
+        }
+    }
+}

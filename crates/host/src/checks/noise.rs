@@ -1,0 +1,212 @@
+//! Checks of what disturbs a measurement, and of the clocks that it is taken by.
+
+use bytecost_spec::units::{bytes_in_words, number};
+
+use super::{Seen, Told, count};
+use crate::{machine, quota as cgroup};
+
+const CLOCK: &str = "devices/system/clocksource/clocksource0/current_clocksource";
+
+pub(super) fn quota(seen: &Seen<'_>) -> Told {
+    match cgroup::read(seen.roots) {
+        Err(why) => Told::unknown(why, "a quota would show as pauses of whole trials"),
+        Ok(None) => Told::good("none", "no control group stops this process"),
+        Ok(Some(quota)) => Told::warning(
+            format!(
+                "{} CPUs: {} ms in each {} ms",
+                number(quota.cpus()),
+                number(quota.quota_us as f64 / 1e3),
+                number(quota.period_us as f64 / 1e3)
+            ),
+            "when it is used up all threads stop until the next period: windows fall into the pauses",
+        )
+        .cure("run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)"),
+    }
+}
+
+pub(super) fn load(seen: &Seen<'_>) -> Told {
+    let means = "trials next to other work are repeated, and told where it does not end";
+    let average = seen.roots.proc("loadavg").and_then(|text| {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        match first.parse::<f64>() {
+            Ok(load) if load.is_finite() && load >= 0.0 => Ok(load),
+            _ => Err(format!("/proc/loadavg says `{first}`")),
+        }
+    });
+    let average = match average {
+        Ok(average) => average,
+        Err(why) => return Told::unknown(why, means),
+    };
+    let running = seen.roots.proc("stat").ok().and_then(|stat| {
+        let line = stat
+            .lines()
+            .find_map(|l| l.strip_prefix("procs_running "))?;
+        line.trim().parse::<u64>().ok()
+    });
+    // This process is one of them.
+    let others = running.map(|n| n.saturating_sub(1));
+    let found = match others {
+        Some(n) => format!("{average:.2} in the last minute, {n} others running now"),
+        None => format!("{average:.2} in the last minute"),
+    };
+    let cpus = seen.host.cpus.len().max(1) as f64;
+    if average / cpus > 0.2 || others.is_some_and(|n| n as f64 >= cpus) {
+        Told::warning(found, means).cure("stop what runs beside (`top`), or wait for it to end")
+    } else {
+        Told::good(found, means)
+    }
+}
+
+pub(super) fn steal(seen: &Seen<'_>) -> Told {
+    let means = "time that the hypervisor gave to others; it does not show all of their work";
+    // proc_stat(5): user nice system idle iowait irq softirq steal.
+    let ticks: Option<Vec<u64>> = seen.roots.proc("stat").ok().and_then(|stat| {
+        let line = stat.lines().find_map(|l| l.strip_prefix("cpu "))?;
+        let fields = line.split_whitespace().take(8).map(str::parse);
+        fields.collect::<Result<_, _>>().ok()
+    });
+    let Some([.., stolen]) = ticks.as_deref().filter(|t| t.len() == 8) else {
+        return Told::unknown("/proc/stat tells none", means);
+    };
+    let total = ticks
+        .iter()
+        .flatten()
+        .fold(0_u64, |a, b| a.saturating_add(*b));
+    let share = *stolen as f64 / total.max(1) as f64;
+    let found = format!("{:.2} % since the start of the machine", share * 100.0);
+    if share > 0.01 {
+        Told::warning(found, means).cure("measure when the host is quiet, or on CPUs of its own")
+    } else {
+        Told::good(found, means)
+    }
+}
+
+pub(super) fn clock_source(seen: &Seen<'_>) -> Told {
+    let name = match seen.roots.sys(CLOCK) {
+        Ok(name) => name,
+        Err(why) => {
+            return Told::unknown(why, "what reading the clock costs is measured by `null`");
+        }
+    };
+    match name.as_str() {
+        "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" => {
+            Told::good(name, "the clock is read without a system call")
+        }
+        "hpet" | "acpi_pm" | "jiffies" | "xen" => Told::warning(
+            name,
+            "each reading of the clock is a system call of about a microsecond: latencies grow by it",
+        )
+        .cure(format!(
+            "as root: `echo tsc > /sys/{CLOCK}`, or the boot option tsc=reliable where the hardware's is sound"
+        )),
+        _ => Told::note(name, "what reading it costs is not known"),
+    }
+}
+
+pub(super) fn clock_resolution(seen: &Seen<'_>) -> Told {
+    let found = format!("{} ns", number(seen.probes.clock_resolution_ns as f64));
+    if seen.probes.clock_resolution_ns <= 1_000 {
+        Told::good(found, "fine enough for single messages")
+    } else {
+        Told::warning(found, "latencies below a few such steps are rounded")
+            .cure("a kernel with high-resolution timers, and not the boot option highres=off")
+    }
+}
+
+pub(super) fn timers(seen: &Seen<'_>) -> Told {
+    let us = seen.probes.timer_overshoot_ns as f64 / 1e3;
+    let found = format!("a short sleep ends {} µs late", number(us));
+    if us <= 200.0 {
+        Told::good(found, "waiting sides wake up in time")
+    } else {
+        Told::note(
+            found,
+            "waking up takes long here, which latencies of waiting sides contain",
+        )
+    }
+}
+
+pub(super) fn huge_pages(seen: &Seen<'_>) -> Told {
+    let means = "they change what a copy and a pinned page cost; payload gets them only where it is told so";
+    match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
+        Err(why) => Told::unknown(why, means),
+        Ok(text) => {
+            let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text).to_owned();
+            match chosen.as_str() {
+                "always" => Told::note(
+                    chosen,
+                    "any memory may become huge pages in mid-run, which changes what a copy costs",
+                )
+                .cure("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"),
+                _ => Told::good(chosen, means),
+            }
+        }
+    }
+}
+
+pub(super) fn numa_balancing(seen: &Seen<'_>) -> Told {
+    let nodes: std::collections::BTreeSet<u32> =
+        seen.host.cpus.iter().filter_map(|c| c.node).collect();
+    match seen.roots.proc("sys/kernel/numa_balancing").as_deref() {
+        Ok("0") => Told::good("off", "the kernel does not move pages in mid-trial"),
+        Ok(_) if nodes.len() > 1 => Told::warning(
+            "on",
+            "the kernel unmaps and moves pages in mid-trial to bring them near: faults and drift",
+        )
+        .cure("as root: `sysctl kernel.numa_balancing=0`"),
+        Ok(_) => Told::good("on, with one node", "nothing is moved"),
+        Err(why) => Told::unknown(why, "a kernel without it moves no pages"),
+    }
+}
+
+pub(super) fn swap(seen: &Seen<'_>) -> Told {
+    let means = "payload that is swapped out costs a read from disk";
+    let text = match seen.roots.proc("swaps") {
+        Ok(text) => text,
+        Err(why) => return Told::unknown(why, means),
+    };
+    let used_kib: Vec<u64> = text
+        .lines()
+        .skip(1)
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| {
+            let used = line.split_whitespace().nth(3).and_then(|n| n.parse().ok());
+            used.unwrap_or(0)
+        })
+        .collect();
+    let used = used_kib.iter().fold(0_u64, |a, b| a.saturating_add(*b));
+    let areas = count(used_kib.len(), "area");
+    match (used_kib.len(), used) {
+        (0, _) => Told::good("none", "payload stays in memory"),
+        (_, 0) => Told::good(format!("{areas}, unused"), means),
+        _ => Told::note(
+            format!(
+                "{areas}, {} in use",
+                bytes_in_words(used.saturating_mul(1024))
+            ),
+            means,
+        )
+        .cure("free memory, then as root `swapoff -a && swapon -a`"),
+    }
+}
+
+pub(super) fn memory(seen: &Seen<'_>) -> Told {
+    let means = "both sides of a flow hold its ring: 4 MiB each by default";
+    let total = seen.host.memory_bytes;
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+    match machine::memory(seen.roots, "MemAvailable") {
+        Some(available) if total > 0 => {
+            let found = format!("{} available of {}", gib(available), gib(total));
+            if available >= 1 << 30 {
+                Told::good(found, means)
+            } else {
+                Told::warning(
+                    found,
+                    "with little memory free the kernel reclaims in mid-trial",
+                )
+                .cure("end what holds memory, or choose a smaller --ring")
+            }
+        }
+        _ => Told::unknown("/proc/meminfo tells nothing", means),
+    }
+}

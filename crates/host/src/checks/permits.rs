@@ -1,0 +1,243 @@
+//! Checks of what the kernel lets this process do.
+
+use bytecost_spec::units::bytes_in_words;
+
+use super::{Seen, Told, count};
+use crate::capabilities::{ROWS, Row};
+use crate::machine;
+
+pub(super) fn hardware_counters(seen: &Seen<'_>) -> Told {
+    match &seen.probes.hardware_counters {
+        Ok(()) => Told::good(
+            "to be had",
+            "cycles, instructions and cache misses are measured",
+        ),
+        Err(why) => {
+            let told = Told::note(
+                format!("not to be had: {why}"),
+                "cycles, instructions and cache misses are absent; CPU time stands in for them",
+            );
+            if seen.host.virtualization.is_some() {
+                told.cure("ask for a virtual machine with a PMU, or measure on hardware")
+            } else {
+                told
+            }
+        }
+    }
+}
+
+pub(super) fn perf_event_paranoid(seen: &Seen<'_>) -> Told {
+    let text = match seen.roots.proc("sys/kernel/perf_event_paranoid") {
+        Ok(text) => text,
+        Err(why) => {
+            return Told::unknown(why, "whether events may be counted is found by trying");
+        }
+    };
+    let Ok(value) = text.parse::<i64>() else {
+        return Told::unknown(text, "whether events may be counted is found by trying");
+    };
+    if seen.capabilities.count_kernel() {
+        Told::good(
+            format!("{value}, and a capability that lifts it"),
+            "events inside the kernel are counted",
+        )
+    } else if value < 2 {
+        Told::good(value.to_string(), "events inside the kernel are counted")
+    } else {
+        Told::warning(
+            value.to_string(),
+            "events inside the kernel, where most of the work is done, may not be counted",
+        )
+        .cure("as root: `sysctl kernel.perf_event_paranoid=1`")
+    }
+}
+
+pub(super) fn capabilities(seen: &Seen<'_>) -> Told {
+    let names = |has: bool| -> Vec<&Row> {
+        let of_kind = |row: &&Row| seen.capabilities.has(row) == has;
+        ROWS.iter().filter(of_kind).collect()
+    };
+    if let Err(why) = &seen.capabilities.effective {
+        return Told::unknown(why.as_str(), "what is refused is found by trying");
+    }
+    let (there, missing) = (names(true), names(false));
+    let mut found = match there.as_slice() {
+        [] => "none".to_owned(),
+        rows => rows.iter().map(|r| r.name).collect::<Vec<_>>().join(", "),
+    };
+    if !seen.capabilities.first_namespace {
+        found += " (in a user namespace, where some count for less)";
+    }
+    if missing.is_empty() {
+        return Told::good(found, "nothing is refused for want of a capability");
+    }
+    let opens: Vec<String> = missing
+        .iter()
+        .map(|row| format!("{} ({})", row.name, row.opens))
+        .collect();
+    Told::note(
+        found,
+        format!("the defaults need none; not there: {}", opens.join(", ")),
+    )
+    .cure("run as root where one of these is wanted")
+}
+
+pub(super) fn locked_memory(seen: &Seen<'_>) -> Told {
+    // What eight flows of 4 MiB rings lock.
+    const ENOUGH: u64 = 32 << 20;
+    if machine::limit(seen.roots, "Max locked memory").is_none() {
+        return Told::unknown(
+            "/proc/self/limits tells no limit",
+            "what may be locked is found by trying",
+        );
+    }
+    let means = "registered buffers and zero-copy sends lock their pages";
+    match seen.host.memlock_limit_bytes {
+        None => Told::good("no limit", means),
+        Some(limit) if seen.host.memlock_exempt => Told::good(
+            format!("{}, lifted by CAP_IPC_LOCK", bytes_in_words(limit)),
+            means,
+        ),
+        Some(limit) if limit >= ENOUGH => Told::good(bytes_in_words(limit), means),
+        Some(limit) => Told::warning(
+            bytes_in_words(limit),
+            format!("{means}: uring-send-zc is refused for larger rings or more flows"),
+        )
+        .cure("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit"),
+    }
+}
+
+pub(super) fn optmem(seen: &Seen<'_>) -> Told {
+    const USUAL: u64 = 128 << 10;
+    let means = "each zero-copy send that is under way takes a note from this memory of its socket";
+    match seen.host.optmem_max_bytes {
+        None => Told::unknown(
+            "/proc/sys/net/core/optmem_max cannot be read",
+            "how many zero-copy sends may be under way shows as ENOBUFS",
+        ),
+        Some(bytes) if bytes >= USUAL => Told::good(bytes_in_words(bytes), means),
+        Some(bytes) => Told::warning(
+            bytes_in_words(bytes),
+            format!("{means}: few fit, and small sends run into ENOBUFS and wait"),
+        )
+        .cure("as root: `sysctl net.core.optmem_max=131072`"),
+    }
+}
+
+pub(super) fn socket_buffers(seen: &Seen<'_>) -> Told {
+    let means = "the most that --socket-buffer can ask for; `auto` is not bound by it";
+    match (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) {
+        (Some(send), Some(receive)) => {
+            let found = format!(
+                "send up to {}, receive up to {}",
+                bytes_in_words(send),
+                bytes_in_words(receive)
+            );
+            if send.min(receive) >= 1 << 20 {
+                Told::good(found, means)
+            } else {
+                Told::note(found, means)
+                    .cure("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
+            }
+        }
+        _ => Told::unknown(
+            "/proc/sys/net/core/wmem_max or rmem_max cannot be read",
+            "the buffers that sockets got are in every sample",
+        ),
+    }
+}
+
+pub(super) fn open_files(seen: &Seen<'_>) -> Told {
+    let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
+    match seen.host.nofile_limit {
+        0 => Told::unknown(
+            "/proc/self/limits tells no limit",
+            "how many flows fit is found by trying",
+        ),
+        limit if limit >= 1024 + 64 => Told::good(
+            if limit == u64::MAX {
+                "no limit".to_owned()
+            } else {
+                limit.to_string()
+            },
+            means,
+        ),
+        limit => Told::note(limit.to_string(), format!("{means}: 256 flows do not fit"))
+            .cure("`ulimit -n 4096`"),
+    }
+}
+
+pub(super) fn io_uring(seen: &Seen<'_>) -> Told {
+    let (switch, cure) = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
+        Ok("1") => (
+            "kernel.io_uring_disabled = 1 (privileged only)",
+            Some("as root: `sysctl kernel.io_uring_disabled=0`"),
+        ),
+        Ok("2") => (
+            "kernel.io_uring_disabled = 2 (nobody)",
+            Some("as root: `sysctl kernel.io_uring_disabled=0`"),
+        ),
+        _ => ("", None),
+    };
+    match &seen.probes.io_uring {
+        Ok(()) => Told::good("works", "uring-send and uring-send-zc can be measured"),
+        Err(why) => {
+            let found = if switch.is_empty() {
+                format!("does not work: {why}")
+            } else {
+                format!("does not work: {why}; {switch}")
+            };
+            Told::warning(found, "uring-send and uring-send-zc are refused").cure(cure.unwrap_or(
+                "a kernel with io_uring; in a container, a seccomp profile that allows it",
+            ))
+        }
+    }
+}
+
+pub(super) fn congestion(seen: &Seen<'_>) -> Told {
+    let available = &seen.host.congestion_available;
+    let Some(default) = &seen.host.congestion_default else {
+        return Told::unknown(
+            "/proc/sys/net/ipv4/tcp_congestion_control cannot be read",
+            "which one a socket got is in every sample",
+        );
+    };
+    let found = format!(
+        "{default} by default; to choose from: {}",
+        available.join(", ")
+    );
+    let cubic = available.iter().any(|name| name == "cubic");
+    match (default.starts_with("bbr"), cubic) {
+        (true, true) => Told::warning(
+            found,
+            "bbr paces, which hides differences between ways to send on loopback; bytecost sets cubic for each socket",
+        )
+        .cure("nothing for the defaults; `--congestion default` measures what others get"),
+        (true, false) => Told::warning(
+            found,
+            "bbr paces, which hides differences between ways to send on loopback, and cubic is not there",
+        )
+        .cure("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
+        (false, false) => Told::note(
+            found,
+            "cubic is not there: bytecost leaves sockets with the default",
+        )
+        .cure("as root: `modprobe tcp_cubic`"),
+        (false, true) => Told::good(found, "bytecost sets cubic for each socket"),
+    }
+}
+
+pub(super) fn packet_sockets(seen: &Seen<'_>) -> Told {
+    let text = match seen.roots.proc("net/packet") {
+        Ok(text) => text,
+        Err(why) => return Told::unknown(why, "whether something copies every packet is not seen"),
+    };
+    match text.lines().skip(1).filter(|l| !l.trim().is_empty()).count() {
+        0 => Told::good("none open", "nothing but the receivers takes packets"),
+        n => Told::warning(
+            format!("{} open", count(n, "packet socket")),
+            "each takes a copy of what passes its device: zero-copy sends there are copied after all, for everyone",
+        )
+        .cure("`ss -0 -p` names their owners (DHCP clients, tcpdump): stop them for the run"),
+    }
+}

@@ -1,0 +1,91 @@
+//! Lists of CPUs and nodes as the kernel writes them: `0-3,8,10-11` (cpuset(7), "List format").
+
+/// One more than the largest number that is taken for a CPU's; Linux has at most 8,192.
+pub const MOST: u32 = 65_536;
+
+/// Parses a list of numbers and ranges: ascending, each once, none above [`MOST`] - 1. An empty
+/// text is an empty list.
+///
+/// # Errors
+/// What is no number, range, or is out of bounds.
+pub fn parse(text: &str) -> Result<Vec<u32>, String> {
+    let mut set = Vec::new();
+    for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return Err(format!("`{part}` runs backwards"));
+        }
+        // Overlapping ranges cannot make the list longer than all numbers twice.
+        if set.len() + (last - first) as usize >= 2 * MOST as usize {
+            return Err("too many CPUs".to_owned());
+        }
+        set.extend(first..=last);
+    }
+    set.sort_unstable();
+    set.dedup();
+    Ok(set)
+}
+
+/// Writes a list as the kernel does: `[0, 1, 2, 8]` becomes `0-2,8`. The numbers ascend.
+#[must_use]
+pub fn write(numbers: &[u32]) -> String {
+    let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let parts: Vec<String> = ranges
+        .map(|range| match range {
+            [] => String::new(),
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first}-{last}"),
+        })
+        .collect();
+    parts.join(",")
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    match text.trim().parse() {
+        Ok(n) if n < MOST => Ok(n),
+        _ => Err(format!("`{text}` is no CPU")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written_alike() {
+        for (text, list) in [
+            ("", &[][..]),
+            ("0", &[0]),
+            ("0-3", &[0, 1, 2, 3]),
+            ("0-1,8,10-11", &[0, 1, 8, 10, 11]),
+            ("65535", &[65_535]),
+        ] {
+            assert_eq!(parse(text).as_deref(), Ok(list));
+            assert_eq!(write(list), text);
+        }
+        assert_eq!(parse(" 3,1-2,2\n").as_deref(), Ok(&[1, 2, 3][..]));
+    }
+
+    #[test]
+    fn what_is_no_list_is_an_error() {
+        for bad in [
+            "x",
+            "-1",
+            "1-",
+            "3-1",
+            "0,,1",
+            ",",
+            "65536",
+            "0-4294967295",
+            "0-3:1/2",
+            "1.5",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+        let long = vec!["0-65535"; 1000].join(",");
+        assert!(parse(&long).is_err());
+    }
+}

@@ -1,0 +1,152 @@
+//! Plain facts: kernel, distribution, CPU model, memory, limits, congestion control.
+
+use bytecost_spec::host::Cpu;
+
+use crate::cpulist;
+use crate::roots::Roots;
+
+/// Designers of Arm cores by `CPU implementer`, and their cores by `CPU part` (the Arm
+/// Architecture Reference Manual, MIDR_EL1; parts as in the makers' technical manuals).
+const ARM_CORES: &[(u32, u32, &str)] = &[
+    (0x41, 0xd03, "Cortex-A53"),
+    (0x41, 0xd05, "Cortex-A55"),
+    (0x41, 0xd07, "Cortex-A57"),
+    (0x41, 0xd08, "Cortex-A72"),
+    (0x41, 0xd0a, "Cortex-A75"),
+    (0x41, 0xd0b, "Cortex-A76"),
+    (0x41, 0xd0c, "Neoverse-N1"),
+    (0x41, 0xd40, "Neoverse-V1"),
+    (0x41, 0xd41, "Cortex-A78"),
+    (0x41, 0xd44, "Cortex-X1"),
+    (0x41, 0xd49, "Neoverse-N2"),
+    (0x41, 0xd4f, "Neoverse-V2"),
+    (0x41, 0xd84, "Neoverse-V3"),
+    (0x41, 0xd8e, "Neoverse-N3"),
+    (0x43, 0x0af, "ThunderX2"),
+    (0x46, 0x001, "A64FX"),
+    (0x48, 0xd01, "Kunpeng-920"),
+    (0xc0, 0xac3, "Ampere-1"),
+    (0xc0, 0xac4, "Ampere-1a"),
+];
+
+/// The kernel's release.
+pub(crate) fn kernel(roots: &Roots) -> String {
+    roots
+        .proc("sys/kernel/osrelease")
+        .unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// The distribution's name (os-release(5)).
+pub(crate) fn distribution(roots: &Roots) -> Option<String> {
+    let text = roots.etc("os-release").ok()?;
+    let value = |key: &str| {
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix(key)?.strip_prefix('='))?;
+        let name = line.trim().trim_matches(['"', '\'']).to_owned();
+        (!name.is_empty()).then_some(name)
+    };
+    value("PRETTY_NAME").or_else(|| value("NAME"))
+}
+
+/// The architecture; before Linux 6.1 the one that bytecost was built for.
+pub(crate) fn architecture(roots: &Roots) -> String {
+    roots
+        .proc("sys/kernel/arch")
+        .ok()
+        .filter(|arch| !arch.is_empty())
+        .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
+}
+
+/// The CPUs' model; several, joined by ` + `, where they differ.
+pub(crate) fn cpu_model(roots: &Roots) -> String {
+    let text = roots.proc("cpuinfo").unwrap_or_default();
+    let mut models: Vec<String> = Vec::new();
+    for block in text.split("\n\n") {
+        if let Some(model) = model(block).filter(|m| !models.contains(m)) {
+            models.push(model);
+        }
+    }
+    if models.is_empty() {
+        "unknown".to_owned()
+    } else {
+        models.join(" + ")
+    }
+}
+
+fn model(block: &str) -> Option<String> {
+    let value = |key: &str| {
+        block.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
+        })
+    };
+    let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
+    if let Some(name) = named.iter().find_map(|key| value(key)) {
+        return Some(name);
+    }
+    let hex = |key| u32::from_str_radix(value(key)?.trim_start_matches("0x"), 16).ok();
+    let (implementer, part) = (hex("CPU implementer")?, hex("CPU part")?);
+    let known = ARM_CORES
+        .iter()
+        .find(|(i, p, _)| (*i, *p) == (implementer, part));
+    Some(match known {
+        Some((_, _, name)) => (*name).to_owned(),
+        None => format!("Arm implementer {implementer:#04x} part {part:#05x}"),
+    })
+}
+
+/// The CPUs that this process may use, of those online.
+pub(crate) fn cpus_allowed(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
+    let status = roots.proc("self/status").unwrap_or_default();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .and_then(|list| cpulist::parse(list).ok());
+    online
+        .iter()
+        .map(|cpu| cpu.cpu)
+        .filter(|cpu| {
+            allowed
+                .as_ref()
+                .is_none_or(|list| list.binary_search(cpu).is_ok())
+        })
+        .collect()
+}
+
+/// A line of /proc/meminfo in bytes.
+pub(crate) fn memory(roots: &Roots, name: &str) -> Option<u64> {
+    let text = roots.proc("meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix(name)?.strip_prefix(':'))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The system's congestion control.
+pub(crate) fn congestion_default(roots: &Roots) -> Option<String> {
+    let name = roots.proc("sys/net/ipv4/tcp_congestion_control").ok()?;
+    (!name.is_empty()).then_some(name)
+}
+
+/// The congestion controls that the kernel has loaded.
+pub(crate) fn congestion_available(roots: &Roots) -> Vec<String> {
+    roots
+        .proc("sys/net/ipv4/tcp_available_congestion_control")
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A soft limit of this process from /proc/self/limits: the outer none where it cannot be read,
+/// the inner where there is no limit.
+pub(crate) fn limit(roots: &Roots, name: &str) -> Option<Option<u64>> {
+    let text = roots.proc("self/limits").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(None),
+        soft => soft.parse().ok().map(Some),
+    }
+}

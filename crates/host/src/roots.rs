@@ -1,0 +1,88 @@
+//! Where the kernel's files are, and how they are read: bounded, and never with a panic.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest file that is read, in bytes: /proc/cpuinfo of a thousand CPUs fits.
+const MOST_BYTES: u64 = 8 << 20;
+/// The most entries of a directory that are looked at.
+const MOST_ENTRIES: usize = 65_536;
+
+/// Root paths of the readers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roots {
+    /// `/proc`.
+    pub proc: PathBuf,
+    /// `/sys`.
+    pub sys: PathBuf,
+    /// `/etc`.
+    pub etc: PathBuf,
+}
+
+impl Roots {
+    /// The machine that this runs on.
+    #[must_use]
+    pub fn real() -> Roots {
+        Roots::under(Path::new("/"))
+    }
+
+    /// `proc`, `sys` and `etc` under a directory.
+    #[must_use]
+    pub fn under(dir: &Path) -> Roots {
+        Roots {
+            proc: dir.join("proc"),
+            sys: dir.join("sys"),
+            etc: dir.join("etc"),
+        }
+    }
+
+    /// A file under `/proc`, without white space at its ends; else why it cannot be read.
+    pub(crate) fn proc(&self, path: &str) -> Result<String, String> {
+        text(&self.proc, path).map_err(|why| format!("/proc/{path} {why}"))
+    }
+
+    /// A file under `/sys`.
+    pub(crate) fn sys(&self, path: &str) -> Result<String, String> {
+        text(&self.sys, path).map_err(|why| format!("/sys/{path} {why}"))
+    }
+
+    /// A file under `/etc`.
+    pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
+        text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
+    }
+
+    /// A file under `/proc` that holds one number.
+    pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
+        self.proc(path).ok()?.parse().ok()
+    }
+
+    /// The names in a directory under `/sys`, sorted.
+    pub(crate) fn sys_names(&self, path: &str) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.sys.join(path)) else {
+            return Vec::new();
+        };
+        let mut names: Vec<String> = entries
+            .take(MOST_ENTRIES)
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn text(root: &Path, path: &str) -> Result<String, String> {
+    let read = || -> io::Result<String> {
+        let mut bytes = Vec::new();
+        File::open(root.join(path))?
+            .take(MOST_BYTES)
+            .read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    read().map_err(|why| match why.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
+        _ => format!("cannot be read: {why}"),
+    })
+}

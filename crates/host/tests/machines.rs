@@ -1,0 +1,270 @@
+//! The facts of recorded machines.
+
+mod common;
+
+use bytecost_host::{Roots, cpulist, read};
+use bytecost_spec::Host;
+use common::{MACHINES, Unpacked, change, host, probes, tree, unpacked};
+
+/// A host's caches in the kernel's words: level, kind, KiB, CPUs.
+fn caches(host: &Host) -> Vec<String> {
+    host.caches
+        .iter()
+        .map(|c| {
+            format!(
+                "L{} {} {}K {}",
+                c.level,
+                c.kind,
+                c.size_bytes / 1024,
+                cpulist::write(&c.shared_by)
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn each_machine_is_named() {
+    for (machine, kernel, distribution, architecture, cpu_model, virtualization) in [
+        (
+            "vm",
+            "6.18.44",
+            "Debian GNU/Linux 12 (bookworm)",
+            "x86_64",
+            "AMD EPYC",
+            Some("KVM"),
+        ),
+        (
+            "laptop",
+            "6.17.8-300.fc43.x86_64",
+            "Fedora Linux 43 (Workstation Edition)",
+            "x86_64",
+            "12th Gen Intel(R) Core(TM) i7-1260P",
+            None,
+        ),
+        (
+            "server",
+            "5.14.0-611.5.1.el9_7.x86_64",
+            "Red Hat Enterprise Linux 9.7 (Plow)",
+            std::env::consts::ARCH,
+            "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz",
+            None,
+        ),
+        (
+            "arm",
+            "6.8.0-87-generic",
+            "Ubuntu 24.04.3 LTS",
+            "aarch64",
+            "Neoverse-N1",
+            None,
+        ),
+        (
+            "container",
+            "6.12.57+deb13-cloud-amd64",
+            "Alpine Linux v3.22",
+            "x86_64",
+            "AMD EPYC 9R14",
+            Some("KVM (Amazon EC2), container"),
+        ),
+    ] {
+        let host = host(machine);
+        assert_eq!(host.kernel, kernel);
+        assert_eq!(host.distribution.as_deref(), Some(distribution));
+        assert_eq!(host.architecture, architecture, "{machine}");
+        assert_eq!(host.cpu_model, cpu_model);
+        assert_eq!(host.virtualization.as_deref(), virtualization, "{machine}");
+    }
+}
+
+#[test]
+fn cores_packages_and_nodes_are_exact() {
+    let laptop = host("laptop");
+    assert_eq!(laptop.cpus.len(), 16);
+    assert_eq!(laptop.cpus[5].siblings, [4, 5]);
+    assert_eq!(laptop.cpus[5].core, Some(8));
+    assert_eq!(laptop.cpus[9].siblings, [9]);
+    assert_eq!(laptop.cpus[9].governor.as_deref(), Some("powersave"));
+
+    let server = host("server");
+    let of = |cpu: usize| {
+        let cpu = &server.cpus[cpu];
+        (cpu.package, cpu.core, cpu.node, cpu.siblings.clone())
+    };
+    assert_eq!(of(0), (Some(0), Some(0), Some(0), vec![0, 8]));
+    assert_eq!(of(7), (Some(1), Some(3), Some(1), vec![7, 15]));
+    assert_eq!(of(9), (Some(0), Some(1), Some(0), vec![1, 9]));
+
+    let arm = host("arm");
+    assert_eq!(arm.cpus[2].package, None, "-1 is no package");
+    assert_eq!(arm.cpus[2].core, Some(256));
+
+    let container = host("container");
+    assert_eq!(container.cpus.len(), 8);
+    assert_eq!(container.cpus_allowed, [4, 5]);
+    assert_eq!(container.cpus[0].governor, None);
+}
+
+#[test]
+fn each_cache_is_listed_once_with_those_that_share_it() {
+    assert_eq!(
+        caches(&host("vm")),
+        [
+            "L1 Data 32K 0",
+            "L1 Instruction 32K 0",
+            "L2 Unified 512K 0",
+            "L3 Unified 32768K 0-1",
+            "L1 Data 32K 1",
+            "L1 Instruction 32K 1",
+            "L2 Unified 512K 1",
+        ]
+    );
+    let laptop = caches(&host("laptop"));
+    assert_eq!(laptop.len(), 4 * 3 + 1 + 8 * 2 + 2);
+    for cache in [
+        "L2 Unified 1280K 6-7",
+        "L2 Unified 2048K 8-11",
+        "L2 Unified 2048K 12-15",
+        "L1 Instruction 64K 15",
+        "L3 Unified 18432K 0-15",
+    ] {
+        assert_eq!(laptop.iter().filter(|c| *c == cache).count(), 1, "{cache}");
+    }
+    let server = caches(&host("server"));
+    assert_eq!(server.len(), 8 * 3 + 2);
+    assert!(server.contains(&"L3 Unified 49152K 4-7,12-15".to_owned()));
+    assert_eq!(caches(&host("arm")).len(), 4 * 3);
+}
+
+#[test]
+fn limits_and_memory_are_exact() {
+    for (machine, memlock, exempt, nofile, optmem, memory_kib) in [
+        (
+            "vm",
+            Some(8_388_608),
+            true,
+            20_000,
+            Some(131_072),
+            24_682_416,
+        ),
+        (
+            "laptop",
+            Some(8_388_608),
+            false,
+            1024,
+            Some(131_072),
+            32_541_044,
+        ),
+        ("server", None, true, 1_048_576, Some(81_920), 263_779_204),
+        (
+            "arm",
+            Some(8_405_442_560),
+            false,
+            1024,
+            Some(20_480),
+            65_664_212,
+        ),
+        // CAP_IPC_LOCK in a user namespace lifts nothing; optmem_max is not there in a network
+        // namespace of its own.
+        ("container", Some(65_536), false, 256, None, 32_541_044),
+    ] {
+        let host = host(machine);
+        assert_eq!(host.memlock_limit_bytes, memlock, "{machine}");
+        assert_eq!(host.memlock_exempt, exempt, "{machine}");
+        assert_eq!(host.nofile_limit, nofile, "{machine}");
+        assert_eq!(host.optmem_max_bytes, optmem, "{machine}");
+        assert_eq!(host.memory_bytes, memory_kib * 1024, "{machine}");
+    }
+    let first = change("proc/self/uid_map", "0 0 4294967295\n");
+    let host = unpacked("container").read(&[first], &probes());
+    assert!(host.memlock_exempt, "in the first user namespace it does");
+}
+
+#[test]
+fn congestion_controls_are_listed() {
+    let vm = host("vm");
+    assert_eq!(vm.congestion_default.as_deref(), Some("bbr"));
+    assert_eq!(vm.congestion_available, ["reno", "bbr", "cubic"]);
+}
+
+#[test]
+fn hypervisors_and_containers_are_told_apart() {
+    let laptop = unpacked("laptop");
+    let with = |changes: &[(&str, &str)]| {
+        let changes: Vec<_> = changes.iter().map(|(p, c)| change(p, c)).collect();
+        laptop.read(&changes, &probes()).virtualization
+    };
+    let vendor = "sys/class/dmi/id/sys_vendor";
+    let product = "sys/class/dmi/id/product_name";
+    let cgroup = "proc/self/cgroup";
+    for (changes, expected) in [
+        (&[][..], None),
+        (&[(vendor, "QEMU")], Some("QEMU")),
+        (&[(product, "KVM")], Some("KVM")),
+        (&[(vendor, "VMware, Inc.")], Some("VMware")),
+        (&[(product, "Virtual Machine")], Some("Hyper-V")),
+        (&[(vendor, "innotek GmbH")], Some("VirtualBox")),
+        (&[("sys/hypervisor/type", "xen")], Some("xen")),
+        (
+            &[("proc/cpuinfo", "flags : fpu hypervisor\n")],
+            Some("a hypervisor"),
+        ),
+        (&[("proc/cpuinfo", "flags : fpu nohypervisor\n")], None),
+        (
+            &[("proc/device-tree/hypervisor/compatible", "linux,kvm\0")],
+            Some("kvm"),
+        ),
+        (&[(vendor, "Amazon EC2"), (product, "m7i.metal")], None),
+        (
+            &[(cgroup, "0::/kubepods.slice/pod1/x")],
+            Some("container (kubernetes)"),
+        ),
+        (
+            &[("proc/1/cgroup", "1:cpu:/docker/abc")],
+            Some("container (docker)"),
+        ),
+    ] {
+        assert_eq!(with(changes).as_deref(), expected, "{changes:?}");
+    }
+}
+
+#[test]
+fn arm_cores_that_are_not_known_keep_their_numbers() {
+    let cpuinfo = change(
+        "proc/cpuinfo",
+        "CPU implementer\t: 0x41\nCPU part\t: 0xd03\n\nCPU implementer\t: 0x7f\nCPU part\t: 0x0ab\n",
+    );
+    let host = unpacked("arm").read(&[cpuinfo], &probes());
+    assert_eq!(
+        host.cpu_model,
+        "Cortex-A53 + Arm implementer 0x7f part 0x0ab"
+    );
+}
+
+#[test]
+fn without_sysfs_the_cpus_are_counted() {
+    let mut tree = tree("vm");
+    tree.retain(|path, _| path.starts_with("proc/"));
+    let host = Unpacked::new(tree).read(&[], &probes());
+    let numbers: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+    assert_eq!(numbers, [0, 1]);
+    assert_eq!(host.cpus[1].siblings, [1]);
+    assert_eq!(host.cpus_allowed, [0, 1]);
+    assert!(host.caches.is_empty());
+}
+
+#[test]
+fn nothing_at_all_is_still_an_answer() {
+    let empty = tempfile::tempdir().unwrap();
+    let nothing = read(&Roots::under(empty.path()), &probes());
+    assert_eq!(nothing.kernel, "unknown");
+    assert_eq!(nothing.cpus, []);
+    assert_eq!(nothing.checks.len(), host(MACHINES[0].0).checks.len());
+}
+
+#[test]
+fn the_machine_that_this_runs_on_is_read() {
+    let host = read(&Roots::real(), &probes());
+    assert!(!host.cpus.is_empty() && !host.cpus_allowed.is_empty());
+    assert!(host.kernel.contains('.'), "{}", host.kernel);
+    assert!(host.memory_bytes > 1 << 20);
+    assert!(host.nofile_limit > 2);
+}

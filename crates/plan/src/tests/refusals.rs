@@ -1,0 +1,123 @@
+//! What a host refuses, with its reason and its remedy.
+
+use bytecost_spec::{Axis, Cell, Host, Survey};
+
+use super::{host, study, survey};
+use crate::Plan;
+
+/// One cell, on this host; gives back why it is refused.
+fn refused(changes: &[(Axis, &str)], host: &Host, survey: &Survey) -> Option<String> {
+    let mut one = study(&[]);
+    for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
+        let default = Cell::default().value(axis);
+        one.set_axis(axis, &[default]).unwrap();
+    }
+    for (axis, value) in changes {
+        one.set_axis(*axis, &[(*value).to_owned()]).unwrap();
+    }
+    let plan = Plan::new(&one, host, survey, 1).unwrap();
+    assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
+    assert!(plan.refusals.len() < 2);
+    plan.refusals.into_iter().next().map(|r| {
+        assert!(r.what.contains('/'), "a refusal names its cell: {}", r.what);
+        r.why
+    })
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_with_its_remedy() {
+    let zc = (Axis::Mover, "uring-send-zc");
+    for (changes, needle) in [
+        (&[(Axis::Transport, "loopback")][..], ""),
+        (&[zc], ""),
+        (
+            &[zc, (Axis::Transport, "unix")],
+            "mover `uring-send-zc` over unix: Unix sockets have no zero-copy",
+        ),
+        (
+            &[(Axis::Congestion, "bbr")],
+            "congestion control `bbr` is not to be had here (cubic, reno are)",
+        ),
+        (&[(Axis::Congestion, "bbr"), (Axis::Transport, "unix")], ""),
+        (
+            &[zc, (Axis::Threads, "4")],
+            "locks 16 MiB of payload, the limit is 8 MiB: raise it with `ulimit -l 16384`",
+        ),
+        (
+            &[zc, (Axis::Size, "3MiB")],
+            "RLIMIT_MEMLOCK: `uring-send-zc` locks 12 MiB",
+        ),
+        (&[(Axis::Threads, "256")], ""),
+        (
+            &[(Axis::Threads, "256"), (Axis::Ring, "12MiB")],
+            "memory: both sides need 6 GiB for payload, more than half of this machine's 8.0 GiB",
+        ),
+        (
+            &[(Axis::Placement, "0:2")],
+            "CPU 2 is not among those that this process may use (0,1)",
+        ),
+        (&[(Axis::Placement, "0:1")], ""),
+    ] {
+        match refused(changes, &host(), &survey()) {
+            Some(why) => assert!(
+                !needle.is_empty() && why.contains(needle),
+                "{changes:?}: {why}"
+            ),
+            None => assert_eq!(needle, "", "{changes:?}"),
+        }
+    }
+}
+
+#[test]
+fn limits_are_the_hosts() {
+    let small = Host {
+        nofile_limit: 256,
+        ..host()
+    };
+    assert_eq!(
+        refused(&[(Axis::Threads, "128")], &small, &survey()).unwrap(),
+        "RLIMIT_NOFILE: 128 flows of `send` need 320 open files, the limit is 256: raise it with `ulimit -n 320`, or choose fewer --threads"
+    );
+    let zc4 = &[(Axis::Mover, "uring-send-zc"), (Axis::Threads, "4")][..];
+    for free in [
+        Host {
+            memlock_exempt: true,
+            ..host()
+        },
+        Host {
+            memlock_limit_bytes: None,
+            ..host()
+        },
+    ] {
+        assert_eq!(refused(zc4, &free, &survey()), None);
+    }
+    let listed = Host {
+        congestion_available: vec!["cubic".into(), "bbr".into()],
+        ..host()
+    };
+    let tried = Survey {
+        congestion_controls: vec!["cubic".into()],
+        ..survey()
+    };
+    let why = refused(&[(Axis::Congestion, "bbr")], &listed, &tried).unwrap();
+    assert!(why.contains("tcp_allowed_congestion_control"), "{why}");
+}
+
+#[test]
+fn the_default_congestion_control_gives_way_and_says_so() {
+    let bbr = Host {
+        congestion_default: Some("bbr".into()),
+        congestion_available: vec!["reno".into(), "bbr".into()],
+        ..host()
+    };
+    let plan = Plan::new(&study(&[]), &bbr, &survey(), 7).unwrap();
+    assert!(plan.cells.iter().all(|c| c.congestion == "bbr"));
+    assert!(plan.notes[0].contains("`cubic` is not to be had here"));
+    let mut asked = study(&[]);
+    let both = ["cubic".to_owned(), "reno".to_owned()];
+    asked.set_axis(Axis::Congestion, &both).unwrap();
+    let plan = Plan::new(&asked, &bbr, &survey(), 7).unwrap();
+    assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
+    assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
+    assert_eq!(plan.notes, Vec::<String>::new());
+}

@@ -1,0 +1,364 @@
+//! The geometry of a figure: lines, bands, markers and labels as SVG path data.
+
+use bytecost_analysis::{Estimate, FigureData, Point, Series};
+
+use crate::question::value_in_words;
+use crate::scale::{Scale, places, tick};
+
+/// Width and height of the drawing, in its own units.
+pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
+const LEFT: f64 = 56.0;
+const TOP: f64 = 12.0;
+const BOTTOM: f64 = 34.0;
+/// Height of a label beside the end of a line.
+const LABEL_HEIGHT: f64 = 15.0;
+/// Width of a character of a label, about.
+const CHARACTER: f64 = 7.2;
+/// The same on a narrow screen, where text is drawn larger.
+const CHARACTER_NARROW: f64 = 11.0;
+/// The most characters of a label beside a line.
+const LABEL_MOST: usize = 16;
+
+/// A drawn figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Chart {
+    /// Right end of the plotting area.
+    pub right: f64,
+    /// Lower end of the plotting area.
+    pub bottom: f64,
+    /// Whether the axis upwards is logarithmic.
+    pub log: bool,
+    /// Lines across, from below.
+    pub rows: Vec<Tick>,
+    /// Values across.
+    pub columns: Vec<Tick>,
+    /// One a series.
+    pub lines: Vec<Line>,
+}
+
+/// A tick of either axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Tick {
+    /// Where.
+    pub at: f64,
+    /// What stands there; empty where there is no room.
+    pub label: String,
+    /// Whether there is room for it on a narrow screen too.
+    pub narrow: bool,
+}
+
+/// A drawn series.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// Path of the line, broken at gaps.
+    pub path: String,
+    /// Path of the intervals: a band along the line, a bar where a point stands alone.
+    pub band: String,
+    /// Its measured points with their column.
+    pub dots: Vec<Dot>,
+    /// Its name beside its end, where it has a point.
+    pub label: Option<Label>,
+}
+
+/// A measured point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dot {
+    /// Column.
+    pub column: usize,
+    /// Across.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+    /// What was measured.
+    pub estimate: Estimate,
+}
+
+/// A name beside the end of a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    /// The name, shortened.
+    pub text: String,
+    /// Path from the end of the line to the name.
+    pub leader: String,
+    /// Across.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+}
+
+/// Lays a figure out.
+pub(crate) fn chart(figure: &FigureData) -> Chart {
+    let estimates = figure.series.iter().flat_map(measured).map(|(_, e)| e);
+    let spans =
+        estimates.flat_map(|e| [e.low.unwrap_or(e.value), e.value, e.high.unwrap_or(e.value)]);
+    let scale = Scale::of(spans.collect::<Vec<f64>>().into_iter());
+    let longest = figure
+        .series
+        .iter()
+        .map(|s| shortened(&s.name).chars().count())
+        .max();
+    let right = SIZE.0 - 24.0 - CHARACTER * longest.unwrap_or(0) as f64;
+    let bottom = SIZE.1 - BOTTOM;
+    let inset = 14.0;
+    let across: Vec<f64> = places(figure.x_numbers.as_deref(), figure.x_values.len())
+        .into_iter()
+        .map(|share| LEFT + inset + share * (right - LEFT - 2.0 * inset))
+        .collect();
+    let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
+    let mut lines: Vec<Line> = figure
+        .series
+        .iter()
+        .map(|series| line(series, &across, &height))
+        .collect();
+    let names: Vec<&str> = figure.series.iter().map(|s| s.name.as_str()).collect();
+    label(&mut lines, &names, right, bottom);
+    Chart {
+        right,
+        bottom,
+        log: scale.log,
+        rows: scale
+            .ticks
+            .iter()
+            .map(|&value| Tick {
+                at: height(value),
+                label: tick(value),
+                narrow: true,
+            })
+            .collect(),
+        columns: columns(figure, &across),
+        lines,
+    }
+}
+
+fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
+    series
+        .points
+        .iter()
+        .enumerate()
+        .filter_map(|(i, p)| match p {
+            Point::Measured(e) if e.value.is_finite() => Some((i, *e)),
+            _ => None,
+        })
+}
+
+fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> Line {
+    let dots: Vec<Dot> = measured(series)
+        .filter_map(|(column, estimate)| {
+            Some(Dot {
+                column,
+                x: *across.get(column)?,
+                y: height(estimate.value),
+                estimate,
+            })
+        })
+        .collect();
+    let mut path = String::new();
+    let mut band = String::new();
+    for stretch in dots.chunk_by(|a, b| b.column == a.column + 1) {
+        let points: Vec<(f64, f64)> = stretch.iter().map(|d| (d.x, d.y)).collect();
+        path.push_str(&through(&points));
+        for part in stretch.chunk_by(|a, b| interval(a).is_some() == interval(b).is_some()) {
+            band.push_str(&intervals(part, height));
+        }
+    }
+    Line {
+        path,
+        band,
+        dots,
+        label: None,
+    }
+}
+
+fn interval(dot: &Dot) -> Option<(f64, f64)> {
+    dot.estimate.low.zip(dot.estimate.high)
+}
+
+/// A closed band along several points, a bar through one.
+fn intervals(dots: &[Dot], height: &impl Fn(f64) -> f64) -> String {
+    let ends: Vec<(f64, f64, f64)> = dots
+        .iter()
+        .filter_map(|d| interval(d).map(|(low, high)| (d.x, height(low), height(high))))
+        .collect();
+    match ends[..] {
+        [] => String::new(),
+        [(x, low, high)] => format!(
+            "M{:.1} {high:.1}H{:.1}V{low:.1}H{:.1}Z",
+            x - 2.5,
+            x + 2.5,
+            x - 2.5
+        ),
+        _ => {
+            let upper = ends.iter().map(|(x, _, high)| (*x, *high));
+            let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
+            let around: Vec<(f64, f64)> = upper.chain(lower).collect();
+            through(&around) + "Z"
+        }
+    }
+}
+
+fn through(points: &[(f64, f64)]) -> String {
+    let steps = points.iter().enumerate();
+    steps
+        .map(|(i, (x, y))| format!("{}{x:.1} {y:.1}", if i == 0 { "M" } else { "L" }))
+        .collect()
+}
+
+/// Writes names beside the ends of the lines, moved apart so that none covers another.
+fn label(lines: &mut [Line], names: &[&str], right: f64, bottom: f64) {
+    let mut order: Vec<usize> = (0..lines.len())
+        .filter(|&i| !lines[i].dots.is_empty())
+        .collect();
+    let end = |line: &Line| line.dots.last().map_or((right, bottom), |d| (d.x, d.y));
+    order.sort_by(|&a, &b| end(&lines[a]).1.total_cmp(&end(&lines[b]).1));
+    let mut places: Vec<f64> = order.iter().map(|&i| end(&lines[i]).1).collect();
+    apart(&mut places, bottom);
+    for (&i, &y) in order.iter().zip(&places) {
+        let (from_x, from_y) = end(&lines[i]);
+        let x = right + 12.0;
+        lines[i].label = Some(Label {
+            text: shortened(names[i]),
+            leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
+            x,
+            y,
+        });
+    }
+}
+
+/// Moves sorted places as little as it takes to have a label's height between them: those that
+/// would overlap share out the room around their middle. (Least squares with an order, by
+/// pooling neighbours that are out of order.)
+fn apart(places: &mut [f64], bottom: f64) {
+    let mut pools: Vec<(f64, usize)> = Vec::new();
+    for (i, place) in places.iter().enumerate() {
+        let mut pool = (place - i as f64 * LABEL_HEIGHT, 1);
+        while let Some(&(mean, count)) = pools.last().filter(|last| last.0 > pool.0) {
+            let both = count + pool.1;
+            pool = (
+                (mean * count as f64 + pool.0 * pool.1 as f64) / both as f64,
+                both,
+            );
+            pools.pop();
+        }
+        pools.push(pool);
+    }
+    let least = TOP;
+    let most = bottom - places.len().saturating_sub(1) as f64 * LABEL_HEIGHT;
+    let means = pools
+        .iter()
+        .flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
+    for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
+        *place = mean.clamp(least, most.max(least)) + i as f64 * LABEL_HEIGHT;
+    }
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LABEL_MOST {
+        return name.to_owned();
+    }
+    let head: String = name.chars().take(LABEL_MOST - 1).collect();
+    head + "…"
+}
+
+/// The values across, without those that would run into each other.
+fn columns(figure: &FigureData, across: &[f64]) -> Vec<Tick> {
+    let mut ends = [f64::NEG_INFINITY; 2];
+    let mut ticks = Vec::new();
+    for (value, &at) in figure.x_values.iter().zip(across) {
+        let words = value_in_words(figure.x, value);
+        let characters = words.chars().count() as f64;
+        let fits = [CHARACTER, CHARACTER_NARROW].map(|width| characters * width / 2.0 + 4.0);
+        let mut room = [false; 2];
+        for i in 0..2 {
+            room[i] = at - fits[i] > ends[i];
+            if room[i] {
+                ends[i] = at + fits[i];
+            }
+        }
+        ticks.push(Tick {
+            at,
+            label: if room[0] { words } else { String::new() },
+            narrow: room[1],
+        });
+    }
+    ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::{Axis, Measure, Metric};
+
+    fn figure(rows: &[&[Option<f64>]]) -> FigureData {
+        let point = |v: &Option<f64>| match v {
+            Some(value) => Point::Measured(Estimate {
+                value: *value,
+                low: Some(value * 0.9),
+                high: Some(value * 1.1),
+                trials: 9,
+            }),
+            None => Point::Gap("not here".to_owned()),
+        };
+        FigureData {
+            title: "t".to_owned(),
+            panel: Vec::new(),
+            x: Axis::Size,
+            x_values: ["1KiB", "2KiB", "4KiB", "8KiB"].map(str::to_owned).to_vec(),
+            x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
+            y: Metric::both(Measure::ThroughputGbitPerS),
+            series: rows
+                .iter()
+                .enumerate()
+                .map(|(i, row)| Series {
+                    name: format!("s{i}"),
+                    points: row.iter().map(point).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_gap_breaks_the_line() {
+        let check = |row: &[Option<f64>], strokes: usize, points: usize| {
+            let chart = chart(&figure(&[row]));
+            assert_eq!(chart.lines[0].path.matches('M').count(), strokes, "{row:?}");
+            assert_eq!(chart.lines[0].band.matches('Z').count(), strokes, "{row:?}");
+            assert_eq!(chart.lines[0].dots.len(), points, "{row:?}");
+        };
+        check(&[Some(1.0), Some(2.0), Some(3.0), Some(4.0)], 1, 4);
+        check(&[Some(1.0), None, Some(3.0), Some(4.0)], 2, 3);
+        check(&[None, None, Some(3.0), None], 1, 1);
+        check(&[None, None, None, None], 0, 0);
+        check(&[Some(f64::NAN), Some(1.0), Some(2.0), Some(2.0)], 1, 3);
+    }
+
+    #[test]
+    fn more_is_higher_and_all_lies_within_the_area() {
+        let chart = chart(&figure(&[&[Some(1.0), Some(2.0), Some(400.0), Some(0.5)]]));
+        let dots = &chart.lines[0].dots;
+        assert!(dots[0].y > dots[1].y && dots[1].y > dots[2].y);
+        for dot in dots {
+            assert!(dot.y >= TOP - 0.1 && dot.y <= chart.bottom + 0.1);
+            assert!(dot.x > LEFT && dot.x < chart.right);
+        }
+    }
+
+    #[test]
+    fn names_beside_lines_do_not_cover_each_other() {
+        let rows: Vec<Vec<Option<f64>>> = (0..12)
+            .map(|i| vec![Some(50.0 + f64::from(i) / 10.0); 4])
+            .collect();
+        let rows: Vec<&[Option<f64>]> = rows.iter().map(Vec::as_slice).collect();
+        let chart = chart(&figure(&rows));
+        let mut ys: Vec<f64> = chart
+            .lines
+            .iter()
+            .filter_map(|l| Some(l.label.as_ref()?.y))
+            .collect();
+        ys.sort_by(f64::total_cmp);
+        assert_eq!(ys.len(), 12);
+        assert!(
+            ys.windows(2).all(|w| w[1] - w[0] > LABEL_HEIGHT - 0.1),
+            "{ys:?}"
+        );
+    }
+}

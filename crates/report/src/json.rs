@@ -1,0 +1,31 @@
+//! `findings.json` and its schema.
+
+use bytecost_analysis::Analysis;
+
+/// Renders a result as `findings.json`: indented, fields in the order of [`Analysis`].
+///
+/// A number that is not finite is written as `null`: JSON has no other word for it.
+///
+/// # Panics
+/// Never: every map of an analysis has text as its keys, which is all that could fail.
+#[must_use]
+pub fn findings_json(a: &Analysis) -> String {
+    pretty(a)
+}
+
+/// The JSON Schema (draft 2020-12) of what [`findings_json`] writes.
+#[must_use]
+pub fn schema_json() -> String {
+    let mut schema = schemars::schema_for!(Analysis);
+    schema.insert(
+        "title".to_owned(),
+        "bytecost findings.json".to_owned().into(),
+    );
+    pretty(&schema)
+}
+
+fn pretty(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("keys are text");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,214 @@
+//! The result as Markdown, in the tables of GitHub, for pasting into an issue.
+
+use bytecost_analysis::Analysis;
+use bytecost_spec::units;
+
+use crate::facts;
+use crate::numbers::{self, mark, ratio, superscript};
+use crate::prose::{clean, count, spans};
+use crate::question::{Entry, Question, questions, value_in_words};
+use crate::terminal::note;
+
+/// Renders a result as Markdown with the same content as [`crate::terminal`].
+#[must_use]
+pub fn markdown(a: &Analysis) -> String {
+    let mut out = Vec::new();
+    answer(a, &mut out);
+    tables(a, &mut out);
+    doubts(a, &mut out);
+    lists(a, &mut out);
+    foot(a, &mut out);
+    let mut text = out.join("\n");
+    text.push('\n');
+    text
+}
+
+fn answer(a: &Analysis, out: &mut Vec<String>) {
+    out.push(format!("# {}\n", prose(&a.study.title)));
+    if let Some(early) = &a.run.ended_early {
+        out.push(format!("> This run ended early: {}\n", prose(early)));
+    }
+    match a.answers.split_first() {
+        Some((headline, rest)) => {
+            out.push(format!("**{}**\n", prose(&headline.sentence)));
+            for answer in rest {
+                out.push(format!("- {}", prose(&answer.sentence)));
+            }
+            if !rest.is_empty() {
+                out.push(String::new());
+            }
+        }
+        None => out.push("**This run gives no answer.**\n".to_owned()),
+    }
+    out.push(format!("Asked: {}\n", prose(&a.study.question)));
+    let expected = prose(&a.study.prediction);
+    out.push(format!("Expected before the run: {expected}\n"));
+}
+
+fn tables(a: &Analysis, out: &mut Vec<String>) {
+    let all = questions(a);
+    let mut notes = Vec::new();
+    for q in &all {
+        out.push(format!("## {}\n", prose(&facts::metric_heading(q))));
+        out.push(format!("{}\n", prose(&facts::panel_heading(q))));
+        table(q, &mut notes, out);
+        out.push(String::new());
+    }
+    if all.is_empty() {
+        return;
+    }
+    out.push(format!(
+        "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided.\n",
+        numbers::percent(a.study.smallest_effect)
+    ));
+    for (i, why) in notes.iter().enumerate() {
+        out.push(format!("- –{} {}", superscript(i + 1), prose(why)));
+    }
+    if !notes.is_empty() {
+        out.push(String::new());
+    }
+}
+
+fn table(q: &Question<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) {
+    let headings: Vec<String> = match q.x {
+        Some(x) => q
+            .columns
+            .iter()
+            .map(|c| prose(&value_in_words(x, c)))
+            .collect(),
+        None => vec![prose(q.metric.measure.row().unit)],
+    };
+    out.push(format!("| {} | {} |", q.axis.name(), headings.join(" | ")));
+    out.push(format!("| :--- |{}", " ---: |".repeat(headings.len())));
+    for row in &q.rows {
+        let entries: Vec<String> = row
+            .entries
+            .iter()
+            .map(|entry| match entry {
+                Entry::Gap(why) => format!("–{}", superscript(note(notes, why))),
+                Entry::Measured(e, None) => units::number(e.value),
+                Entry::Measured(e, Some(f)) => format!(
+                    "{} ({}) {}",
+                    units::number(e.value),
+                    ratio(f.ratio),
+                    mark(f.verdict)
+                ),
+            })
+            .collect();
+        let name = prose(&row.name);
+        let name = if row.is_baseline {
+            format!("{name} (baseline)")
+        } else {
+            name
+        };
+        out.push(format!("| {name} | {} |", entries.join(" | ")));
+    }
+}
+
+fn doubts(a: &Analysis, out: &mut Vec<String>) {
+    if a.doubts.is_empty() {
+        return;
+    }
+    out.push("## What weakens this\n".to_owned());
+    for doubt in &a.doubts {
+        let ids: Vec<&str> = doubt.cells.iter().map(String::as_str).collect();
+        let touched = match ids.is_empty() {
+            true => String::new(),
+            false => format!(" Touches: {}.", prose(&facts::cells(&ids, &a.study.varied))),
+        };
+        out.push(format!(
+            "- **{}** Evidence: {} Cure: {}{touched}",
+            prose(&doubt.text),
+            prose(&doubt.evidence),
+            prose(&doubt.cure)
+        ));
+    }
+    out.push(String::new());
+}
+
+fn lists(a: &Analysis, out: &mut Vec<String>) {
+    let varied = &a.study.varied;
+    let refusals = facts::refusals(a).into_iter();
+    let refusals = refusals.map(|(what, why)| format!("{}: {}", prose(&what), prose(&why)));
+    let failures = a.failures.iter().map(|f| {
+        let cell = facts::cells(&[&f.cell], varied);
+        format!(
+            "block {}, {}: {}",
+            f.trial.block,
+            prose(&cell),
+            prose(&f.reason)
+        )
+    });
+    let left_out = a.left_out.iter().map(|l| {
+        let cells = count(l.cells, "cell", "cells");
+        format!("{} ({cells}): {}", prose(&l.what), prose(&l.why))
+    });
+    let parts: [(&str, Vec<String>); 3] = [
+        ("What cannot be had here", refusals.collect()),
+        ("Trials that failed", failures.collect()),
+        ("Left out of this run", left_out.collect()),
+    ];
+    for (heading, items) in parts {
+        if !items.is_empty() {
+            out.push(format!("## {heading}\n"));
+            out.extend(items.iter().map(|item| format!("- {item}")));
+            out.push(String::new());
+        }
+    }
+}
+
+fn foot(a: &Analysis, out: &mut Vec<String>) {
+    let mut about = facts::run(a);
+    if let Some(widest) = facts::widest(a) {
+        about = format!("{about}; {widest}");
+    }
+    let floor = facts::floor(a).map(|f| format!(" {f}")).unwrap_or_default();
+    out.push(format!("{about}.{floor}\n"));
+    out.push(format!("{}\n", prose(&facts::host_line(&a.host))));
+    let fence = "`".repeat(3);
+    out.push(format!("{fence}sh\n{}\n{fence}", clean(&facts::command(a))));
+}
+
+/// A text within a line or an entry of a table: what is code stays code, everything else is
+/// escaped so that it stands there as it is.
+fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for span in spans(text) {
+        if span.code {
+            out.push('`');
+            out.push_str(&span.text.replace('|', "\\|"));
+            out.push('`');
+            continue;
+        }
+        for c in span.text.chars() {
+            match c {
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '&' => out.push_str("&amp;"),
+                '\\' | '|' | '*' | '_' | '[' | ']' | '`' | '#' | '~' => {
+                    out.push('\\');
+                    out.push(c);
+                }
+                _ => out.push(c),
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stands_in_markdown_as_it_is() {
+        for (text, expected) in [
+            ("a < b | c", "a &lt; b \\| c"),
+            ("`send_x|y` is _fast_", "`send_x\\|y` is \\_fast\\_"),
+            ("<img src=x>", "&lt;img src=x&gt;"),
+            ("[a](b)", "\\[a\\](b)"),
+        ] {
+            assert_eq!(prose(text), expected);
+        }
+    }
+}

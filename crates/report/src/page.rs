@@ -1,0 +1,397 @@
+//! The result as one page that needs nothing else: HTML with its own style, figures and script.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_spec::units;
+
+use crate::facts;
+use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
+use crate::prose::{Span, clean, count, spans};
+use crate::question::{Entry, Question, cell_of, questions, value_in_words};
+use crate::terminal::note;
+
+/// Renders a result as one HTML page: no request goes out from it, and without its script it
+/// still shows every figure and every table.
+///
+/// # Panics
+/// Never: the template writes into memory and asks nothing that could fail.
+#[must_use]
+pub fn html(a: &Analysis) -> String {
+    let mut page = Page::of(a).render().expect("a page is only text");
+    page.push('\n');
+    page
+}
+
+#[derive(Template)]
+#[template(path = "page.html", whitespace = "minimize")]
+struct Page {
+    css: &'static str,
+    script: &'static str,
+    title: String,
+    question: Vec<Span>,
+    prediction: Vec<Span>,
+    ended_early: Option<String>,
+    headline: Option<AnswerText>,
+    answers: Vec<AnswerText>,
+    numbers: Vec<(&'static str, String)>,
+    figures: Vec<Figure>,
+    tables: Vec<TableText>,
+    notes: Vec<Vec<Span>>,
+    verdicts: Vec<VerdictText>,
+    within: String,
+    comparisons: Vec<ComparisonText>,
+    doubts: Vec<DoubtText>,
+    refusals: Vec<(Vec<Span>, Vec<Span>)>,
+    failures: Vec<(u32, String, Vec<Span>)>,
+    left_out: Vec<(Vec<Span>, String, Vec<Span>)>,
+    host: Vec<(&'static str, String)>,
+    checks: Vec<CheckText>,
+    constants: Vec<(String, String)>,
+    method: Vec<(&'static str, String)>,
+    command: String,
+    run: RunText,
+}
+
+struct RunText {
+    id: String,
+    started: String,
+    version: String,
+    seed: u64,
+}
+
+struct AnswerText {
+    sentence: Vec<Span>,
+    /// Rows of the table of comparisons.
+    rests_on: Vec<usize>,
+}
+
+impl AnswerText {
+    fn rows(&self) -> String {
+        let rows: Vec<String> = self.rests_on.iter().map(|n| format!("c{n}")).collect();
+        rows.join(" ")
+    }
+
+    fn count(&self) -> String {
+        count(self.rests_on.len(), "comparison", "comparisons")
+    }
+}
+
+struct VerdictText {
+    class: &'static str,
+    mark: &'static str,
+    words: &'static str,
+    count: usize,
+}
+
+struct TableText {
+    heading: String,
+    panel: String,
+    axis: &'static str,
+    columns: Vec<String>,
+    rows: Vec<(String, bool, Vec<CellText>)>,
+}
+
+enum CellText {
+    Gap(usize),
+    Baseline(String),
+    Compared {
+        value: String,
+        ratio: String,
+        mark: &'static str,
+        class: &'static str,
+        tells: String,
+    },
+}
+
+struct ComparisonText {
+    number: usize,
+    metric: String,
+    what: String,
+    baseline: String,
+    place: String,
+    ratio: String,
+    interval: String,
+    p: String,
+    mark: &'static str,
+    class: &'static str,
+    verdict: String,
+    blocks: usize,
+    detectable: String,
+}
+
+struct DoubtText {
+    text: Vec<Span>,
+    evidence: Vec<Span>,
+    cure: Vec<Span>,
+    touches: String,
+}
+
+struct CheckText {
+    class: &'static str,
+    mark: &'static str,
+    level: &'static str,
+    name: String,
+    found: String,
+    means: String,
+    remedy: Option<String>,
+}
+
+impl Page {
+    fn of(a: &Analysis) -> Page {
+        let palette = Palette::of(a);
+        let numbers: BTreeMap<&str, usize> = a
+            .findings
+            .iter()
+            .enumerate()
+            .map(|(i, f)| (f.id.as_str(), i + 1))
+            .collect();
+        let mut answers: Vec<AnswerText> = a
+            .answers
+            .iter()
+            .map(|answer| AnswerText {
+                sentence: spans(&answer.sentence),
+                rests_on: answer
+                    .findings
+                    .iter()
+                    .filter_map(|id| numbers.get(id.as_str()).copied())
+                    .collect(),
+            })
+            .collect();
+        let rest = answers.split_off(answers.len().min(1));
+        let figures = a.figures.iter().enumerate();
+        let mut notes = Vec::new();
+        let tables = questions(a).iter().map(|q| table(q, &mut notes)).collect();
+        Page {
+            css: include_str!("../templates/page.css"),
+            script: include_str!("../templates/page.js"),
+            title: clean(&a.study.title),
+            question: spans(&a.study.question),
+            prediction: spans(&a.study.prediction),
+            ended_early: a.run.ended_early.as_deref().map(clean),
+            headline: answers.pop(),
+            answers: rest,
+            numbers: key_numbers(a),
+            figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+            tables,
+            notes: notes.iter().map(|why| spans(why)).collect(),
+            verdicts: verdicts(a),
+            within: numbers::percent(a.study.smallest_effect),
+            comparisons: comparisons(a),
+            doubts: doubts(a),
+            refusals: facts::refusals(a)
+                .iter()
+                .map(|(what, why)| (spans(what), spans(why)))
+                .collect(),
+            failures: a
+                .failures
+                .iter()
+                .map(|f| {
+                    let cell = facts::cells(&[&f.cell], &a.study.varied);
+                    (f.trial.block, clean(&cell), spans(&f.reason))
+                })
+                .collect(),
+            left_out: a
+                .left_out
+                .iter()
+                .map(|l| {
+                    (
+                        spans(&l.what),
+                        count(l.cells, "cell", "cells"),
+                        spans(&l.why),
+                    )
+                })
+                .collect(),
+            host: facts::host(&a.host),
+            checks: checks(a),
+            constants: a
+                .study
+                .constants
+                .iter()
+                .map(|(axis, value)| (axis.name().to_owned(), value_in_words(*axis, value)))
+                .collect(),
+            method: facts::method(a),
+            command: clean(&facts::command(a)),
+            run: RunText {
+                id: clean(&a.run.id),
+                started: clean(&a.run.started),
+                version: clean(&a.run.bytecost_version),
+                seed: a.run.seed,
+            },
+        }
+    }
+}
+
+/// The numbers at the top of the page.
+fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
+    let mut numbers = vec![
+        ("Machine", clean(&facts::host_line(&a.host))),
+        ("Run", facts::run(a)),
+    ];
+    if let Some(widest) = a.run.widest_interval {
+        let asked = numbers::percent(a.study.precision);
+        numbers.push((
+            "Widest interval",
+            format!("±{} (asked: ±{asked})", numbers::percent(widest)),
+        ));
+    }
+    if let Some(floor) = &a.loop_floor_ns_per_message {
+        numbers.push((
+            "Cost of the measuring loop",
+            format!("{} ns a message", units::number(floor.value)),
+        ));
+    }
+    numbers
+}
+
+fn class(v: Verdict) -> &'static str {
+    match v {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifferenceThatMatters => "same",
+        Verdict::NotDecided => "open",
+    }
+}
+
+fn verdicts(a: &Analysis) -> Vec<VerdictText> {
+    facts::verdicts(a)
+        .into_iter()
+        .map(|(v, count)| VerdictText {
+            class: class(v),
+            mark: mark(v),
+            words: verdict(v),
+            count,
+        })
+        .collect()
+}
+
+fn table(q: &Question<'_>, notes: &mut Vec<String>) -> TableText {
+    let mut cell = |entry: &Entry<'_>| match entry {
+        Entry::Gap(why) => CellText::Gap(note(notes, why)),
+        Entry::Measured(e, None) => CellText::Baseline(units::number(e.value)),
+        Entry::Measured(e, Some(f)) => CellText::Compared {
+            value: units::number(e.value),
+            ratio: ratio(f.ratio),
+            mark: mark(f.verdict),
+            class: class(f.verdict),
+            tells: format!(
+                "{}: {} {} (95 % interval {}), {}",
+                f.value,
+                ratio(f.ratio),
+                f.baseline_value,
+                ratio_interval(f),
+                said(f)
+            ),
+        },
+    };
+    TableText {
+        heading: facts::metric_heading(q),
+        panel: facts::panel_heading(q),
+        axis: q.axis.name(),
+        columns: match q.x {
+            Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
+            None => vec![q.metric.measure.row().unit.to_owned()],
+        },
+        rows: q
+            .rows
+            .iter()
+            .map(|row| {
+                let cells = row.entries.iter().map(&mut cell).collect();
+                (clean(&row.name), row.is_baseline, cells)
+            })
+            .collect(),
+    }
+}
+
+/// The verdict in words, with what it would take where there is none.
+fn said(f: &Finding) -> String {
+    match (f.verdict, f.blocks_needed) {
+        (Verdict::NotDecided, Some(needed)) => {
+            format!("not decided; about {needed} blocks would decide")
+        }
+        _ => verdict(f.verdict).to_owned(),
+    }
+}
+
+fn comparisons(a: &Analysis) -> Vec<ComparisonText> {
+    let place = |f: &Finding| {
+        let Some(cell) = cell_of(&f.cell) else {
+            return clean(&f.cell);
+        };
+        let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
+        let parts: Vec<String> = others
+            .map(|&axis| match axis {
+                bytecost_spec::Axis::Size => value_in_words(axis, &cell.value(axis)),
+                _ => format!(
+                    "{} {}",
+                    axis.name(),
+                    value_in_words(axis, &cell.value(axis))
+                ),
+            })
+            .collect();
+        parts.join(", ")
+    };
+    a.findings
+        .iter()
+        .enumerate()
+        .map(|(i, f)| ComparisonText {
+            number: i + 1,
+            metric: f.metric.title(),
+            what: clean(&f.value),
+            baseline: clean(&f.baseline_value),
+            place: place(f),
+            ratio: ratio(f.ratio),
+            interval: ratio_interval(f),
+            p: p_value(f.p_holm),
+            mark: mark(f.verdict),
+            class: class(f.verdict),
+            verdict: said(f),
+            blocks: f.blocks,
+            detectable: format!("±{}", numbers::percent(f.detectable)),
+        })
+        .collect()
+}
+
+fn doubts(a: &Analysis) -> Vec<DoubtText> {
+    a.doubts
+        .iter()
+        .map(|d| {
+            let ids: Vec<&str> = d.cells.iter().map(String::as_str).collect();
+            DoubtText {
+                text: spans(&d.text),
+                evidence: spans(&d.evidence),
+                cure: spans(&d.cure),
+                touches: match ids.is_empty() {
+                    true => "the whole run".to_owned(),
+                    false => clean(&facts::cells(&ids, &a.study.varied)),
+                },
+            }
+        })
+        .collect()
+}
+
+fn checks(a: &Analysis) -> Vec<CheckText> {
+    use bytecost_spec::host::Level;
+    a.host
+        .checks
+        .iter()
+        .map(|c| {
+            let (class, mark, level) = match c.level {
+                Level::Good => ("good", "✓", "as it should be"),
+                Level::Note => ("note", "i", "worth knowing"),
+                Level::Warning => ("warning", "!", "weakens results"),
+            };
+            CheckText {
+                class,
+                mark,
+                level,
+                name: clean(&c.name),
+                found: clean(&c.found),
+                means: clean(&c.means),
+                remedy: c.remedy.as_deref().map(clean),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,323 @@
+//! A question of the study as a table: the values of the compared axis down, another axis across.
+
+use std::collections::BTreeMap;
+
+use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
+use bytecost_spec::axis::AXES;
+use bytecost_spec::{Axis, Cell, Metric, units};
+
+/// One table of the result: one metric compared along one axis, the rest held constant.
+#[derive(Clone, Debug)]
+pub(crate) struct Question<'a> {
+    /// What is compared.
+    pub metric: Metric,
+    /// The axis whose values are compared, down.
+    pub axis: Axis,
+    /// The value that the others are held against.
+    pub baseline: &'a str,
+    /// The axis across, where anything else varies.
+    pub x: Option<Axis>,
+    /// Its values.
+    pub columns: Vec<String>,
+    /// What the table holds constant, of the axes that vary in the study.
+    pub panel: Vec<(Axis, String)>,
+    /// The baseline first.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// A value of the compared axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Row<'a> {
+    /// The value.
+    pub name: String,
+    /// Whether the others are held against it.
+    pub is_baseline: bool,
+    /// One for each column.
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// What one cell came to.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry<'a> {
+    /// Measured, with the comparison where there is one.
+    Measured(Estimate, Option<&'a Finding>),
+    /// Not measured, and why.
+    Gap(String),
+}
+
+/// All tables of a result, in the order in which its findings first speak of them.
+pub(crate) fn questions(a: &Analysis) -> Vec<Question<'_>> {
+    let grid = Grid::new(a);
+    let mut keys: Vec<Key> = Vec::new();
+    for finding in &a.findings {
+        if let Some(key) = grid.best_key(finding)
+            && !keys.contains(&key)
+        {
+            keys.push(key);
+        }
+    }
+    keys.iter().map(|key| grid.question(key)).collect()
+}
+
+/// What the findings of one table share.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    axis: Axis,
+    metric: Metric,
+    baseline: String,
+    x: Option<Axis>,
+    rest: String,
+}
+
+struct Grid<'a> {
+    a: &'a Analysis,
+    cells: BTreeMap<&'a str, &'a CellResult>,
+    refused: Vec<(Cell, &'a str)>,
+    findings: BTreeMap<Key, Vec<&'a Finding>>,
+}
+
+impl<'a> Grid<'a> {
+    fn new(a: &'a Analysis) -> Grid<'a> {
+        let mut grid = Grid {
+            a,
+            cells: a.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
+            refused: a
+                .refusals
+                .iter()
+                .filter_map(|r| Some((cell_of(&r.what)?, r.why.as_str())))
+                .collect(),
+            findings: BTreeMap::new(),
+        };
+        let mut by_key: BTreeMap<Key, Vec<&'a Finding>> = BTreeMap::new();
+        for finding in &a.findings {
+            for key in grid.keys(finding) {
+                by_key.entry(key).or_default().push(finding);
+            }
+        }
+        grid.findings = by_key;
+        grid
+    }
+
+    /// The tables that a finding could stand in: one for each axis that could go across.
+    fn keys(&self, finding: &Finding) -> Vec<Key> {
+        let Some(cell) = self.cells.get(finding.cell.as_str()) else {
+            return Vec::new();
+        };
+        across(self.a, finding.metric, finding.axis)
+            .into_iter()
+            .map(|x| {
+                let mut free = vec![finding.axis];
+                free.extend(x);
+                Key {
+                    axis: finding.axis,
+                    metric: finding.metric,
+                    baseline: finding.baseline_value.clone(),
+                    x,
+                    rest: cell.cell.id_without(&free),
+                }
+            })
+            .collect()
+    }
+
+    /// The table in which a finding has the most company across; the first of equals.
+    fn best_key(&self, finding: &Finding) -> Option<Key> {
+        let mut best: Option<(usize, Key)> = None;
+        for key in self.keys(finding) {
+            let columns = self.columns(&key).len();
+            if best.as_ref().is_none_or(|(most, _)| columns > *most) {
+                best = Some((columns, key));
+            }
+        }
+        best.map(|(_, key)| key)
+    }
+
+    fn columns(&self, key: &Key) -> Vec<String> {
+        let Some(x) = key.x else {
+            return vec![String::new()];
+        };
+        let mut values: Vec<String> = Vec::new();
+        for finding in self.findings.get(key).into_iter().flatten() {
+            if let Some(cell) = self.cells.get(finding.cell.as_str()) {
+                let value = cell.cell.value(x);
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        sort_values(x, &mut values);
+        values
+    }
+
+    fn question(&self, key: &Key) -> Question<'a> {
+        let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
+        let columns = self.columns(key);
+        let probe = findings
+            .first()
+            .and_then(|f| self.cells.get(f.cell.as_str()))
+            .map(|c| c.cell.clone())
+            .unwrap_or_default();
+        let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
+        let panel = self
+            .a
+            .study
+            .varied
+            .iter()
+            .filter(|axis| !free.contains(axis))
+            .map(|&axis| (axis, probe.value(axis)))
+            .collect();
+        let rows = self
+            .names(key, findings, &free)
+            .into_iter()
+            .map(|name| Row {
+                is_baseline: name == key.baseline,
+                entries: columns
+                    .iter()
+                    .map(|column| self.entry(key, &probe, &name, column, findings))
+                    .collect(),
+                name,
+            })
+            .collect();
+        Question {
+            metric: key.metric,
+            axis: key.axis,
+            baseline: findings.first().map_or("", |f| f.baseline_value.as_str()),
+            x: key.x,
+            columns,
+            panel,
+            rows,
+        }
+    }
+
+    /// The rows: the baseline, all that was compared with it (unless another table tells all of
+    /// it), and all that was refused.
+    fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<String> {
+        let mut names = vec![key.baseline.clone()];
+        let own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
+        let own: Vec<&str> = findings
+            .iter()
+            .filter(own)
+            .map(|f| f.value.as_str())
+            .collect();
+        let compared = findings.iter().map(|f| f.value.clone());
+        let compared = compared.filter(|value| own.contains(&value.as_str()));
+        let refused = self
+            .refused
+            .iter()
+            .filter(|(cell, _)| cell.id_without(free) == key.rest)
+            .map(|(cell, _)| cell.value(key.axis));
+        for name in compared.chain(refused) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    fn entry(
+        &self,
+        key: &Key,
+        probe: &Cell,
+        name: &str,
+        column: &str,
+        findings: &[&'a Finding],
+    ) -> Entry<'a> {
+        let mut cell = probe.clone();
+        let set =
+            cell.set(key.axis, name).is_ok() && key.x.is_none_or(|x| cell.set(x, column).is_ok());
+        let id = cell.id();
+        let result = self.cells.get(id.as_str()).filter(|_| set);
+        if let Some(estimate) = result.and_then(|r| r.estimates.get(&key.metric)) {
+            let finding = findings.iter().find(|f| f.cell == id).copied();
+            return Entry::Measured(*estimate, finding);
+        }
+        let absent = result.and_then(|r| r.absent.get(&key.metric).cloned());
+        let refused = || {
+            let found = self.refused.iter().find(|(c, _)| *c == cell);
+            found.map(|(_, why)| (*why).to_owned())
+        };
+        let why = absent
+            .or_else(refused)
+            .or_else(|| self.drawn_gap(key, &cell, name, column))
+            .unwrap_or_else(|| "not measured in this run".to_owned());
+        Entry::Gap(why)
+    }
+
+    /// The reason that a figure gives for the same gap.
+    fn drawn_gap(&self, key: &Key, cell: &Cell, name: &str, column: &str) -> Option<String> {
+        let figure = self.a.figures.iter().find(|f| {
+            f.y == key.metric
+                && Some(f.x) == key.x
+                && f.panel
+                    .iter()
+                    .all(|(axis, value)| cell.value(*axis) == *value)
+        })?;
+        let at = figure.x_values.iter().position(|value| value == column)?;
+        let series = figure.series.iter().find(|s| s.name == name)?;
+        match series.points.get(at)? {
+            Point::Gap(why) => Some(why.clone()),
+            Point::Measured(_) => None,
+        }
+    }
+}
+
+/// The axes that could go across: as the figures of the metric have it, else as any figure has
+/// it, else the size, else whatever varies.
+fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
+    let of_metric = a.figures.iter().filter(|f| f.y == metric).map(|f| f.x);
+    let of_any = a.figures.iter().map(|f| f.x);
+    let others = std::iter::once(Axis::Size).chain(a.study.varied.iter().copied());
+    let mut found: Vec<Option<Axis>> = Vec::new();
+    for x in of_metric.chain(of_any).chain(others) {
+        if x != axis && a.study.varied.contains(&x) && !found.contains(&Some(x)) {
+            found.push(Some(x));
+        }
+    }
+    if found.is_empty() {
+        found.push(None);
+    }
+    found
+}
+
+/// The cell that an id names, if it is one.
+pub(crate) fn cell_of(id: &str) -> Option<Cell> {
+    let values: Vec<&str> = id.split('/').collect();
+    if values.len() != AXES.len() {
+        return None;
+    }
+    let mut cell = Cell::default();
+    for (row, value) in AXES.iter().zip(values) {
+        cell.set(row.axis, value).ok()?;
+    }
+    Some(cell)
+}
+
+/// The value of an axis as a number, for axes whose values are numbers.
+pub(crate) fn number_of(axis: Axis, value: &str) -> Option<f64> {
+    match axis {
+        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => {
+            units::parse_bytes(value).ok().map(|n| n as f64)
+        }
+        Axis::Fields | Axis::Threads => value.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Sorts values by their number, where all are numbers; else their order stays.
+pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
+    if values.iter().all(|v| number_of(axis, v).is_some()) {
+        values.sort_by(|a, b| {
+            let (a, b) = (number_of(axis, a), number_of(axis, b));
+            a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0))
+        });
+    }
+}
+
+/// A value for readers: sizes with their unit and a space.
+pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
+    match axis {
+        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => {
+            units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
+        }
+        _ => value.to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! `samples.csv`: one row a trial, every reading a column.
+
+use bytecost_spec::axis::AXES;
+use bytecost_spec::reading::{COUNTERS, Of};
+use bytecost_spec::{Axis, Cell, Counter, Reading, Sample, SideReadings};
+
+/// Why samples could not be written as a table.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplesError {
+    /// A sample names a cell that the plan does not have.
+    #[error(
+        "block {block}: sample of cell {cell}, but the plan has {cells} cells: the log and the manifest are not of the same run"
+    )]
+    UnknownCell {
+        /// The sample's block.
+        block: u32,
+        /// The cell that it names.
+        cell: u32,
+        /// Cells of the plan.
+        cells: usize,
+    },
+    /// The table could not be put together.
+    #[error("samples.csv could not be written: {0}")]
+    Csv(#[from] csv::Error),
+}
+
+/// Renders samples as CSV: a header, then one row a trial in the order given, repeated trials
+/// included and marked in `repeated_because`. Units are in the names of the columns. What is
+/// absent is empty, never zero.
+///
+/// # Errors
+/// A sample whose cell is not among `cells`.
+pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, SamplesError> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(header())?;
+    for sample in samples {
+        let cell = usize::try_from(sample.trial.cell)
+            .ok()
+            .and_then(|at| cells.get(at))
+            .ok_or(SamplesError::UnknownCell {
+                block: sample.trial.block,
+                cell: sample.trial.cell,
+                cells: cells.len(),
+            })?;
+        writer.write_record(row(cell, sample))?;
+    }
+    writer
+        .into_inner()
+        .map_err(|e| SamplesError::Csv(csv::Error::from(e.into_error())))
+}
+
+/// Payload bits per second in Gbit/s: the sum over the receiver's flows (the sender's, where
+/// there is no receiver). None where a flow has no window.
+fn throughput_gbit_per_s(sample: &Sample) -> Option<f64> {
+    let side = sample.receiver.as_ref().unwrap_or(&sample.sender);
+    if side.flows.is_empty() || side.flows.iter().any(|f| f.elapsed_ns == 0) {
+        return None;
+    }
+    let rates = side
+        .flows
+        .iter()
+        .map(|f| f.bytes as f64 * 8.0 / f.elapsed_ns as f64);
+    Some(rates.sum())
+}
+
+fn header() -> Vec<String> {
+    let mut names: Vec<String> = ["block", "cell", "attempt", "repeated_because"]
+        .map(str::to_owned)
+        .into();
+    names.extend(AXES.iter().map(|row| axis_column(row.axis)));
+    names.extend(["started_ms", "trial_ms", "throughput_gbit_per_s"].map(str::to_owned));
+    for side in ["sender", "receiver"] {
+        names.push(format!("{side}_flows"));
+        let of_side = counters(Of::Side).map(|c| format!("{side}_{}", c.name()));
+        names.extend(of_side);
+    }
+    names.extend(counters(Of::Machine).map(|c| c.name().to_owned()));
+    names.extend(["sent_bytes", "received_bytes", "compared_bytes", "checked"].map(str::to_owned));
+    names
+}
+
+fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
+    let trial = sample.trial;
+    let mut values = vec![
+        trial.block.to_string(),
+        trial.cell.to_string(),
+        trial.attempt.to_string(),
+        sample.repeated_because.clone().unwrap_or_default(),
+    ];
+    values.extend(AXES.iter().map(|row| axis_value(cell, row.axis)));
+    values.push(sample.started_ms.to_string());
+    values.push(sample.trial_ms.to_string());
+    values.push(or_empty(throughput_gbit_per_s(sample)));
+    for side in [Some(&sample.sender), sample.receiver.as_ref()] {
+        values.push(or_empty(side.map(|s| s.flows.len())));
+        values.extend(counters(Of::Side).map(|c| or_empty(side.and_then(|s| read(s, c)))));
+    }
+    let machine = |c| sample.machine.get(&c).and_then(Reading::measured);
+    values.extend(counters(Of::Machine).map(|c| or_empty(machine(c))));
+    let truth = sample.truth.as_ref();
+    values.extend([
+        or_empty(truth.map(|t| t.sent_bytes)),
+        or_empty(truth.map(|t| t.received_bytes)),
+        or_empty(truth.map(|t| t.compared_bytes)),
+        or_empty(truth.map(|t| &t.checked)),
+    ]);
+    values
+}
+
+fn counters(of: Of) -> impl Iterator<Item = Counter> {
+    let rows = COUNTERS.iter().filter(move |row| row.of == of);
+    rows.map(|row| row.counter)
+}
+
+fn read(side: &SideReadings, counter: Counter) -> Option<u64> {
+    side.readings.get(&counter).and_then(Reading::measured)
+}
+
+fn or_empty(value: Option<impl ToString>) -> String {
+    value.map(|v| v.to_string()).unwrap_or_default()
+}
+
+/// The axis's column: its name, with the unit where the value is a number of bytes.
+fn axis_column(axis: Axis) -> String {
+    let name = axis.name().replace('-', "_");
+    match axis {
+        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => format!("{name}_bytes"),
+        _ => name,
+    }
+}
+
+/// The axis's value; sizes as plain numbers, a socket buffer that the kernel tunes as nothing.
+fn axis_value(cell: &Cell, axis: Axis) -> String {
+    match axis {
+        Axis::Size => cell.size_bytes.to_string(),
+        Axis::SocketBuffer => or_empty(cell.socket_buffer_bytes),
+        Axis::ReadSize => cell.read_size_bytes.to_string(),
+        Axis::Ring => cell.ring_bytes.to_string(),
+        _ => cell.value(axis),
+    }
+}

@@ -1,0 +1,185 @@
+//! Scales of a figure: where a value lies between the two ends of an axis, and its ticks.
+
+/// The span of values from which on an axis of values is logarithmic.
+const LOG_FROM: f64 = 30.0;
+
+/// The axis of values, upwards.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// Whether equal ratios take equal room. Else the axis begins at zero.
+    pub log: bool,
+    /// The lower end.
+    pub from: f64,
+    /// The upper end.
+    pub to: f64,
+    /// Where lines and numbers stand.
+    pub ticks: Vec<f64>,
+}
+
+impl Scale {
+    /// A scale on which all values lie; what is not finite or below zero does not count.
+    pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Scale {
+        let values = values.filter(|v| v.is_finite() && *v >= 0.0);
+        let least = values
+            .clone()
+            .filter(|v| *v > 0.0)
+            .fold(f64::INFINITY, f64::min);
+        let most = values.clone().fold(0.0, f64::max);
+        let has_zero = values.clone().any(|v| v == 0.0);
+        if most <= 0.0 {
+            return Scale::linear(1.0);
+        }
+        if !has_zero && most / least > LOG_FROM {
+            Scale::log(least, most)
+        } else {
+            Scale::linear(most)
+        }
+    }
+
+    fn linear(most: f64) -> Scale {
+        let rough = most / 4.0;
+        let decade = 10_f64.powf(rough.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+            .iter()
+            .map(|m| m * decade)
+            .find(|step| *step >= rough * 0.999)
+            .unwrap_or(10.0 * decade);
+        let steps = (most / step).ceil().max(1.0);
+        Scale {
+            log: false,
+            from: 0.0,
+            to: step * steps,
+            ticks: (0..=steps as u32).map(|i| f64::from(i) * step).collect(),
+        }
+    }
+
+    fn log(least: f64, most: f64) -> Scale {
+        let first = least.log10().floor() as i32;
+        let last = most.log10().ceil() as i32;
+        let mut steps = Vec::new();
+        for decade in first..=last {
+            for m in [1.0, 2.0, 5.0] {
+                steps.push((m, m * 10_f64.powi(decade)));
+            }
+        }
+        let below = |v: f64| steps.iter().map(|s| s.1).rfind(|s| *s <= v * 1.000_001);
+        let above = |v: f64| steps.iter().map(|s| s.1).find(|s| *s >= v * 0.999_999);
+        let (from, to) = (below(least).unwrap_or(least), above(most).unwrap_or(most));
+        let only_decades = (to / from).log10() > 3.5;
+        let within = |s: f64| s >= from * 0.999_999 && s <= to * 1.000_001;
+        Scale {
+            log: true,
+            from,
+            to,
+            ticks: steps
+                .iter()
+                .filter(|(m, s)| within(*s) && (!only_decades || *m == 1.0))
+                .map(|(_, s)| *s)
+                .collect(),
+        }
+    }
+
+    /// Where a value lies, from 0 at the lower end to 1 at the upper.
+    pub(crate) fn share(&self, value: f64) -> f64 {
+        let share = if self.log {
+            (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
+        } else {
+            (value - self.from) / (self.to - self.from)
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+/// Where the values across lie, from 0 to 1: by their logarithm where they are numbers that span
+/// more than a factor of four, in proportion where they are numbers, else evenly.
+pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
+    let evenly = || {
+        let last = count.saturating_sub(1).max(1) as f64;
+        (0..count)
+            .map(|i| if count == 1 { 0.5 } else { i as f64 / last })
+            .collect()
+    };
+    let Some(numbers) = numbers.filter(|n| n.len() == count && n.is_sorted()) else {
+        return evenly();
+    };
+    let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
+        return evenly();
+    };
+    if !(first.is_finite() && last.is_finite() && last > first) {
+        return evenly();
+    }
+    let log = first > 0.0 && last / first >= 4.0;
+    let place = |n: f64| if log { n.log2() } else { n };
+    let width = place(last) - place(first);
+    numbers
+        .iter()
+        .map(|&n| (place(n) - place(first)) / width)
+        .collect()
+}
+
+/// The number at a tick: no more digits than it needs.
+pub(crate) fn tick(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value >= 1000.0 {
+        return crate::numbers::whole(value.round() as u64);
+    }
+    let decimals = (2 - value.log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{value:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_span_begins_at_zero_and_a_wide_one_is_logarithmic() {
+        let check = |values: &[f64], log: bool, ticks: &[&str]| {
+            let scale = Scale::of(values.iter().copied());
+            let found: Vec<String> = scale.ticks.iter().map(|t| tick(*t)).collect();
+            assert_eq!(scale.log, log, "{values:?}");
+            assert_eq!(found, ticks, "{values:?}");
+        };
+        check(&[36.8, 98.3], false, &["0", "25", "50", "75", "100"]);
+        check(
+            &[0.9, 101.8],
+            true,
+            &["0.5", "1", "2", "5", "10", "20", "50", "100", "200"],
+        );
+        check(&[0.0, 1000.0], false, &["0", "250", "500", "750", "1,000"]);
+        check(&[], false, &["0", "0.25", "0.5", "0.75", "1"]);
+        check(&[f64::NAN, 3.0], false, &["0", "1", "2", "3"]);
+        check(
+            &[1e-3, 1e4],
+            true,
+            &["0.001", "0.01", "0.1", "1", "10", "100", "1,000", "10,000"],
+        );
+    }
+
+    #[test]
+    fn every_value_lies_on_the_scale() {
+        for values in [[0.033, 8.75], [5.0, 6.0], [1e-9, 1e9], [7.0, 7.0]] {
+            let scale = Scale::of(values.into_iter());
+            for v in values {
+                assert!(scale.from <= v && v <= scale.to, "{v} in {scale:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_lie_by_their_logarithm() {
+        let check = |numbers: Option<&[f64]>, count: usize, expected: &[f64]| {
+            assert_eq!(places(numbers, count), expected);
+        };
+        check(Some(&[256.0, 4096.0, 65_536.0]), 3, &[0.0, 0.5, 1.0]);
+        check(Some(&[1.0, 2.0, 3.0]), 3, &[0.0, 0.5, 1.0]);
+        check(None, 3, &[0.0, 0.5, 1.0]);
+        check(Some(&[5.0]), 1, &[0.5]);
+        check(None, 0, &[]);
+    }
+}

@@ -1,0 +1,247 @@
+//! Lists that the command prints: what works here, what this machine is, which runs there are.
+
+use bytecost_spec::host::Level;
+use bytecost_spec::{Host, Study, Survey, Transport};
+
+use crate::facts;
+use crate::grid::Layout;
+use crate::prose::{clean, columns, wrap};
+use crate::style::{Ink, Style};
+
+/// The widest name of a check that its findings stand beside.
+const LABEL_COLUMNS: usize = 26;
+
+/// A run, as `bytecost runs` lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunLine {
+    /// Its name.
+    pub id: String,
+    /// Its start, RFC 3339.
+    pub started: String,
+    /// Its study.
+    pub study: String,
+    /// Trials in its log.
+    pub trials: usize,
+    /// How it stands: `complete`, `interrupted`, or why it cannot be read.
+    pub state: String,
+}
+
+/// Renders `bytecost list`: movers and receivers by transport, transports, congestion controls,
+/// studies, counters. What does not work has its reason below its table.
+#[must_use]
+pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
+    let mut out = Out::new(style);
+    let movers: Vec<(String, String)> = survey
+        .mover_facts
+        .iter()
+        .map(|m| {
+            (
+                m.name.clone(),
+                with_caution(&m.summary, m.caution.as_deref()),
+            )
+        })
+        .collect();
+    let receivers: Vec<(String, String)> = survey
+        .receiver_facts
+        .iter()
+        .map(|r| (r.name.clone(), r.summary.clone()))
+        .collect();
+    out.support("Movers", "mover", &movers, |name, t| {
+        survey.mover_refused(name, t)
+    });
+    out.support("Receivers", "receiver", &receivers, |name, t| {
+        survey.receiver_refused(name, t)
+    });
+    out.heading("Transports");
+    let rows: Vec<Vec<String>> = Transport::ALL
+        .iter()
+        .map(|t| vec![t.name().to_owned(), t.summary().to_owned()])
+        .collect();
+    out.table(&["transport", "what it is"], &rows, &[20, 100]);
+    if !survey.congestion_controls.is_empty() {
+        out.heading("Congestion controls");
+        out.prose(None, &survey.congestion_controls.join(", "), "  ", "  ");
+    }
+    out.heading("Studies");
+    let rows: Vec<Vec<String>> = studies
+        .iter()
+        .map(|s| vec![s.name.clone(), s.question.clone()])
+        .collect();
+    out.table(&["study", "question"], &rows, &[24, 100]);
+    if !survey.counters_refused.is_empty() {
+        out.heading("Counters that cannot be had here");
+        for refusal in &survey.counters_refused {
+            out.prose(
+                None,
+                &format!("{}: {}", refusal.what, refusal.why),
+                "  ",
+                "    ",
+            );
+        }
+    }
+    out.text
+}
+
+/// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
+#[must_use]
+pub fn doctor(host: &Host, style: Style) -> String {
+    let mut out = Out::new(style);
+    out.prose(Some(Ink::Strong), &facts::host_line(host), "", "  ");
+    out.text.push('\n');
+    let label = host.checks.iter().map(|c| columns(&clean(&c.name))).max();
+    let label = label.unwrap_or(0).min(LABEL_COLUMNS);
+    for check in &host.checks {
+        let (sign, ink) = match check.level {
+            Level::Good => ("✓", None),
+            Level::Note => ("·", None),
+            Level::Warning => ("!", Some(Ink::Warn)),
+        };
+        let name = clean(&check.name);
+        let indent = " ".repeat(label + 4);
+        if columns(&name) <= label {
+            let pad = " ".repeat(label - columns(&name));
+            out.prose(ink, &check.found, &format!("{sign} {name}{pad}  "), &indent);
+        } else {
+            out.prose(ink, &name, &format!("{sign} "), "  ");
+            out.prose(ink, &check.found, &indent, &indent);
+        }
+        out.prose(Some(Ink::Faint), &check.means, &indent, &indent);
+        if let Some(remedy) = &check.remedy {
+            out.prose(None, remedy, &format!("{indent}→ "), &format!("{indent}  "));
+        }
+    }
+    out.text
+}
+
+/// Renders `bytecost runs`, in the order given.
+#[must_use]
+pub fn runs(runs: &[RunLine], style: Style) -> String {
+    let mut out = Out::new(style);
+    if runs.is_empty() {
+        out.prose(
+            None,
+            "There is no run yet: `bytecost run` makes one.",
+            "",
+            "",
+        );
+        return out.text;
+    }
+    let rows: Vec<Vec<String>> = runs
+        .iter()
+        .map(|r| {
+            vec![
+                r.id.clone(),
+                r.started.clone(),
+                r.study.clone(),
+                r.trials.to_string(),
+                r.state.clone(),
+            ]
+        })
+        .collect();
+    let header = ["run", "started", "study", "trials", "state"];
+    out.table(&header, &rows, &[32, 20, 20, 7, 60]);
+    out.text
+}
+
+fn with_caution(summary: &str, caution: Option<&str>) -> String {
+    match caution {
+        Some(caution) => format!("{summary} Caution: {caution}"),
+        None => summary.to_owned(),
+    }
+}
+
+struct Out {
+    style: Style,
+    text: String,
+}
+
+impl Out {
+    fn new(style: Style) -> Out {
+        Out {
+            style,
+            text: String::new(),
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
+        for line in wrap(text, self.style.columns(), first, rest) {
+            let painted = match ink {
+                Some(ink) => self.style.paint(ink, &line),
+                None => self.style.paint_support(&line),
+            };
+            self.line(&painted);
+        }
+    }
+
+    fn heading(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.line(&self.style.paint(Ink::Strong, text));
+    }
+
+    fn table(&mut self, header: &[&str], rows: &[Vec<String>], most: &[usize]) {
+        let layout = Layout {
+            width: self.style.columns() + 2,
+            indent: "  ",
+            most,
+            right: false,
+        };
+        let header: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
+        for (i, line) in layout.lines(&header, rows).iter().enumerate() {
+            match i {
+                0 => self.line(&self.style.paint(Ink::Faint, line)),
+                _ => self.line(&self.style.paint_support(line)),
+            }
+        }
+    }
+
+    /// A table of what works over which transport; the reasons stand below it, each once.
+    fn support(
+        &mut self,
+        heading: &str,
+        what: &str,
+        rows: &[(String, String)],
+        refused: impl Fn(&str, Transport) -> Option<String>,
+    ) {
+        self.heading(heading);
+        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+        let mut cells = Vec::new();
+        for (name, summary) in rows {
+            let mut cell = vec![name.clone()];
+            for &transport in Transport::ALL {
+                let reason = refused(name, transport);
+                cell.push(if reason.is_some() { "✗" } else { "✓" }.to_owned());
+                if let Some(reason) = reason {
+                    let who = format!("{name} over {}", transport.name());
+                    match reasons.iter_mut().find(|(r, _)| *r == reason) {
+                        Some((_, whos)) => whos.push(who),
+                        None => reasons.push((reason, vec![who])),
+                    }
+                }
+            }
+            cell.push(summary.clone());
+            cells.push(cell);
+        }
+        let mut header = vec![what];
+        header.extend(Transport::ALL.iter().map(|t| t.name()));
+        header.push("what it does");
+        let mut most = vec![20];
+        most.extend(Transport::ALL.iter().map(|t| columns(t.name())));
+        most.push(100);
+        self.table(&header, &cells, &most);
+        for (reason, whos) in reasons {
+            self.prose(
+                None,
+                &format!("✗ {}: {reason}", whos.join(", ")),
+                "  ",
+                "    ",
+            );
+        }
+    }
+}

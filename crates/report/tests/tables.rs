@@ -1,0 +1,160 @@
+//! The lists that the command prints.
+
+mod fixture;
+
+use bytecost_report::Style;
+use bytecost_report::tables::{self, RunLine};
+use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release};
+use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
+
+const PLAIN: Style = Style {
+    width: 100,
+    color: false,
+};
+
+fn survey() -> Survey {
+    let mover = |name: &str, summary: &str, caution: Option<&str>| MoverFacts {
+        name: name.to_owned(),
+        summary: summary.to_owned(),
+        release: Release::AtReturn,
+        uses_fields: false,
+        has_peer: true,
+        locks_rings: 0,
+        descriptors_per_flow: 1,
+        caution: caution.map(str::to_owned),
+    };
+    let support = |name: &str, transport, refused: Option<&str>| Support {
+        name: name.to_owned(),
+        transport,
+        refused: refused.map(str::to_owned),
+    };
+    let (tcp, unix) = (Transport::Loopback, Transport::Unix);
+    let no = Some("Unix sockets do not take MSG_ZEROCOPY (EOPNOTSUPP)");
+    Survey {
+        mover_facts: vec![
+            mover("send", "One send(2) a message.", None),
+            mover(
+                "send-zerocopy",
+                "sendmsg(2) with MSG_ZEROCOPY; the buffer is held until the kernel gives it back.",
+                None,
+            ),
+            mover(
+                "vmsplice",
+                "Memory to a pipe, the pipe to the socket.",
+                Some("nothing says when its pages may be written again."),
+            ),
+        ],
+        receiver_facts: vec![ReceiverFacts {
+            name: "recv".to_owned(),
+            summary: "One recv(2) after the other.".to_owned(),
+            sees_content: true,
+        }],
+        movers: vec![
+            support("send", tcp, None),
+            support("send", unix, None),
+            support("send-zerocopy", tcp, None),
+            support("send-zerocopy", unix, no),
+            support("vmsplice", tcp, None),
+        ],
+        receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
+        congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
+        counters_refused: vec![Refusal {
+            what: "cycles".to_owned(),
+            why: "this machine has no hardware counters".to_owned(),
+        }],
+    }
+}
+
+fn study() -> Study {
+    Study::parse(
+        r#"
+name = "send-copies"
+title = "How to send"
+question = "From what message size does it pay to skip a copy or a call?"
+prediction = "From 10 KiB."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "20ms"
+window = "60ms"
+blocks-least = 6
+blocks-most = 20
+[axes]
+mover = ["send", "send-zerocopy"]
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb"]
+"#,
+    )
+    .unwrap()
+}
+
+fn runs() -> Vec<RunLine> {
+    vec![
+        RunLine {
+            id: "2026-11-21T0312-send-copies".to_owned(),
+            started: "2026-11-21T03:12:44Z".to_owned(),
+            study: "send-copies".to_owned(),
+            trials: 874,
+            state: "complete".to_owned(),
+        },
+        RunLine {
+            id: "broken".to_owned(),
+            started: String::new(),
+            study: String::new(),
+            trials: 0,
+            state: "manifest.json: format 9 is newer than this version reads (1): take a newer bytecost".to_owned(),
+        },
+    ]
+}
+
+#[test]
+fn what_works_here_and_why_not() {
+    insta::assert_snapshot!("list", tables::list(&survey(), &[study()], PLAIN));
+}
+
+#[test]
+fn what_this_machine_is() {
+    insta::assert_snapshot!("doctor", tables::doctor(&fixture::host(), PLAIN));
+}
+
+#[test]
+fn which_runs_there_are() {
+    insta::assert_snapshot!("runs", tables::runs(&runs(), PLAIN));
+    assert!(tables::runs(&[], PLAIN).contains("bytecost run"));
+}
+
+#[test]
+fn lists_keep_within_the_terminal() {
+    let mut survey = survey();
+    survey.mover_facts[1].name = "m".repeat(64);
+    let mut host = fixture::host();
+    host.checks[0].name = "n".repeat(90);
+    for width in [50, 80, 100] {
+        let style = Style {
+            width,
+            color: false,
+        };
+        for text in [
+            tables::list(&survey, &[study()], style),
+            tables::doctor(&host, style),
+            tables::runs(&runs(), style),
+        ] {
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn marks_are_coloured_only_where_colour_is_asked_for() {
+    let color = Style {
+        color: true,
+        ..PLAIN
+    };
+    assert!(tables::list(&survey(), &[], color).contains("\x1b[31m✗"));
+    assert!(!tables::list(&survey(), &[], PLAIN).contains('\x1b'));
+    assert!(!tables::doctor(&fixture::host(), PLAIN).contains('\x1b'));
+}
