@@ -68,6 +68,7 @@ pub fn tell(run: &Run) -> Result<bool> {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &failures,
+        notes: &plan.notes,
         ended_early: ended_early.as_deref(),
     });
     write(run, &analysis, &plan, &samples)?;
