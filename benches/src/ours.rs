@@ -36,6 +36,7 @@ impl Ours {
             // Trials alternate with those of peers, which are not repeated either.
             neighbour_bound: 1.0,
             repeats_most: 0,
+            repeats_share: 0.0,
             earlier: Duration::ZERO,
         };
         Ok(Ours {
