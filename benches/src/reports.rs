@@ -102,6 +102,12 @@ fn written(run: &Path) -> Result<String> {
         ensure!(bytes > 0, "{name} is empty");
         sizes.push(format!("{name} {} kB", bytes.div_ceil(1000)));
     }
+    let trials = fs::read_to_string(run.join("samples.csv"))?.lines().count() - 1;
+    let wanted = synthetic::CELLS * synthetic::BLOCKS as usize;
+    ensure!(
+        trials == wanted,
+        "samples.csv has {trials} trials, not {wanted}"
+    );
     Ok(format!("Written: {}", sizes.join(", ")))
 }
 
