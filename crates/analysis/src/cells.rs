@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Counter, Measure, Metric};
+use bytecost_spec::{Counter, Metric, Pattern};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
 use crate::result::{CellResult, Estimate};
 use crate::trials::{CellTrials, Trials};
-use crate::value::{Value, quantile_us, read};
+use crate::value::{Latencies, QUANTILES, Value, latencies, read};
 use crate::{FEWEST, LEVEL};
 
 /// Every cell of the plan with its estimates.
@@ -31,8 +31,9 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
             }
         }
         if let Some(mut found) = estimate(&known) {
-            if let (Some(merged), Some(q)) = (&latency, quantile(metric.measure)) {
-                take_value(&mut found, quantile_us(merged, q));
+            let place = QUANTILES.iter().position(|(m, _)| *m == metric.measure);
+            if let (Some(merged), Some(place)) = (&latency, place) {
+                take_value(&mut found, merged[place]);
             }
             estimates.insert(metric, found);
         } else if let Some(why) = reason {
@@ -82,34 +83,25 @@ pub(crate) fn exp(log: f64) -> f64 {
     log.clamp(-690.0, 690.0).exp()
 }
 
-/// All round-trip times of a cell's trials together.
-fn merged_latency(cell: &CellTrials<'_>) -> Option<Histogram<u64>> {
+/// The quantiles over all round-trip times of a cell's trials together.
+fn merged_latency(cell: &CellTrials<'_>) -> Option<Latencies> {
+    if cell.cell.pattern != Pattern::Ask {
+        return None;
+    }
     let mut merged: Option<Histogram<u64>> = None;
     for trial in cell.trials() {
-        let Some(histogram) = trial.latency() else {
+        let Some(mut histogram) = trial.histogram() else {
             continue;
         };
         match &mut merged {
             None => {
-                let mut first = histogram.clone();
-                first.auto(true);
-                merged = Some(first);
+                histogram.auto(true);
+                merged = Some(histogram);
             }
             Some(all) => all.add(histogram).ok()?,
         }
     }
-    merged
-}
-
-fn quantile(measure: Measure) -> Option<f64> {
-    match measure {
-        Measure::LatencyUsP50 => Some(0.5),
-        Measure::LatencyUsP90 => Some(0.9),
-        Measure::LatencyUsP99 => Some(0.99),
-        Measure::LatencyUsP999 => Some(0.999),
-        Measure::LatencyUsMax => Some(1.0),
-        _ => None,
-    }
+    merged.as_ref().map(latencies)
 }
 
 /// Puts the percentile of all messages in place of the mean of the trials' percentiles. The

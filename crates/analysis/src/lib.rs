@@ -3,7 +3,9 @@
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
+mod answers;
 mod cells;
+mod doubts;
 mod figures;
 mod findings;
 mod grid;
@@ -37,14 +39,22 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let study = run::study_facts(input.manifest, &trials);
     let cells = cells::results(&trials);
     let findings = findings::all(input.manifest, &trials, &study.varied);
+    let view = doubts::View {
+        input: &input,
+        trials: &trials,
+        cells: &cells,
+        findings: &findings,
+    };
+    let answers = answers::all(&view, &study.varied);
+    let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
-        answers: Vec::new(),
+        answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         figures: figures::all(&input, &trials, &cells, &study.varied),
-        doubts: Vec::new(),
+        doubts,
         refusals: input.refusals.to_vec(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),

@@ -25,6 +25,8 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Every failed trial.
     pub failures: &'a [Failure],
+    /// What the plan changed of what was asked, in sentences.
+    pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
 }
@@ -85,6 +87,9 @@ pub struct RunFacts {
     pub failed: usize,
     /// Half the width of the widest interval of a first metric's finding, as a share.
     pub widest_interval: Option<f64>,
+    /// What the plan changed of what was asked, in sentences.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<String>,
 }

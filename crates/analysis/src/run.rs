@@ -74,6 +74,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             .filter(|f| f.primary)
             .map(half_width)
             .max_by(f64::total_cmp),
+        notes: input.notes.to_vec(),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }

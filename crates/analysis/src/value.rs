@@ -29,13 +29,26 @@ impl Value {
     }
 }
 
-/// A trial that counts, with its histogram read at most once.
+/// The latencies that metrics ask for, in µs, by [`QUANTILES`].
+pub(crate) type Latencies = [f64; QUANTILES.len()];
+
+/// The quantiles that are metrics.
+pub(crate) const QUANTILES: [(Measure, f64); 5] = [
+    (Measure::LatencyUsP50, 0.5),
+    (Measure::LatencyUsP90, 0.9),
+    (Measure::LatencyUsP99, 0.99),
+    (Measure::LatencyUsP999, 0.999),
+    (Measure::LatencyUsMax, 1.0),
+];
+
+/// A trial that counts. Its histogram is read at most once for its quantiles, and not kept: a
+/// thousand of them take half a gigabyte.
 #[derive(Debug)]
 pub(crate) struct Trial<'a> {
     pub(crate) sample: &'a Sample,
     cell: &'a Cell,
     release: Option<Release>,
-    latency: OnceCell<Option<Histogram<u64>>>,
+    latency: OnceCell<Option<Latencies>>,
 }
 
 /// What a counter is divided by.
@@ -61,10 +74,14 @@ impl<'a> Trial<'a> {
     }
 
     /// The round-trip times in ns; `None` without a histogram and for one that cannot be read.
-    pub(crate) fn latency(&self) -> Option<&Histogram<u64>> {
-        self.latency
-            .get_or_init(|| histogram::decode(self.sample.latency_ns_histogram.as_deref()?))
-            .as_ref()
+    pub(crate) fn histogram(&self) -> Option<Histogram<u64>> {
+        histogram::decode(self.sample.latency_ns_histogram.as_deref()?)
+    }
+
+    fn latencies(&self) -> Option<Latencies> {
+        *self
+            .latency
+            .get_or_init(|| Some(latencies(&self.histogram()?)))
     }
 
     /// The metric's value. Both sides together are the sum of the sides, each over its own
@@ -90,11 +107,11 @@ impl<'a> Trial<'a> {
             Measure::CpuNsPerMessage => per(&[Counter::CpuNs], Per::Message),
             Measure::MessagesPerS => Some(self.message_rate()),
             Measure::CallsPerMessage => per(&[Counter::Calls], Per::Message),
-            Measure::LatencyUsP50 => self.quantile_us(0.5),
-            Measure::LatencyUsP90 => self.quantile_us(0.9),
-            Measure::LatencyUsP99 => self.quantile_us(0.99),
-            Measure::LatencyUsP999 => self.quantile_us(0.999),
-            Measure::LatencyUsMax => self.quantile_us(1.0),
+            Measure::LatencyUsP50
+            | Measure::LatencyUsP90
+            | Measure::LatencyUsP99
+            | Measure::LatencyUsP999
+            | Measure::LatencyUsMax => self.latency_us(metric.measure),
             Measure::SystemShare => Some(self.system_share(side)),
             Measure::CpuUtilization => per(&[Counter::CpuNs], Per::Nanosecond),
             Measure::ContextSwitchesPerMessage => per(
@@ -228,15 +245,18 @@ impl<'a> Trial<'a> {
             .sum()
     }
 
-    fn quantile_us(&self, quantile: f64) -> Option<Found> {
+    fn latency_us(&self, measure: Measure) -> Option<Found> {
         if self.cell.pattern != Pattern::Ask || !self.moves() {
             return None;
         }
-        Some(match (self.latency(), &self.sample.latency_ns_histogram) {
-            (Some(h), _) => Ok(quantile_us(h, quantile)),
-            (None, Some(_)) => Err("the latency histogram cannot be read".to_owned()),
-            (None, None) => Err("the trial recorded no latencies".to_owned()),
-        })
+        let place = QUANTILES.iter().position(|(m, _)| *m == measure)?;
+        Some(
+            match (self.latencies(), &self.sample.latency_ns_histogram) {
+                (Some(found), _) => Ok(found[place]),
+                (None, Some(_)) => Err("the latency histogram cannot be read".to_owned()),
+                (None, None) => Err("the trial recorded no latencies".to_owned()),
+            },
+        )
     }
 
     fn system_share(&self, side: Side) -> Found {
@@ -300,9 +320,9 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// A quantile in µs.
-pub(crate) fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> f64 {
-    histogram.value_at_quantile(quantile) as f64 / 1e3
+/// The quantiles of a histogram of ns, in µs.
+pub(crate) fn latencies(histogram: &Histogram<u64>) -> Latencies {
+    QUANTILES.map(|(_, quantile)| histogram.value_at_quantile(quantile) as f64 / 1e3)
 }
 
 fn over(above: f64, below: f64, why_not: &str) -> Found {

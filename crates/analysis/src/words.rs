@@ -72,26 +72,63 @@ pub(crate) struct Factor {
 
 /// The ratio of a finding as it is told: turned over where cheaper and quicker is told.
 pub(crate) fn factor(finding: &Finding) -> Factor {
+    let (value, low, high) = told(finding);
+    let decimals = decimals(low, high);
+    Factor {
+        value: written(value, decimals),
+        interval: format!("{} to {}", written(low, decimals), written(high, decimals)),
+    }
+}
+
+/// The factors of some findings of one verdict, from the weakest to the strongest: `1.4× to 3.3×`.
+pub(crate) fn factors(findings: &[&Finding]) -> String {
+    let strength = |f: &Finding| f.ratio.ln().abs();
+    let mut ordered = findings.to_vec();
+    ordered.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let (Some(weakest), Some(strongest)) = (ordered.first(), ordered.last()) else {
+        return String::new();
+    };
+    let fineness = |f: &Finding| {
+        let (_, low, high) = told(f);
+        decimals(low, high)
+    };
+    let decimals = fineness(weakest).min(fineness(strongest));
+    let [least, most] = [weakest, strongest].map(|f| written(told(f).0, decimals));
+    if least == most {
+        format!("{least}×")
+    } else {
+        format!("{least}× to {most}×")
+    }
+}
+
+/// The ratio, and its interval from the lower end to the higher, as they are told.
+fn told(finding: &Finding) -> (f64, f64, f64) {
     let turned = turned(finding);
     let turn = |x: f64| if turned { 1.0 / x } else { x };
     let (a, b) = (turn(finding.low), turn(finding.high));
-    let (low, high) = (a.min(b), a.max(b));
-    let decimals = match (high - low) / 2.0 {
+    (turn(finding.ratio), a.min(b), a.max(b))
+}
+
+/// As many decimals as an interval's width bears, and enough to tell a factor from 1.
+fn decimals(low: f64, high: f64) -> usize {
+    let by_width = match (high - low) / 2.0 {
         w if w >= 5.0 => 0,
         w if w >= 0.05 => 1,
         w if w >= 0.005 => 2,
         _ => 3,
     };
-    let write = |x: f64| {
-        if x >= 1000.0 {
-            units::number(x)
-        } else {
-            format!("{x:.decimals$}")
-        }
-    };
-    Factor {
-        value: write(turn(finding.ratio)),
-        interval: format!("{} to {}", write(low), write(high)),
+    if low < 1.15 && high > 0.85 && high < 5.0 {
+        by_width.max(2)
+    } else {
+        by_width
+    }
+}
+
+fn written(factor: f64, decimals: usize) -> String {
+    if factor >= 1000.0 {
+        units::number(factor)
+    } else {
+        format!("{factor:.decimals$}")
     }
 }
 
@@ -112,6 +149,18 @@ pub(crate) fn predicate(finding: &Finding, times: &str) -> String {
         (Kind::Time, false) => format!("takes {times} as long as {base} in {noun}"),
         (Kind::Rate, _) => format!("reaches {times} the {noun} of {base}"),
         (Kind::Number, _) => format!("has {times} the {noun} of {base}"),
+    }
+}
+
+/// The same after the metric and the baseline were named: `is 1.8× as cheap`.
+pub(crate) fn short_predicate(finding: &Finding, times: &str) -> String {
+    let better = finding.verdict == Verdict::Better;
+    let base = named(finding.axis, &finding.baseline_value);
+    match (kind(finding.metric.measure).0, better) {
+        (Kind::Cost | Kind::Time, true) => format!("is {}", compared(finding, times)),
+        (Kind::Cost | Kind::Time, false) => compared(finding, times),
+        (Kind::Rate, _) => format!("reaches {times} that of {base}"),
+        (Kind::Number, _) => format!("has {times} that of {base}"),
     }
 }
 
@@ -209,7 +258,42 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
                 || "more blocks alone would not decide it".to_owned(),
                 |n| format!("it would take about {n} blocks"),
             );
-            format!("{other} against {base} in {noun}{place}: not decided ({interval}); {cure}.")
+            // An interval stands for itself; the verdict answers for all comparisons together.
+            let apart = if finding.low > 1.0 || finding.high < 1.0 {
+                " once all comparisons are corrected together"
+            } else {
+                ""
+            };
+            format!(
+                "{other} against {base} in {noun}{place}: not decided{apart} ({interval}); {cure}."
+            )
         }
     }
+}
+/// What holds `times` a factor: `1.8× as cheap`, `costs 1.3× as much`, for a verdict of better or
+/// worse. `times` is the factor with its sign, or a span of them.
+pub(crate) fn compared(finding: &Finding, times: &str) -> String {
+    let better = finding.verdict == Verdict::Better;
+    match (kind(finding.metric.measure).0, better) {
+        (Kind::Cost, true) => format!("{times} as cheap"),
+        (Kind::Cost, false) => format!("costs {times} as much"),
+        (Kind::Time, true) => format!("{times} as quick"),
+        (Kind::Time, false) => format!("takes {times} as long"),
+        (Kind::Rate, _) => format!("{times} the {}", metric(finding.metric)),
+        (Kind::Number, _) => format!("{times} as many"),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+/// A number with its noun: `1 trial`, `2 trials`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    plural(&n.to_string(), noun)
 }

@@ -18,6 +18,9 @@ use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
 
+/// Trials that may be repeated, as a share of all.
+const REPEATS_SHARE: f64 = 0.1;
+
 /// A cell that failed so often, and never gave a sample, is not tried again.
 const MOST_FAILURES: u32 = 3;
 
@@ -164,6 +167,7 @@ impl Campaign<'_> {
             port: self.port,
             neighbour_bound: self.study.neighbour_bound,
             repeats_most: self.study.repeats_most,
+            repeats_share: REPEATS_SHARE,
             earlier,
         })
     }

@@ -105,50 +105,9 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
     all.into_iter().map(|c| (c, value(c))).collect()
 }
 
-/// Joins the readings of a side's flows: sums, but for what a sum would make no sense of.
-#[must_use]
-pub fn join(flows: &[Readings]) -> Readings {
-    use Counter::*;
-    let mut joined = bytecost_meter::sum(flows);
-    for (counter, pick) in [
-        (TcpRttUs, u64::max as fn(u64, u64) -> u64),
-        (TcpMinRttUs, u64::max),
-        (TcpCwndSegments, u64::min),
-        (TcpPacingRateBytesPerS, u64::min),
-        (TcpDeliveryRateBytesPerS, u64::min),
-        (SendBufferBytes, |first, _| first),
-        (ReceiveBufferBytes, |first, _| first),
-    ] {
-        let values = flows.iter().filter_map(|f| f.get(&counter)?.measured());
-        if let Some(value) = values.reduce(pick) {
-            joined.insert(counter, Reading::Measured(value));
-        }
-    }
-    joined
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn flow(rtt: u64, cwnd: u64, busy: u64) -> Readings {
-        [
-            (Counter::TcpRttUs, rtt),
-            (Counter::TcpCwndSegments, cwnd),
-            (Counter::TcpBusyUs, busy),
-        ]
-        .into_iter()
-        .map(|(c, n)| (c, Reading::Measured(n)))
-        .collect()
-    }
-
-    #[test]
-    fn flows_are_joined_as_each_counter_says() {
-        let joined = join(&[flow(10, 30, 5), flow(40, 20, 6)]);
-        assert_eq!(joined[&Counter::TcpRttUs], Reading::Measured(40));
-        assert_eq!(joined[&Counter::TcpCwndSegments], Reading::Measured(20));
-        assert_eq!(joined[&Counter::TcpBusyUs], Reading::Measured(11));
-    }
 
     #[test]
     fn a_socket_that_is_not_paced_has_no_pacing_rate() {

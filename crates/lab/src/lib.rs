@@ -5,6 +5,7 @@
 
 pub mod connection;
 pub mod endpoint;
+mod ends;
 pub mod event;
 pub mod flow;
 pub mod gate;

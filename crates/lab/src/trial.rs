@@ -2,13 +2,8 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Receiver};
@@ -16,21 +11,17 @@ use bytecost_meter::{MachineMeter, Meter};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Failure, Reading, Readings, Record, Sample, TrialKey};
 use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
-use crate::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
+use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
-/// How long a call may go without progress.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a side may take for anything outside of its schedule.
 const GRACE_NS: u64 = 10_000_000_000;
 /// Said of a trial that has nothing to tell.
 const NOTHING_MOVED: &str = "no byte was moved within the window";
-/// How often the coordinator looks up to see whether it was told to stop.
-const LOOK_NS: u64 = 50_000_000;
 
 /// How trials are made.
 #[derive(Debug)]
@@ -47,8 +38,11 @@ pub struct Settings {
     pub port: Option<u16>,
     /// CPU time of others, as a share of the machine, above which a trial is repeated.
     pub neighbour_bound: f64,
-    /// How often at most.
+    /// How often at most one trial is repeated.
     pub repeats_most: u32,
+    /// Repeats at most, as a share of all trials: where the neighbour does not go away, repeating
+    /// only spends the budget.
+    pub repeats_share: f64,
     /// Time that the run had taken before this process began it.
     pub earlier: Duration,
 }
@@ -58,6 +52,8 @@ pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
     started_ns: u64,
+    trials: u32,
+    repeats: u32,
 }
 
 /// What became of a trial.
@@ -69,18 +65,6 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// Why a trial is given up.
-enum Trouble {
-    Interrupted,
-    Failed(String),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Failed(error.to_string())
-    }
-}
-
 impl Lab {
     /// A lab on this machine. Its clock starts now.
     #[must_use]
@@ -89,6 +73,8 @@ impl Lab {
             settings,
             machine,
             started_ns: clock::monotonic_ns(),
+            trials: 0,
+            repeats: 0,
         }
     }
 
@@ -109,19 +95,27 @@ impl Lab {
                     attempt,
                 };
                 events(Event::TrialStarted { trial });
-                let may_repeat = attempt < self.settings.repeats_most;
+                let may_repeat = attempt < self.settings.repeats_most && self.may_repeat();
                 let Outcome::Ended(record) = self.trial(trial, &cell, may_repeat, stop) else {
                     return false;
                 };
                 let repeat = matches!(&*record, Record::Sample(s) if s.repeated_because.is_some());
                 events(Event::TrialEnded(record));
+                self.trials += 1;
                 if !repeat {
                     break;
                 }
+                self.repeats += 1;
             }
         }
         events(Event::BlockEnded { block });
         true
+    }
+
+    fn may_repeat(&self) -> bool {
+        // A few are free, so that a single disturbance at the start is not kept.
+        const FREE: f64 = 3.0;
+        f64::from(self.repeats) < FREE + self.settings.repeats_share * f64::from(self.trials)
     }
 
     /// Makes one trial of a cell.
@@ -371,158 +365,4 @@ fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
 
 fn out_of_turn(answer: &Answer) -> Trouble {
     Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
-}
-
-/// One side's process. Dropping it ends the process and waits for it.
-struct Endpoint {
-    role: Role,
-    child: Child,
-    control: UnixStream,
-    over: bool,
-}
-
-impl Endpoint {
-    fn start(program: &PathBuf, role: Role) -> io::Result<Endpoint> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let child = Command::new(program)
-            .arg("endpoint")
-            .arg(std::process::id().to_string())
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            // So that Ctrl-C at a terminal reaches the coordinator alone, which ends the trial.
-            .process_group(0)
-            .spawn()
-            .map_err(|e| {
-                io::Error::new(
-                    e.kind(),
-                    format!(
-                        "the {} cannot be started from {}: {e}",
-                        role.name(),
-                        program.display()
-                    ),
-                )
-            })?;
-        ours.set_read_timeout(Some(PATIENCE))?;
-        ours.set_write_timeout(Some(PATIENCE))?;
-        Ok(Endpoint {
-            role,
-            child,
-            control: ours,
-            over: false,
-        })
-    }
-
-    fn order(&mut self, order: &Order) -> Result<(), Trouble> {
-        match protocol::write(&mut self.control, order) {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.gone()),
-        }
-    }
-
-    fn answer(&mut self) -> Result<Answer, Trouble> {
-        match protocol::read(&mut self.control) {
-            Ok(Answer::Failed { reason }) => {
-                Err(Trouble::Failed(format!("{}: {reason}", self.role.name())))
-            }
-            Ok(answer) => {
-                self.over = matches!(answer, Answer::Done(_));
-                Ok(answer)
-            }
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(Trouble::Failed(format!(
-                "{}: it answered nonsense: {e}",
-                self.role.name()
-            ))),
-            Err(_) => Err(self.gone()),
-        }
-    }
-
-    /// Says how the process ended.
-    fn gone(&mut self) -> Trouble {
-        let _ = self.child.kill();
-        let how = match self.child.wait() {
-            Ok(status) => match status.signal() {
-                Some(signal) => format!("was ended by signal {signal}"),
-                None => format!("ended with status {}", status.code().unwrap_or(-1)),
-            },
-            Err(e) => format!("is gone: {e}"),
-        };
-        let mut said = Vec::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            let _ = stderr.take(2048).read_to_end(&mut said);
-        }
-        let said = String::from_utf8_lossy(&said);
-        let said = said
-            .lines()
-            .next()
-            .map(|l| format!(" ({})", l.trim()))
-            .unwrap_or_default();
-        Trouble::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
-    }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        // One that has told its result ends by itself; anything else is ended.
-        if !self.over {
-            let _ = self.child.kill();
-        }
-        let _ = self.child.wait();
-    }
-}
-
-/// The next answer of any side.
-fn wait(
-    ends: &mut [Endpoint],
-    deadline_ns: u64,
-    stop: &AtomicBool,
-) -> Result<(usize, Answer), Trouble> {
-    wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
-        let waiting: Vec<&str> = ends
-            .iter()
-            .filter(|e| !e.over)
-            .map(|e| e.role.name())
-            .collect();
-        Trouble::Failed(format!(
-            "no answer from the {} in time",
-            waiting.join(" and the ")
-        ))
-    })
-}
-
-/// The next answer of any side, or none by `until_ns`.
-fn wait_until(
-    ends: &mut [Endpoint],
-    until_ns: u64,
-    stop: &AtomicBool,
-) -> Result<Option<(usize, Answer)>, Trouble> {
-    loop {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Trouble::Interrupted);
-        }
-        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        let slice_ns = left_ns.min(LOOK_NS);
-        let timeout = Timespec {
-            tv_sec: 0,
-            tv_nsec: slice_ns as _,
-        };
-        let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
-        let mut polled: Vec<PollFd<'_>> = waiting
-            .iter()
-            .map(|&i| PollFd::new(&ends[i].control, PollFlags::IN))
-            .collect();
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(0) if left_ns <= LOOK_NS => return Ok(None),
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-            Ok(_) => {}
-            Err(e) => return Err(io::Error::from(e).into()),
-        }
-        let Some(at) = polled.iter().position(|p| !p.revents().is_empty()) else {
-            continue;
-        };
-        let i = waiting[at];
-        drop(polled);
-        return Ok(Some((i, ends[i].answer()?)));
-    }
 }

@@ -120,6 +120,7 @@ fn settings() -> Settings {
         port: None,
         neighbour_bound: 1.0,
         repeats_most: 0,
+        repeats_share: 0.0,
         earlier: Duration::ZERO,
     }
 }

@@ -173,6 +173,7 @@ impl World {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            notes: &[],
             ended_early: self.ended_early.as_deref(),
         }
     }

@@ -38,6 +38,20 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
 pub fn tell(run: &Run) -> Result<bool> {
     let loaded = run.records()?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
+    for record in &loaded.records {
+        let (cell, id) = match record {
+            Record::Sample(s) => (s.trial.cell, &s.cell),
+            Record::Failure(f) => (f.trial.cell, &f.cell),
+        };
+        // A version that chose cells otherwise would give every number to the wrong cell.
+        if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
+            return Err(bad_input(format!(
+                "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
+                run.dir().display(),
+                run.manifest().bytecost_version
+            )));
+        }
+    }
     let mut samples = Vec::with_capacity(loaded.records.len());
     let mut failures = Vec::new();
     for record in loaded.records {
@@ -54,6 +68,7 @@ pub fn tell(run: &Run) -> Result<bool> {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &failures,
+        notes: &plan.notes,
         ended_early: ended_early.as_deref(),
     });
     write(run, &analysis, &plan, &samples)?;

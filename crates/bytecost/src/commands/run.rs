@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
@@ -34,6 +35,11 @@ pub fn run(args: RunArgs) -> Result<Ending> {
         Some(name) => gone_on_with(&root, name, &args)?,
         None => begun(&root, &args)?,
     };
+    if !args.quiet {
+        for note in &plan.notes {
+            writeln!(io::stderr(), "note: {note}")?;
+        }
+    }
     let campaign = Campaign {
         study: &study,
         plan: &plan,
@@ -150,7 +156,7 @@ fn from_file(name: &str) -> Result<Study> {
             names.join(", ")
         )));
     }
-    let told = |e: std::io::Error| bad_input(format!("{name}: {e}"));
+    let told = |e: io::Error| bad_input(format!("{name}: {e}"));
     let size = std::fs::metadata(path).map_err(told)?.len();
     if size > MOST_STUDY_BYTES {
         return Err(bad_input(format!(

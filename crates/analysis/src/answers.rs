@@ -1,0 +1,124 @@
+//! The answer in plain sentences, built from findings and never beyond their verdicts.
+
+use bytecost_spec::study::Compare;
+use bytecost_spec::{Axis, Metric};
+
+use crate::doubts::{View, copied};
+use crate::result::{Answer, Finding};
+use crate::words;
+
+mod best;
+mod contender;
+mod group;
+mod rest;
+
+use group::{Group, groups};
+
+/// The longest sentence, in characters; a clause that would make it longer starts a new one.
+const LONGEST: usize = 190;
+/// Groups beyond the first whose best is told; more are in the tables.
+const FURTHER_GROUPS: usize = 3;
+
+/// The sentences of the answer; the first is the headline.
+pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
+    let compares = &view.input.manifest.study.compare;
+    let mut answers = Vec::new();
+    for (place, compare) in compares.iter().enumerate() {
+        let Some(&metric) = compare.metrics.first() else {
+            continue;
+        };
+        let groups = groups(view, compare, metric, varied);
+        answers.extend(bests(&groups));
+        if place == 0 {
+            answers.extend(groups.first().map_or_else(Vec::new, contender::all));
+            answers.extend(zero_copy(view));
+            answers.extend(second(view, compare, varied));
+        }
+    }
+    if view.findings.is_empty() {
+        answers.splice(0..0, rest::nothing_compared(view, varied));
+    } else {
+        answers.extend(rest::not_decided(view));
+    }
+    answers
+}
+
+/// What is best in each group, the first group's first; the others say where they are.
+fn bests(groups: &[Group<'_>]) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    for group in groups.iter().take(1 + FURTHER_GROUPS) {
+        answers.extend(best::sentences(group));
+    }
+    let more = groups.len().saturating_sub(1 + FURTHER_GROUPS);
+    if more > 0 {
+        let sentence = format!("The tables hold {} more.", words::count(more, "group"));
+        answers.push(Answer {
+            sentence,
+            findings: Vec::new(),
+        });
+    }
+    answers
+}
+
+/// The second metric of the comparison, in the first group alone.
+fn second(view: &View<'_>, compare: &Compare, varied: &[Axis]) -> Vec<Answer> {
+    let Some(&metric) = compare.metrics.get(1) else {
+        return Vec::new();
+    };
+    let groups = groups(view, compare, metric, varied);
+    groups.first().map_or_else(Vec::new, best::headline)
+}
+
+fn zero_copy(view: &View<'_>) -> Vec<Answer> {
+    let told = copied(view).into_iter().map(|c| Answer {
+        sentence: c.sentence(),
+        findings: view
+            .findings
+            .iter()
+            .filter(|f| f.primary && c.cells.contains(&f.cell))
+            .map(|f| f.id.clone())
+            .collect(),
+    });
+    told.collect()
+}
+
+/// A part of a sentence, as its beginning and as its continuation.
+struct Clause {
+    begins: String,
+    goes_on: String,
+    findings: Vec<String>,
+}
+
+/// Joins clauses into sentences that are not too long. `place` comes before each sentence.
+fn joined(clauses: Vec<Clause>, place: &str) -> Vec<Answer> {
+    let mut answers: Vec<Answer> = Vec::new();
+    for clause in clauses {
+        let length = clause.goes_on.chars().count() + 3;
+        match answers.last_mut() {
+            Some(last) if last.sentence.chars().count() + length <= LONGEST => {
+                last.sentence.push_str("; ");
+                last.sentence.push_str(&clause.goes_on);
+                last.findings.extend(clause.findings);
+            }
+            _ => answers.push(Answer {
+                sentence: if place.is_empty() {
+                    words::capital(&clause.begins)
+                } else {
+                    format!("{}: {}", words::capital(place), clause.begins)
+                },
+                findings: clause.findings,
+            }),
+        }
+    }
+    for answer in &mut answers {
+        answer.sentence.push('.');
+    }
+    answers
+}
+
+/// Whether a finding belongs to a comparison and metric.
+fn belongs(finding: &Finding, compare: &Compare, metric: Metric) -> bool {
+    finding.axis == compare.axis
+        && finding.baseline_value == compare.baseline
+        && finding.metric == metric
+}

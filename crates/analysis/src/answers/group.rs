@@ -1,0 +1,155 @@
+//! Findings of one comparison and metric that differ in one further axis only, such as the size.
+
+use std::collections::HashMap;
+
+use bytecost_spec::study::Compare;
+use bytecost_spec::{Axis, Cell, Metric};
+
+use super::belongs;
+use crate::doubts::View;
+use crate::grid;
+use crate::result::Finding;
+use crate::words;
+
+/// Axes along which results are told in ranges, the likeliest first.
+const RANGES: [Axis; 6] = [
+    Axis::Size,
+    Axis::Threads,
+    Axis::Fields,
+    Axis::ReadSize,
+    Axis::Ring,
+    Axis::SocketBuffer,
+];
+
+/// A group of findings, by their place along the range.
+pub(super) struct Group<'v> {
+    /// Where the group is, of the axes that vary; empty where there is no other group.
+    pub(super) place: String,
+    pub(super) range: Option<Axis>,
+    /// The values along the range at which there is a finding, in order; one where there is no
+    /// range.
+    pub(super) xs: Vec<String>,
+    /// The findings at each of them, in the order of the study's values.
+    pub(super) at: Vec<Vec<&'v Finding>>,
+}
+
+/// The groups of a comparison and metric: those with most findings first, then in the order of
+/// the plan.
+pub(super) fn groups<'v>(
+    view: &View<'v>,
+    compare: &Compare,
+    metric: Metric,
+    varied: &[Axis],
+) -> Vec<Group<'v>> {
+    let range = RANGES
+        .into_iter()
+        .find(|a| *a != compare.axis && varied.contains(a));
+    let free: Vec<Axis> = range.into_iter().chain([compare.axis]).collect();
+    let cells: HashMap<&str, &Cell> = view
+        .cells
+        .iter()
+        .map(|c| (c.id.as_str(), &c.cell))
+        .collect();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut members: Vec<(&Cell, Vec<(&Cell, &Finding)>)> = Vec::new();
+    for finding in view.findings.iter().filter(|f| belongs(f, compare, metric)) {
+        let Some(&cell) = cells.get(finding.cell.as_str()) else {
+            continue;
+        };
+        let place = *places
+            .entry(cell.id_without(&free))
+            .or_insert(members.len());
+        if place == members.len() {
+            members.push((cell, Vec::new()));
+        }
+        members[place].1.push((cell, finding));
+    }
+    members.sort_by_key(|(_, findings)| std::cmp::Reverse(findings.len()));
+    let held: Vec<Axis> = varied
+        .iter()
+        .copied()
+        .filter(|a| !free.contains(a))
+        .collect();
+    let several = members.len() > 1;
+    members
+        .into_iter()
+        .map(|(first, findings)| {
+            let place = if several {
+                words::circumstances(&grid::coordinates(first, &held))
+            } else {
+                String::new()
+            };
+            Group::of(view, place, range, findings)
+        })
+        .collect()
+}
+
+impl<'v> Group<'v> {
+    fn of(
+        view: &View<'_>,
+        place: String,
+        range: Option<Axis>,
+        findings: Vec<(&Cell, &'v Finding)>,
+    ) -> Group<'v> {
+        let study = &view.input.manifest.study;
+        let x = |cell: &Cell| range.map_or_else(String::new, |axis| cell.value(axis));
+        let mut xs = match range {
+            Some(axis) => grid::values(study, axis, findings.iter().map(|(c, _)| *c)),
+            None => vec![String::new()],
+        };
+        xs.retain(|v| findings.iter().any(|(c, _)| x(c) == *v));
+        let at = xs
+            .iter()
+            .map(|v| {
+                findings
+                    .iter()
+                    .filter(|(c, _)| x(c) == *v)
+                    .map(|(_, f)| *f)
+                    .collect()
+            })
+            .collect();
+        Group {
+            place,
+            range,
+            xs,
+            at,
+        }
+    }
+
+    /// Every finding of the group.
+    pub(super) fn findings(&self) -> impl Iterator<Item = &'v Finding> {
+        self.at.iter().flatten().copied()
+    }
+
+    /// Places along the range as people say them: `up to 16 KiB`, `from 64 KiB`, `at every size`;
+    /// empty where there is no range.
+    pub(super) fn span(&self, first: usize, last: usize) -> String {
+        let Some(axis) = self.range else {
+            return String::new();
+        };
+        let end = self.xs.len() - 1;
+        let name = |at: usize| words::named(axis, &self.xs[at]);
+        let with = if axis == Axis::Size { "" } else { "with " };
+        match (first, last) {
+            (a, b) if a == b => words::circumstance(axis, &self.xs[a]),
+            (0, b) if b == end && axis == Axis::Size => "at every size".to_owned(),
+            (0, b) if b == end => format!("with {} to {}", name(0), name(b)),
+            (0, b) => format!("{with}up to {}", name(b)),
+            (a, b) if b == end => format!("{with}from {}", name(a)),
+            (a, b) => format!(
+                "{with}{}{} to {}",
+                if with.is_empty() { "from " } else { "" },
+                name(a),
+                name(b)
+            ),
+        }
+    }
+
+    /// How many places the range has, in words: `4 sizes`.
+    pub(super) fn places(&self, n: usize) -> String {
+        match self.range {
+            Some(Axis::Size) => words::count(n, "size"),
+            _ => words::count(n, "place"),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What weakens the findings: one row each, with its evidence and its cure.
+
+use bytecost_spec::{Measure, Metric};
+
+use crate::result::{CellResult, Doubt, Finding, Input};
+use crate::trials::{CellTrials, Trials};
+use crate::value::Trial;
+use crate::words;
+
+mod course;
+mod kernel;
+mod machine;
+
+pub(crate) use kernel::copied;
+
+/// All that a doubt may look at.
+pub(crate) struct View<'v> {
+    pub(crate) input: &'v Input<'v>,
+    pub(crate) trials: &'v Trials<'v>,
+    pub(crate) cells: &'v [CellResult],
+    pub(crate) findings: &'v [Finding],
+}
+
+/// A doubt without its name.
+pub(crate) struct Told {
+    text: String,
+    evidence: String,
+    cure: String,
+    cells: Vec<String>,
+}
+
+type Detect = fn(&View<'_>) -> Vec<Told>;
+
+/// Every doubt that is looked for, in the order in which they are told.
+const DOUBTS: &[(&str, Detect)] = &[
+    ("ended-early", course::ended_early),
+    ("failed-trials", course::failed_trials),
+    ("few-blocks", course::few_blocks),
+    ("imprecise", course::imprecise),
+    ("zero-copy-copied", kernel::zero_copy_copied),
+    ("mover-caution", kernel::mover_caution),
+    ("neighbour", machine::neighbour),
+    ("steal", machine::steal),
+    ("drift", course::drift),
+    ("pacing", kernel::pacing),
+    ("send-buffer", kernel::send_buffer),
+    ("zero-copy-no-room", kernel::no_room),
+    ("hot-payload", machine::hot_payload),
+    ("threads", machine::threads),
+    ("one-cpu", machine::one_cpu),
+    ("wake-ups", machine::wake_ups),
+    ("who-pays", course::who_pays),
+    ("estimators", course::estimators),
+];
+
+/// Every doubt that the run gives rise to.
+pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
+    DOUBTS
+        .iter()
+        .flat_map(|(kind, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
+        .collect()
+}
+
+impl Told {
+    fn doubt(self, kind: &str) -> Doubt {
+        Doubt {
+            kind: kind.to_owned(),
+            text: self.text,
+            evidence: self.evidence,
+            cure: self.cure,
+            cells: self.cells,
+        }
+    }
+}
+
+impl<'v> View<'v> {
+    /// Cells with another end and at least one trial that counts.
+    fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.trials.with_peer().filter(|c| !c.by_block.is_empty())
+    }
+
+    /// The first metric of the first comparison: what the answer speaks of.
+    fn main_metric(&self) -> Metric {
+        let compare = self.input.manifest.study.compare.first();
+        compare
+            .and_then(|c| c.metrics.first().copied())
+            .unwrap_or(Metric::both(Measure::CpuSPerGb))
+    }
+
+    /// CPUs that the run could use.
+    fn cpus(&self) -> usize {
+        let host = &self.input.manifest.host;
+        if host.cpus_allowed.is_empty() {
+            host.cpus.len()
+        } else {
+            host.cpus_allowed.len()
+        }
+    }
+}
+
+/// The trials of a cell for which a share can be had and is above a bound, with the largest.
+fn above<'t>(
+    cell: &'t CellTrials<'_>,
+    share: impl Fn(&'t Trial<'_>) -> Option<f64>,
+    bound: f64,
+) -> (usize, f64) {
+    cell.trials()
+        .filter_map(share)
+        .filter(|s| *s > bound)
+        .fold((0, 0.0), |(n, most), s| (n + 1, f64::max(most, s)))
+}
+
+/// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
+fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let (least, most) = (write(least), write(most));
+    if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    }
+}
+
+fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
+    cells.into_iter().map(|c| c.id.clone()).collect()
+}
+
+/// `in 3 cells`, `in 1 cell`.
+fn in_cells(n: usize) -> String {
+    format!("in {}", words::count(n, "cell"))
+}

@@ -1,0 +1,277 @@
+//! Doubts about the course of the run and its numbers: failures, precision, drift.
+
+use bytecost_spec::{Measure, Metric, Side, units};
+use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile};
+
+use super::{Told, View, in_cells, span};
+use crate::cells::exp;
+use crate::findings::{ERROR_RATE, half_width};
+use crate::pairing::pairings;
+use crate::progress::as_share;
+use crate::result::{Finding, Verdict};
+use crate::trials::CellTrials;
+use crate::words::{self, percent};
+
+/// Fewest blocks over which a trend is looked for.
+const FEWEST_FOR_TREND: usize = 8;
+/// How far the sender's share of the CPU time may spread, from the 10 % to the 90 % quantile.
+const SHIFT: f64 = 0.1;
+
+/// How many times longer a run is worth asking for.
+const MOST_TIMES_LONGER: f64 = 30.0;
+
+pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
+    let told = view.input.ended_early.map(|why| Told {
+        text: format!(
+            "The run ended before its time: {}.",
+            why.trim_end_matches('.')
+        ),
+        evidence: format!(
+            "{} of the log",
+            words::count(view.input.samples.len(), "sample")
+        ),
+        cure: format!("bytecost run --resume {}", view.input.manifest.id),
+        cells: Vec::new(),
+    });
+    told.into_iter().collect()
+}
+
+pub(super) fn failed_trials(view: &View<'_>) -> Vec<Told> {
+    let failures = view.input.failures;
+    let Some(first) = failures.first() else {
+        return Vec::new();
+    };
+    let failed: Vec<&CellTrials<'_>> = view
+        .trials
+        .cells
+        .iter()
+        .filter(|c| !c.failures.is_empty())
+        .collect();
+    let verb = if failures.len() == 1 { "was" } else { "were" };
+    vec![Told {
+        text: format!(
+            "{} {} failed and {verb} left out; what made them fail may have touched others.",
+            words::count(failures.len(), "trial"),
+            in_cells(failed.len())
+        ),
+        evidence: format!("the first: {}", first.reason.trim_end_matches('.')),
+        cure: "remove the cause that the reason names and run again".to_owned(),
+        cells: super::ids(failed),
+    }]
+}
+
+pub(super) fn few_blocks(view: &View<'_>) -> Vec<Told> {
+    let study = &view.input.manifest.study;
+    let least = study.blocks_least as usize;
+    let few: Vec<&Finding> = view.findings.iter().filter(|f| f.blocks < least).collect();
+    let blocks: Vec<f64> = few.iter().map(|f| f.blocks as f64).collect();
+    if few.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: format!(
+            "{} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal.",
+            rests(few.len())
+        ),
+        evidence: format!(
+            "{} blocks, at least {least} asked for",
+            span(&blocks, |b| b.to_string())
+        ),
+        cure: longer(view),
+        cells: cells_of(&few),
+    }]
+}
+
+fn rests(n: usize) -> String {
+    let verb = if n == 1 { "rests" } else { "rest" };
+    format!("{} {verb}", words::count(n, "comparison"))
+}
+
+pub(super) fn imprecise(view: &View<'_>) -> Vec<Told> {
+    let asked = view.input.manifest.study.precision;
+    let primary = || view.findings.iter().filter(|f| f.primary);
+    let wide: Vec<&Finding> = primary().filter(|f| half_width(f) > asked).collect();
+    let widths: Vec<f64> = wide.iter().map(|f| half_width(f)).collect();
+    if wide.is_empty() {
+        return Vec::new();
+    }
+    let verb = if wide.len() == 1 { "is" } else { "are" };
+    vec![Told {
+        text: format!(
+            "{} of {} in the first metric {verb} less precise than the ± {} that the study asks for.",
+            wide.len(),
+            words::count(primary().count(), "comparison"),
+            percent(asked)
+        ),
+        evidence: format!("95 % intervals of ± {}", span(&widths, percent)),
+        cure: precise_enough(view, widths.iter().copied().fold(0.0, f64::max) / asked),
+        cells: cells_of(&wide),
+    }]
+}
+
+/// What brings intervals down that are `times` too wide: time, which goes with the square, or,
+/// where that would be far too much, less noise.
+fn precise_enough(view: &View<'_>, times: f64) -> String {
+    let square = times * times;
+    if square > MOST_TIMES_LONGER {
+        return "a quieter machine or fewer cells; more time alone would hardly do".to_owned();
+    }
+    let seconds = view.input.manifest.study.budget_ms as f64 / 1e3 * square;
+    format!(
+        "a longer run, such as --budget {:.0}s, or fewer cells",
+        (seconds / 10.0).ceil() * 10.0
+    )
+}
+
+fn longer(view: &View<'_>) -> String {
+    let seconds = view.input.manifest.study.budget_ms.div_ceil(1000);
+    format!(
+        "a longer run, such as --budget {}s, or fewer cells",
+        seconds.saturating_mul(3)
+    )
+}
+
+fn cells_of(findings: &[&Finding]) -> Vec<String> {
+    let mut cells: Vec<String> = Vec::new();
+    for finding in findings {
+        if !cells.contains(&finding.cell) {
+            cells.push(finding.cell.clone());
+        }
+    }
+    cells
+}
+
+/// Trends over blocks within cells, corrected over all cells, and larger than what matters.
+pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
+    let metric = view.main_metric();
+    let mut trends = Vec::new();
+    for cell in view.measured() {
+        let logs: Vec<f64> = cell
+            .trials()
+            .filter_map(|t| t.value(metric).known())
+            .filter(|v| *v > 0.0)
+            .map(f64::ln)
+            .collect();
+        if logs.len() < FEWEST_FOR_TREND {
+            continue;
+        }
+        if let Some(trend) = mann_kendall(&logs) {
+            let change = exp((trend.slope * (logs.len() - 1) as f64).abs()) - 1.0;
+            trends.push((cell.id.clone(), trend.p, change));
+        }
+    }
+    let corrected = holm(&trends.iter().map(|(_, p, _)| *p).collect::<Vec<f64>>());
+    let matters = view.input.manifest.study.smallest_effect;
+    let mut cells = Vec::new();
+    let mut changes = Vec::new();
+    for ((id, _, change), p) in trends.into_iter().zip(corrected) {
+        if p < ERROR_RATE && change > matters {
+            cells.push(id);
+            changes.push(change);
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: format!(
+            "The {} of {} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken.",
+            words::metric(metric),
+            words::count(cells.len(), "cell")
+        ),
+        evidence: format!(
+            "change from the first block to the last {}",
+            span(&changes, percent)
+        ),
+        cure: "let the machine settle (temperature, frequency, other guests) and run again"
+            .to_owned(),
+        cells,
+    }]
+}
+
+pub(super) fn who_pays(view: &View<'_>) -> Vec<Told> {
+    let of = |side| Metric {
+        measure: Measure::CpuSPerGb,
+        side,
+    };
+    let mut cells = Vec::new();
+    let mut spreads = Vec::new();
+    for cell in view.measured() {
+        let shares: Vec<f64> = cell
+            .trials()
+            .filter_map(|t| {
+                let sender = t.value(of(Side::Sender)).known()?;
+                let both = t.value(of(Side::Both)).known()?;
+                (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
+            })
+            .collect();
+        if shares.len() < FEWEST_FOR_TREND {
+            continue;
+        }
+        if let (Some(low), Some(high)) = (quantile(&shares, 0.1), quantile(&shares, 0.9))
+            && high - low > SHIFT
+        {
+            cells.push(cell.id.clone());
+            spreads.push(high - low);
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
+        evidence: format!(
+            "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
+            span(&spreads, |s| units::number((100.0 * s).round()))
+        ),
+        cure: "--placement, so that each end stays on its CPU".to_owned(),
+        cells,
+    }]
+}
+
+/// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
+/// a few outliers.
+pub(super) fn estimators(view: &View<'_>) -> Vec<Told> {
+    let study = &view.input.manifest.study;
+    let mut disagree: Vec<(&Finding, f64)> = Vec::new();
+    for compare in &study.compare {
+        let pairings = pairings(study, view.trials, compare.axis, &compare.baseline);
+        for pairing in &pairings {
+            let of_pair = |f: &&Finding| {
+                f.cell == pairing.other.id
+                    && f.baseline == pairing.baseline.id
+                    && f.verdict != Verdict::NoDifferenceThatMatters
+            };
+            for finding in view.findings.iter().filter(of_pair) {
+                let Some(other) = hodges_lehmann(&pairing.log_ratios(finding.metric)).map(exp)
+                else {
+                    continue;
+                };
+                let slack = as_share(1e-9) * finding.ratio;
+                let outside = other < finding.low - slack || other > finding.high + slack;
+                if outside && !disagree.iter().any(|(f, _)| f.id == finding.id) {
+                    disagree.push((finding, other));
+                }
+            }
+        }
+    }
+    let Some((first, other)) = disagree.first() else {
+        return Vec::new();
+    };
+    let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
+    vec![Told {
+        text: format!(
+            "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
+            words::count(findings.len(), "comparison")
+        ),
+        evidence: format!(
+            "{}: interval {} to {}, Hodges-Lehmann {}",
+            first.id,
+            units::number(first.low),
+            units::number(first.high),
+            units::number(*other)
+        ),
+        cure: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
+        cells: cells_of(&findings),
+    }]
+}

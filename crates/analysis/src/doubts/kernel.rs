@@ -1,0 +1,220 @@
+//! Doubts about what the kernel did with the bytes.
+
+use bytecost_spec::{Counter, Measure, Metric, Pattern, Transport, units};
+use bytecost_stats::median;
+
+use super::{Told, View, ids, span};
+use crate::trials::CellTrials;
+use crate::value::{Trial, read};
+use crate::words::{self, percent};
+
+/// Share of copied buffers from which a zero-copy mover is said to copy.
+const COPIED: f64 = 0.01;
+/// Share of the busy time that the send buffer may hold a flow back.
+const SEND_BUFFER: f64 = 0.5;
+
+/// A zero-copy mover whose buffers the kernel copied.
+pub(crate) struct Copied {
+    pub(crate) mover: String,
+    pub(crate) transport: Transport,
+    /// One copied share for each cell.
+    pub(crate) shares: Vec<f64>,
+    pub(crate) cells: Vec<String>,
+}
+
+impl Copied {
+    /// What it comes to, in one sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let place = match self.transport {
+            Transport::Loopback => "on loopback",
+            Transport::Unix => "over unix",
+        };
+        let shares = span(&self.shares, percent);
+        let least = self.shares.iter().copied().fold(f64::INFINITY, f64::min);
+        if least > COPIED {
+            format!(
+                "`{}` is not zero-copy {place}: the kernel copied {shares} of the buffers.",
+                self.mover
+            )
+        } else {
+            format!(
+                "`{}` is not always zero-copy {place}: by cell, the kernel copied {shares} of the buffers.",
+                self.mover
+            )
+        }
+    }
+}
+
+/// The movers whose buffers were copied, by transport, in the order of the plan.
+pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
+    let mut found: Vec<Copied> = Vec::new();
+    for cell in view.cells {
+        let metric = Metric::both(Measure::CopiedShare);
+        let Some(estimate) = cell.estimates.get(&metric) else {
+            continue;
+        };
+        let (mover, transport) = (&cell.cell.mover, cell.cell.transport);
+        let place = found
+            .iter()
+            .position(|c| c.mover == *mover && c.transport == transport)
+            .unwrap_or_else(|| {
+                found.push(Copied {
+                    mover: mover.clone(),
+                    transport,
+                    shares: Vec::new(),
+                    cells: Vec::new(),
+                });
+                found.len() - 1
+            });
+        found[place].shares.push(estimate.value);
+        found[place].cells.push(cell.id.clone());
+    }
+    found.retain(|c| c.shares.iter().any(|s| *s > COPIED));
+    found
+}
+
+pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
+    let told = copied(view).into_iter().map(|c| {
+        let (why, cure) = match c.transport {
+            Transport::Loopback => (
+                " A packet that reaches a local socket is copied on delivery.",
+                "nothing on one machine: what these movers save shows only on a path that leaves it; here, sendfile and splice are the ways that skip a copy",
+            ),
+            Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
+        };
+        Told {
+            text: format!("{}{why}", c.sentence()),
+            evidence: format!(
+                "completions flagged as copied: {} over {}",
+                span(&c.shares, percent),
+                words::count(c.cells.len(), "cell")
+            ),
+            cure: cure.to_owned(),
+            cells: c.cells,
+        }
+    });
+    told.collect()
+}
+
+pub(super) fn mover_caution(view: &View<'_>) -> Vec<Told> {
+    let facts = &view.input.manifest.survey.mover_facts;
+    let told = facts.iter().filter_map(|mover| {
+        let caution = mover.caution.as_ref()?;
+        let cells = ids(view.measured().filter(|c| c.cell.mover == mover.name));
+        (!cells.is_empty()).then(|| Told {
+            text: format!("`{}`: {}.", mover.name, caution.trim_end_matches('.')),
+            evidence: format!("measured in {}", words::count(cells.len(), "cell")),
+            cure: "know it before you choose this mover; no setting removes it".to_owned(),
+            cells,
+        })
+    });
+    told.collect()
+}
+
+pub(super) fn pacing(view: &View<'_>) -> Vec<Told> {
+    let host = view.input.manifest.host.congestion_default.as_deref();
+    let mut cells = Vec::new();
+    let mut ratios = Vec::new();
+    let streams = view
+        .measured()
+        .filter(|c| c.cell.transport.is_tcp() && c.cell.pattern == Pattern::Stream);
+    for cell in streams {
+        let control = match (cell.cell.congestion.as_str(), host) {
+            ("default", Some(name)) => name,
+            (name, _) => name,
+        };
+        let known: Vec<f64> = cell.trials().filter_map(pacing_over_delivery).collect();
+        let typical = median(&known);
+        // The kernel gives a pacing rate for every connection, but only bbr holds to it on a
+        // device without a pacing queueing discipline, as loopback is.
+        if control.starts_with("bbr") {
+            cells.push(cell.id.clone());
+            ratios.extend(typical);
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let evidence = if ratios.is_empty() {
+        "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
+    } else {
+        let times = span(&ratios, |r| format!("{r:.1}"));
+        format!("TCP_INFO: the pacing rate is {times} times the delivery rate")
+    };
+    vec![Told {
+        text: "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.".to_owned(),
+        evidence,
+        cure: "--congestion cubic".to_owned(),
+        cells,
+    }]
+}
+
+fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
+    let sender = &trial.sample.sender;
+    let pacing = read(sender, Counter::TcpPacingRateBytesPerS).ok()?;
+    let delivery = read(sender, Counter::TcpDeliveryRateBytesPerS).ok()?;
+    (delivery > 0.0).then(|| pacing / delivery)
+}
+
+pub(super) fn send_buffer(view: &View<'_>) -> Vec<Told> {
+    let mut cells = Vec::new();
+    let (mut shares, mut buffers) = (Vec::new(), Vec::new());
+    for cell in view.measured() {
+        let known: Vec<f64> = cell.trials().filter_map(held_by_send_buffer).collect();
+        let Some(share) = median(&known).filter(|s| *s > SEND_BUFFER) else {
+            continue;
+        };
+        cells.push(cell.id.clone());
+        shares.push(share);
+        buffers.extend(buffer_bytes(cell));
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let sizes = if buffers.is_empty() {
+        String::new()
+    } else {
+        let size = |b: f64| format!("{} B", units::number(b));
+        format!(", SO_SNDBUF {}", span(&buffers, size))
+    };
+    vec![Told {
+        text: "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
+        evidence: format!("TCP_INFO: limited by the send buffer for {} of the busy time{sizes}", span(&shares, percent)),
+        cure: "a larger --socket-buffer, or auto".to_owned(),
+        cells,
+    }]
+}
+
+fn held_by_send_buffer(trial: &Trial<'_>) -> Option<f64> {
+    let sender = &trial.sample.sender;
+    let busy = read(sender, Counter::TcpBusyUs).ok()?;
+    let limited = read(sender, Counter::TcpSndbufLimitedUs).ok()?;
+    (busy > 0.0).then(|| limited / busy)
+}
+
+fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
+    let last = cell.trials().last()?;
+    read(&last.sample.sender, Counter::SendBufferBytes).ok()
+}
+
+pub(super) fn no_room(view: &View<'_>) -> Vec<Told> {
+    let mut cells = Vec::new();
+    let mut times = 0.0;
+    for cell in view.measured() {
+        let refused = |t: &Trial<'_>| read(&t.sample.sender, Counter::Enobufs).ok();
+        let sum: f64 = cell.trials().filter_map(refused).sum();
+        if sum > 0.0 {
+            times += sum;
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
+        evidence: format!("ENOBUFS {} times", units::number(times)),
+        cure: "raise net.core.optmem_max and the locked-memory limit (ulimit -l)".to_owned(),
+        cells,
+    }]
+}

@@ -1,0 +1,210 @@
+//! Doubts about the machine: what else ran on it, its CPUs, its caches.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::{Counter, Measure, Metric, Pattern, Placement, units};
+use bytecost_stats::median;
+
+use super::{Told, View, above, ids, in_cells};
+use crate::trials::CellTrials;
+use crate::value::{Trial, read};
+use crate::words::{self, percent};
+
+/// Share of the machine's time that a hypervisor may take unremarked.
+const STEAL: f64 = 0.01;
+/// Median latency in µs from which one wake-up a message is most of it.
+const WAKE_UP_US: f64 = 15.0;
+
+fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
+    move |trial| trial.value(Metric::both(measure)).known()
+}
+
+pub(super) fn neighbour(view: &View<'_>) -> Vec<Told> {
+    let bound = view.input.manifest.study.neighbour_bound;
+    // What is finer than the clock of the machine's busy time is no evidence.
+    let surely = |trial: &Trial<'_>| {
+        let fineness = trial
+            .machine_share(Counter::MachineBusyResolutionNs)
+            .unwrap_or(0.0);
+        Some(share(Measure::NeighbourShare)(trial)? - fineness)
+    };
+    told_of_shares(view, surely, bound, |trials, most| Told {
+        text: format!(
+            "Something else ran beside these trials and took more than {} of the machine, also when they were repeated; it can turn rankings round.",
+            percent(bound)
+        ),
+        evidence: format!("{trials}, at most {} of the CPUs' time", percent(most)),
+        cure: "stop what else runs (builds, backups, browsers) and run again".to_owned(),
+        cells: Vec::new(),
+    })
+}
+
+pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
+    told_of_shares(view, share(Measure::StealShare), STEAL, |trials, most| {
+        Told {
+        text: "The hypervisor took CPU time away during these trials: wall times and rates are too long and too low by what it took.".to_owned(),
+        evidence: format!("{trials}, at most {} of the CPUs' time", percent(most)),
+        cure: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
+        cells: Vec::new(),
+    }
+    })
+}
+
+fn told_of_shares(
+    view: &View<'_>,
+    share: impl Fn(&Trial<'_>) -> Option<f64>,
+    bound: f64,
+    told: impl Fn(String, f64) -> Told,
+) -> Vec<Told> {
+    let (mut trials, mut highest, mut cells) = (0, 0.0, Vec::new());
+    for cell in view.measured() {
+        let (n, most) = above(cell, &share, bound);
+        if n > 0 {
+            trials += n;
+            highest = f64::max(highest, most);
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let of = format!(
+        "{} {}",
+        words::count(trials, "trial"),
+        in_cells(cells.len())
+    );
+    vec![Told {
+        cells,
+        ..told(of, highest)
+    }]
+}
+
+/// One for each amount of payload memory that fits into the last level cache.
+pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
+    let caches = &view.input.manifest.host.caches;
+    let data = caches.iter().filter(|c| c.kind != "Instruction");
+    let Some(last) = data.max_by_key(|c| (c.level, c.size_bytes)) else {
+        return Vec::new();
+    };
+    let mut hot: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for cell in view.measured() {
+        let slots = cell.cell.ring_slots();
+        let flows = u64::from(cell.cell.threads);
+        let bytes = slots
+            .saturating_mul(cell.cell.size_bytes)
+            .saturating_mul(flows);
+        if bytes <= last.size_bytes {
+            hot.entry(bytes).or_default().push(cell.id.clone());
+        }
+    }
+    let (Some(least), Some(most)) = (hot.keys().next(), hot.keys().last()) else {
+        return Vec::new();
+    };
+    let [least, most] = [*least, *most].map(units::bytes_in_words);
+    let rings = if least == most {
+        least
+    } else {
+        format!("{least} to {most}")
+    };
+    let enough = last
+        .size_bytes
+        .saturating_mul(4)
+        .checked_next_power_of_two();
+    vec![Told {
+        text: "The payload fits into the last level cache and stays hot there: copying movers such as `send` look better than they would from fresh memory.".to_owned(),
+        evidence: format!(
+            "payload memory of all flows {rings}, level {} cache {}",
+            last.level,
+            units::bytes_in_words(last.size_bytes)
+        ),
+        cure: format!(
+            "--ring {} shows the movers from memory that is not in the cache",
+            units::bytes(enough.unwrap_or(last.size_bytes))
+        ),
+        cells: hot.into_values().flatten().collect(),
+    }]
+}
+
+pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
+    let cpus = view.cpus();
+    let crowded = |c: &&CellTrials<'_>| 2 * c.cell.threads as usize > cpus.max(2);
+    let cells: Vec<&CellTrials<'_>> = view.measured().filter(crowded).collect();
+    let Some(most) = cells.iter().map(|c| 2 * c.cell.threads).max() else {
+        return Vec::new();
+    };
+    if cpus == 0 {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "More threads than CPUs: they wait for each other, and rates show the scheduler as well as the mover.".to_owned(),
+        evidence: format!(
+            "up to {most} threads, two for each flow, on {}",
+            words::count(cpus, "CPU")
+        ),
+        cure: format!("--threads {} or fewer, or a larger machine", (cpus / 2).max(1)),
+        cells: ids(cells),
+    }]
+}
+
+pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
+    let single = view.cpus() == 1;
+    let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
+        Placement::Free => single,
+        Placement::Cpus { sender, receiver } => {
+            single || sender.iter().any(|cpu| receiver.contains(cpu))
+        }
+    };
+    let cells: Vec<&CellTrials<'_>> = view.measured().filter(shared).collect();
+    let Some(first) = cells.first() else {
+        return Vec::new();
+    };
+    let evidence = if single {
+        "one CPU may be used".to_owned()
+    } else {
+        format!("placement {}", first.cell.placement)
+    };
+    vec![Told {
+        text: "Sender and receiver take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.".to_owned(),
+        evidence,
+        cure: "--placement with different CPUs for the two ends, where there are several".to_owned(),
+        cells: ids(cells),
+    }]
+}
+
+pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
+    let mut cells = Vec::new();
+    let (mut waits, mut latencies) = (Vec::new(), Vec::new());
+    for cell in view.measured().filter(|c| c.cell.pattern == Pattern::Ask) {
+        let slept: Vec<f64> = cell.trials().filter_map(waits_per_message).collect();
+        let p50 = share(Measure::LatencyUsP50);
+        let times: Vec<f64> = cell.trials().filter_map(p50).collect();
+        let (Some(slept), Some(time)) = (median(&slept), median(&times)) else {
+            continue;
+        };
+        if slept > 0.7 && time > WAKE_UP_US {
+            waits.push(slept);
+            latencies.push(time);
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.".to_owned(),
+        evidence: format!(
+            "{} voluntary context switches a message, median latency {} µs",
+            super::span(&waits, |w| format!("{w:.1}")),
+            super::span(&latencies, units::number)
+        ),
+        cure: "--placement with both ends on one CPU shows the calls themselves".to_owned(),
+        cells,
+    }]
+}
+
+fn waits_per_message(trial: &Trial<'_>) -> Option<f64> {
+    let sender = &trial.sample.sender;
+    let waits = read(sender, Counter::ContextSwitchesVoluntary).ok()?;
+    let messages = read(sender, Counter::Messages).ok()?;
+    (messages > 0.0).then(|| waits / messages)
+}

@@ -1,0 +1,81 @@
+//! Whatever the log holds, an analysis comes out, the same each time, and keeps its promises.
+
+mod world;
+
+use bytecost_analysis::{Estimate, widest_interval};
+use bytecost_spec::{Counter, Pattern, Reading, Sample};
+use bytecost_stats::Generator;
+use proptest::prelude::*;
+use world::{STUDY, True, World};
+
+/// One thing that may be wrong with a sample.
+fn spoil(sample: &mut Sample, g: &mut Generator) {
+    let counters: Vec<Counter> = sample.sender.readings.keys().copied().collect();
+    let counter = counters[g.below(counters.len())];
+    let extremes = [0, 1, u64::MAX, u64::MAX - 1, 1 << 53];
+    let extreme = extremes[g.below(extremes.len())];
+    match g.below(12) {
+        0 => drop(
+            sample
+                .sender
+                .readings
+                .insert(counter, Reading::Measured(extreme)),
+        ),
+        1 => drop(sample.sender.readings.remove(&counter)),
+        2 => drop(
+            sample
+                .sender
+                .readings
+                .insert(counter, Reading::absent("gone")),
+        ),
+        3 => sample.receiver = None,
+        4 => sample.truth = None,
+        5 => sample.sender.flows.clear(),
+        6 => sample
+            .receiver
+            .iter_mut()
+            .for_each(|r| r.flows.iter_mut().for_each(|f| f.elapsed_ns = 0)),
+        7 => sample.machine.clear(),
+        8 => sample.latency_ns_histogram = Some("HISTFAAAA////".to_owned()),
+        9 => sample.trial.block = extreme as u32,
+        10 => sample.trial.attempt = extreme as u32,
+        _ => sample.started_ms = extreme,
+    }
+}
+
+fn ordered(e: &Estimate) -> bool {
+    let low = e.low.is_none_or(|low| low <= e.value * (1.0 + 1e-9));
+    let high = e.high.is_none_or(|high| high >= e.value * (1.0 - 1e-9));
+    e.value.is_finite() && e.value >= 0.0 && low && high
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_log_is_judged(seed in any::<u64>(), blocks in 1..6_u32, spoilt in 0..60_usize, ask in any::<bool>()) {
+        let study = if ask {
+            STUDY.replace("mover = [", "pattern = [\"ask\"]\nmover = [")
+        } else {
+            STUDY.to_owned()
+        };
+        let mut world = World::new(&study).run(seed, blocks, 0.1, |_| True::costs(0.2));
+        prop_assert!(world.cells.iter().all(|c| (c.pattern == Pattern::Ask) == ask));
+        let mut g = Generator::new(seed);
+        for _ in 0..spoilt {
+            let at = g.below(world.samples.len());
+            spoil(&mut world.samples[at], &mut g);
+        }
+        let analysis = world.analyse();
+        prop_assert!(analysis.cells.iter().flat_map(|c| c.estimates.values()).all(ordered));
+        for f in &analysis.findings {
+            prop_assert!(f.low <= f.ratio && f.ratio <= f.high && f.high.is_finite(), "{f:?}");
+            prop_assert!((0.0..=1.0).contains(&f.p) && f.p <= f.p_holm && f.p_holm <= 1.0);
+        }
+        let text = serde_json::to_string(&analysis).expect("JSON");
+        prop_assert_eq!(&text, &serde_json::to_string(&world.analyse()).expect("JSON"));
+        prop_assert!(serde_json::from_str::<bytecost_analysis::Analysis>(&text).is_ok());
+        let progress = widest_interval(&world.manifest, &world.cells, &world.samples);
+        prop_assert!(progress.is_none_or(|p| p.half_width >= 0.0));
+    }
+}

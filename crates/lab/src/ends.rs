@@ -1,0 +1,190 @@
+//! The two processes of a trial, as the coordinator sees them.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::protocol::{self, Answer, Order, Role};
+
+/// How long a call may go without progress.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the coordinator looks up to see whether it was told to stop.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Why a trial is given up.
+pub(crate) enum Trouble {
+    /// It was told to stop.
+    Interrupted,
+    /// Something went wrong, in a sentence.
+    Failed(String),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Failed(error.to_string())
+    }
+}
+
+/// One side's process. Dropping it ends the process and waits for it.
+pub(crate) struct Endpoint {
+    role: Role,
+    child: Child,
+    control: UnixStream,
+    over: bool,
+}
+
+impl Endpoint {
+    /// Starts it.
+    pub(crate) fn start(program: &Path, role: Role) -> io::Result<Endpoint> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = Command::new(program)
+            .arg("endpoint")
+            .arg(std::process::id().to_string())
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // So that Ctrl-C at a terminal reaches the coordinator alone, which ends the trial.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                io::Error::new(
+                    e.kind(),
+                    format!(
+                        "the {} cannot be started from {}: {e}",
+                        role.name(),
+                        program.display()
+                    ),
+                )
+            })?;
+        ours.set_read_timeout(Some(PATIENCE))?;
+        ours.set_write_timeout(Some(PATIENCE))?;
+        Ok(Endpoint {
+            role,
+            child,
+            control: ours,
+            over: false,
+        })
+    }
+
+    /// Gives it an order.
+    pub(crate) fn order(&mut self, order: &Order) -> Result<(), Trouble> {
+        match protocol::write(&mut self.control, order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    fn answer(&mut self) -> Result<Answer, Trouble> {
+        match protocol::read(&mut self.control) {
+            Ok(Answer::Failed { reason }) => {
+                Err(Trouble::Failed(format!("{}: {reason}", self.role.name())))
+            }
+            Ok(answer) => {
+                self.over = matches!(answer, Answer::Done(_));
+                Ok(answer)
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(Trouble::Failed(format!(
+                "{}: it answered nonsense: {e}",
+                self.role.name()
+            ))),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Says how the process ended.
+    fn gone(&mut self) -> Trouble {
+        let _ = self.child.kill();
+        let how = match self.child.wait() {
+            Ok(status) => match status.signal() {
+                Some(signal) => format!("was ended by signal {signal}"),
+                None => format!("ended with status {}", status.code().unwrap_or(-1)),
+            },
+            Err(e) => format!("is gone: {e}"),
+        };
+        let mut said = Vec::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            let _ = stderr.take(2048).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let said = said
+            .lines()
+            .next()
+            .map(|l| format!(" ({})", l.trim()))
+            .unwrap_or_default();
+        Trouble::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // One that has told its result ends by itself; anything else is ended.
+        if !self.over {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// The next answer of any side.
+pub(crate) fn wait(
+    ends: &mut [Endpoint],
+    deadline_ns: u64,
+    stop: &AtomicBool,
+) -> Result<(usize, Answer), Trouble> {
+    wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
+        let waiting: Vec<&str> = ends
+            .iter()
+            .filter(|e| !e.over)
+            .map(|e| e.role.name())
+            .collect();
+        Trouble::Failed(format!(
+            "no answer from the {} in time",
+            waiting.join(" and the ")
+        ))
+    })
+}
+
+/// The next answer of any side, or none by `until_ns`.
+pub(crate) fn wait_until(
+    ends: &mut [Endpoint],
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Option<(usize, Answer)>, Trouble> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Interrupted);
+        }
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        let slice_ns = left_ns.min(LOOK_NS);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: slice_ns as _,
+        };
+        let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
+        let mut polled: Vec<PollFd<'_>> = waiting
+            .iter()
+            .map(|&i| PollFd::new(&ends[i].control, PollFlags::IN))
+            .collect();
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) if left_ns <= LOOK_NS => return Ok(None),
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(e) => return Err(io::Error::from(e).into()),
+        }
+        let Some(at) = polled.iter().position(|p| !p.revents().is_empty()) else {
+            continue;
+        };
+        let i = waiting[at];
+        drop(polled);
+        return Ok(Some((i, ends[i].answer()?)));
+    }
+}
