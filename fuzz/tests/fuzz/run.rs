@@ -49,14 +49,14 @@ fn any_manifest(input: &[u8]) {
 }
 
 fn spoilt_manifest(input: &[u8]) {
-    let manifest = edited(MANIFEST.as_bytes(), WORDS, 3, input);
+    let manifest = edited(MANIFEST.as_bytes(), WORDS, 2, input);
     report(&manifest, SAMPLES.as_bytes());
 }
 
 fn spoilt_samples(input: &[u8]) {
     report(
         MANIFEST.as_bytes(),
-        &edited(SAMPLES.as_bytes(), WORDS, 3, input),
+        &edited(SAMPLES.as_bytes(), WORDS, 2, input),
     );
 }
 
@@ -101,6 +101,7 @@ fn tell(run: &Run) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &failures,
+        notes: &plan.notes,
         ended_early: None,
     });
     let style = Style {
@@ -122,12 +123,12 @@ fn tell(run: &Run) {
 target!(any_manifest_is_a_run_or_an_error, 500, any_manifest);
 target!(
     a_run_with_a_spoilt_manifest_is_told_or_refused,
-    200,
+    2_000,
     spoilt_manifest
 );
 target!(
     a_run_with_spoilt_samples_is_told_or_refused,
-    200,
+    1_000,
     spoilt_samples
 );
 

@@ -120,5 +120,5 @@ fn axes(text: &str) {
     }
 }
 
-target!(any_word_is_a_value_or_an_error, 5_000, any_word);
-target!(a_spoilt_word_is_a_value_or_an_error, 20_000, spoilt);
+target!(any_word_is_a_value_or_an_error, 2_000, any_word);
+target!(a_spoilt_word_is_a_value_or_an_error, 6_000, spoilt);

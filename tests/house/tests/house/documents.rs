@@ -141,7 +141,7 @@ fn links_lead_somewhere() {
 
 #[test]
 fn a_broken_link_is_seen() {
-    let page = "# One thing: `two`\n[a](STYLE.md) [b](#one-thing-two) [c](#three)\n\n![d](no.png)\n\
+    let page = "# One thing: `two`\n[a](LICENSE) [b](#one-thing-two) [c](#three)\n\n![d](no.png)\n\
         `crates/spec` `crates/no/such.rs` `crates/NAME.rs` <https://example.org/x>\n";
     let found: Vec<(usize, String)> = links(page)
         .into_iter()

@@ -9,21 +9,25 @@ use crate::tree;
 
 /// The name of the example.
 const NAME: &str = "write";
+/// The table that it is put into.
+const TABLE: &str = "crates/engine/src/movers.rs";
 
 #[test]
 fn the_mover_of_the_guide_moves_every_byte() {
     let guide = fs::read_to_string(tree::root().join("CONTRIBUTING.md")).unwrap();
     let example = block(&guide, &format!("//! `{NAME}`:"));
-    let copy = tempfile::tempdir().unwrap();
-    copy_tree(&tree::root(), copy.path());
-    let engine = copy.path().join("crates/engine/src");
-    fs::write(engine.join(format!("movers/{NAME}.rs")), example).unwrap();
-    let table = fs::read_to_string(engine.join("movers.rs")).unwrap();
+    // Always the same place, so that a second run compiles nothing but what changed.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+    let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
     let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
     let table = after(&table, "    writev::MOVER,", &format!("    {NAME}::MOVER,"));
-    fs::write(engine.join("movers.rs"), table).unwrap();
-
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let file = format!("crates/engine/src/movers/{NAME}.rs");
+    let changed = [(TABLE, &table[..]), (&file, example)];
+    mirror(&tree::root(), &copy, "", &changed);
+    for (path, text) in changed {
+        write_if_new(&copy.join(path), text.as_bytes());
+    }
     let output = Command::new(env!("CARGO"))
         .args([
             "test",
@@ -35,7 +39,7 @@ fn the_mover_of_the_guide_moves_every_byte() {
             "conformance",
         ])
         .args(["--", &format!("/{NAME}/recv/")])
-        .current_dir(copy.path())
+        .current_dir(&copy)
         .env("CARGO_TARGET_DIR", target)
         .output()
         .expect("cargo runs");
@@ -61,15 +65,44 @@ fn after(text: &str, line: &str, new: &str) -> String {
     text.replacen(&found, &format!("{found}{new}\n"), 1)
 }
 
-fn copy_tree(from: &Path, to: &Path) {
+/// Makes `to` what `from` is, but for the files of `except`. What is the same already stays
+/// untouched, so that Cargo does not take it for changed.
+fn mirror(from: &Path, to: &Path, prefix: &str, except: &[(&str, &str)]) {
     fs::create_dir_all(to).unwrap();
+    let mut here = Vec::new();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        let name = entry.file_name();
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), to.join(name)).unwrap();
-        } else if !tree::is_made(&entry.path()) && !name.to_string_lossy().starts_with('.') {
-            copy_tree(&entry.path(), &to.join(name));
+        let name = entry.file_name().into_string().unwrap();
+        let path = format!("{prefix}{name}");
+        if name.starts_with('.') || tree::is_made(&entry.path()) {
+            continue;
         }
+        if entry.file_type().unwrap().is_dir() {
+            mirror(&entry.path(), &to.join(&name), &format!("{path}/"), except);
+        } else if !except.iter().any(|(file, _)| *file == path) {
+            write_if_new(&to.join(&name), &fs::read(entry.path()).unwrap());
+        }
+        here.push(name);
+    }
+    for entry in fs::read_dir(to).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let kept = except
+            .iter()
+            .any(|(file, _)| *file == format!("{prefix}{name}"));
+        if here.contains(&name) || kept {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            fs::remove_dir_all(entry.path()).unwrap();
+        } else {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
+
+fn write_if_new(path: &Path, bytes: &[u8]) {
+    if fs::read(path).ok().as_deref() != Some(bytes) {
+        fs::write(path, bytes).unwrap();
     }
 }

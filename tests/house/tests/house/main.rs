@@ -8,5 +8,5 @@ mod pure;
 mod sizes;
 mod source;
 mod tree;
-mod unsafe_code;
+mod unsafety;
 mod words;

@@ -14,16 +14,7 @@ const WRITTEN: &[&str] = &[
 ];
 
 /// Files that may be longer, and why.
-const LONG_FILES: &[(&str, &str)] = &[
-    (
-        "crates/spec/src/cell.rs",
-        "one type, its bounds and its text form; cut apart, they drift",
-    ),
-    (
-        "crates/lab/src/trial.rs",
-        "the life of one trial from start to record, in its order",
-    ),
-];
+const LONG_FILES: &[(&str, &str)] = &[];
 
 /// Functions that may be longer, and why.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
@@ -83,13 +74,4 @@ fn every_function_fits_a_screen() {
         &broken,
         &format!("functions of more than {MOST_FUNCTION_LINES} lines:"),
     );
-}
-
-#[test]
-fn every_exception_has_its_reason() {
-    let files = LONG_FILES.iter().map(|(_, why)| why);
-    let functions = LONG_FUNCTIONS.iter().map(|(_, _, why)| why);
-    for why in files.chain(functions) {
-        assert!(why.len() > 20, "`{why}` is no reason");
-    }
 }
