@@ -1,102 +1,127 @@
-//! explore
-use bytecost_lab::protocol::Check;
-use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, Outcome};
-use bytecost_meter::MachineMeter;
-use bytecost_spec::*;
+//! What bytecost must reach, beside its peers: alternating within one run, in blocks of random
+//! order, with intervals. `benches/README.md` says how to read it.
+//!
+//! Called as `bytecost-benches endpoint PID` it plays one side of a trial, as the command does.
+
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::process::ExitCode;
 use std::time::Duration;
 
-fn main() {
-    let a: Vec<String> = std::env::args().collect();
-    if a.get(1).map(String::as_str) == Some("endpoint") {
-        bytecost_lab::endpoint::run(
-            io::stdin().as_fd().try_clone_to_owned().unwrap(),
-            a[2].parse().unwrap(),
-        )
-        .unwrap();
-        return;
-    }
-    let win: u64 = a[1].parse().unwrap();
-    let movers: Vec<&str> = a[2].split(',').collect();
-    let sizes: Vec<&str> = a[3].split(',').collect();
-    let extra: Vec<(Axis, &str)> = a[4..]
-        .iter()
-        .map(|x| {
-            let (k, v) = x.split_once('=').unwrap();
-            (Axis::named(k).unwrap(), v)
-        })
-        .collect();
-    let mut lab = Lab::new(
-        Settings {
-            program: std::env::current_exe().unwrap(),
-            warmup: Duration::from_millis(20),
-            window: Duration::from_millis(win),
-            check: Check::Quick,
-            port: None,
-            neighbour_bound: 1.0,
-            repeats_most: 0,
-            earlier: Duration::ZERO,
-        },
-        MachineMeter::open(Path::new("/")),
-    );
-    for m in &movers {
-        for s in &sizes {
-            let mut cell = Cell::default();
-            cell.set(Axis::Mover, m).unwrap();
-            cell.set(Axis::Size, s).unwrap();
-            for (k, v) in &extra {
-                cell.set(*k, v).unwrap();
-            }
-            let mut out = vec![];
-            for i in 0..3 {
-                match lab.trial(
-                    TrialKey {
-                        block: i,
-                        cell: 0,
-                        attempt: 0,
-                    },
-                    &cell,
-                    false,
-                    &AtomicBool::new(false),
-                ) {
-                    Outcome::Ended(r) => match *r {
-                        Record::Sample(x) => {
-                            let g = |r: &Readings, c| {
-                                r.get(&c).and_then(Reading::measured).unwrap_or(0) as f64
-                            };
-                            let sr = &x.sender.readings;
-                            let rx = x.receiver.as_ref();
-                            let rr = rx.map(|r| &r.readings).unwrap_or(sr);
-                            let bytes = g(rr, Counter::Bytes);
-                            out.push(format!(
-                                "{:6.1} {:.3}/{:.3} {}ms m/s={:.0} ns/m={:.2}",
-                                bytes * 8.0 / g(rr, Counter::ElapsedNs),
-                                g(sr, Counter::CpuNs) / g(sr, Counter::Bytes),
-                                g(rr, Counter::CpuNs) / bytes,
-                                x.trial_ms,
-                                g(sr, Counter::Messages) / g(sr, Counter::ElapsedNs) * 1e9,
-                                g(sr, Counter::ElapsedNs) / g(sr, Counter::Messages)
-                            ));
-                            if i == 2 {
-                                out.push(format!(
-                                    "copied {:.2} busy {:.0}ms enobufs {} cs {}",
-                                    g(sr, Counter::CompletionsCopied) / g(sr, Counter::Completions),
-                                    g(&x.machine, Counter::MachineBusyNs) / 1e6,
-                                    g(sr, Counter::Enobufs),
-                                    g(sr, Counter::ContextSwitchesVoluntary)
-                                ));
-                            }
-                        }
-                        Record::Failure(f) => out.push(f.reason),
-                    },
-                    Outcome::Interrupted => {}
-                }
-            }
-            println!("{m:14} {s:6} {}", out.join(" | "));
+use anyhow::{Context as _, Result};
+use clap::Parser;
+
+mod bare_c;
+mod bench;
+mod blocks;
+mod clean_build;
+mod iperf3;
+mod loop_floor;
+mod machine;
+mod ours;
+mod peer;
+mod reports;
+mod result;
+mod sockperf;
+mod synthetic;
+
+use bench::{Bench, Context, Told};
+
+/// Holds bytecost against its peers and its own bounds.
+#[derive(Debug, Parser)]
+#[command(name = "bytecost-benches")]
+struct Options {
+    /// Names of benches; all but those that are run by name alone where there are none
+    names: Vec<String>,
+    /// Blocks: each runs every subject once, in random order
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    blocks: u32,
+    /// Length of a measured window in ms; peers that only know whole seconds take the next
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(20..=60_000))]
+    window: u64,
+    /// Seed of the order within blocks
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also time a clean build, which takes minutes
+    #[arg(long)]
+    build: bool,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    let played = match words.get(1).map(String::as_str) {
+        Some("endpoint") => endpoint(words.get(2)),
+        _ => benches(&Options::parse()),
+    };
+    match played {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("bytecost-benches: {e:#}");
+            ExitCode::from(2)
         }
     }
+}
+
+fn endpoint(parent: Option<&String>) -> Result<bool> {
+    let parent = parent
+        .and_then(|p| p.parse().ok())
+        .context("endpoint needs the process id of its coordinator")?;
+    bytecost_lab::endpoint::run(io::stdin().as_fd().try_clone_to_owned()?, parent)?;
+    Ok(true)
+}
+
+/// Runs what was asked for; false when something failed to run.
+fn benches(options: &Options) -> Result<bool> {
+    let chosen = bench::chosen(&options.names, options.build)?;
+    let context = Context {
+        blocks: options.blocks,
+        window: Duration::from_millis(options.window),
+        seed: options.seed,
+        cpus: machine::two_cpus()?,
+    };
+    let (sender, receiver) = context.cpus;
+    println!("{}", machine::describe());
+    println!(
+        "{} blocks, windows of {} ms, seed {}; sender on CPU {sender}, receiver on CPU {receiver}",
+        context.blocks, options.window, context.seed
+    );
+    if sender == receiver {
+        println!("Only one CPU may be used: senders and receivers share it.");
+    }
+    println!("Load before: {}\n", machine::load());
+    let told: Vec<(&Bench, Result<Told>)> = chosen
+        .into_iter()
+        .map(|bench| {
+            println!("{}: {}", bench.name, bench.question);
+            println!("  Target: {}.", bench.target);
+            let told = (bench.run)(&context);
+            say(&told);
+            (bench, told)
+        })
+        .collect();
+    println!("{}", result::table(&told));
+    println!("Load after: {}", machine::load());
+    Ok(told.iter().all(|(_, t)| ran_through(t)))
+}
+
+fn ran_through(told: &Result<Told>) -> bool {
+    match told {
+        Ok(Told::Found(found)) => found.failures.is_empty(),
+        Ok(Told::Missing(_)) => true,
+        Err(_) => false,
+    }
+}
+
+fn say(told: &Result<Told>) {
+    match told {
+        Ok(Told::Found(found)) => {
+            for line in found.notes.iter().chain(&found.failures) {
+                println!("  {line}");
+            }
+        }
+        Ok(Told::Missing(what)) => println!("  not run: {what}"),
+        Err(e) => println!("  failed: {e:#}"),
+    }
+    println!();
 }

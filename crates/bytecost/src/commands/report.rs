@@ -82,6 +82,9 @@ pub fn tell(run: &Run) -> Result<bool> {
 
 fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
+    for (name, picture) in bytecost_report::pictures(analysis) {
+        run.write_output(&name, picture.as_bytes())?;
+    }
     run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     run.write_output(
         "findings.json",

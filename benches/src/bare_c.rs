@@ -1,0 +1,279 @@
+//! `bare-c`: what `send` costs above a bare C loop of the same call.
+//!
+//! Both senders send to the same receiver, bytecost's own endpoint with its `recv`: the same
+//! program, buffer and checks. The C program (`bare/send.c`) is given the same payload, ring,
+//! socket options and schedule, and reads the same clocks at the edges of its window.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use bytecost_engine::Pattern;
+use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
+use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
+use bytecost_sys::clock;
+
+use crate::bench::{Bench, Context, Found, Told};
+use crate::blocks::{Subject, alternate};
+use crate::ours::{self, Ours, WARMUP};
+use crate::peer;
+use crate::result::{Row, Target};
+
+pub const BENCH: Bench = Bench {
+    name: "bare-c",
+    question: "What does `send` at 64 KiB cost its CPU above a bare C loop of the same call?",
+    target: "CPU time per byte of the sender at most 2 % above",
+    by_name_alone: false,
+    run,
+};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bare/send.c");
+const PATIENCE: Duration = Duration::from_secs(10);
+/// From the order to go to the first byte, as in the lab.
+const LEAD_NS: u64 = 500_000;
+
+/// What one run sent, and for how much.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    sender_cpu_s_per_gb: f64,
+    receiver_cpu_s_per_gb: f64,
+    gbit_per_s: f64,
+}
+
+fn run(context: &Context) -> Result<Told> {
+    let compiler = match peer::version("cc", "gcc") {
+        Ok(version) => version,
+        Err(why) => return Ok(Told::Missing(why)),
+    };
+    let directory = tempfile::tempdir()?;
+    let program = compile(directory.path())?;
+    let (sender, receiver) = context.cpus;
+    let cell = ours::cell(&[
+        (Axis::Mover, "send"),
+        (Axis::Receiver, "recv"),
+        (Axis::Size, "64KiB"),
+        (Axis::Placement, &format!("{sender}:{receiver}")),
+    ])?;
+    let ring = directory.path().join("ring");
+    std::fs::write(&ring, payload(&cell)?)?;
+    let mut ours = Ours::new(context.window)?;
+    let subjects = vec![
+        Subject::new("send", || {
+            let sample = ours.trial(&cell)?;
+            sent(&sample.sender, ours::receiver(&sample)?)
+        }),
+        Subject::new("bare C", || bare(context, &program, &ring, &cell)),
+    ];
+    let blocks = alternate(subjects, context.blocks, context.seed)?;
+    let ratio = |value: fn(&Sent) -> f64| blocks.log_ratio(0, 1, value);
+    let note = |i: usize, name: &str| {
+        format!(
+            "{name}: {} Gbit/s, CPU {} + {} s/GB (sender + receiver)",
+            units::number(blocks.typical(i, |s| s.gbit_per_s)),
+            units::number(blocks.typical(i, |s| s.sender_cpu_s_per_gb)),
+            units::number(blocks.typical(i, |s| s.receiver_cpu_s_per_gb)),
+        )
+    };
+    Ok(Told::Found(Found {
+        rows: vec![
+            Row::ratio(
+                "64 KiB: CPU per byte, sender",
+                ratio(|s| s.sender_cpu_s_per_gb),
+                Target::AtMost(1.02),
+            ),
+            Row::ratio(
+                "64 KiB: CPU per byte, both sides",
+                ratio(|s| s.sender_cpu_s_per_gb + s.receiver_cpu_s_per_gb),
+                Target::Shown,
+            ),
+            Row::ratio("64 KiB: throughput", ratio(|s| s.gbit_per_s), Target::Shown),
+        ],
+        notes: vec![
+            format!("Peer: bare/send.c, cc -O2, {compiler}"),
+            note(0, "send"),
+            note(1, "bare C"),
+            ours.neighbours(),
+        ],
+        failures: blocks.failures,
+    }))
+}
+
+fn compile(directory: &Path) -> Result<PathBuf> {
+    let program = directory.join("bare-send");
+    let out = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(SOURCE)
+        .output()?;
+    ensure!(
+        out.status.success(),
+        "cc does not compile {SOURCE}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    Ok(program)
+}
+
+/// What bytecost's own sender of flow 0 sends, once round the ring.
+fn payload(cell: &Cell) -> Result<Vec<u8>> {
+    let period = cell.size_bytes * cell.ring_slots();
+    let mut bytes = vec![0; usize::try_from(period)?];
+    Pattern::new(0, period).fill(0, &mut bytes);
+    Ok(bytes)
+}
+
+fn sent(sender: &SideReadings, receiver: &SideReadings) -> Result<Sent> {
+    Ok(Sent {
+        sender_cpu_s_per_gb: ours::read(sender, Counter::CpuNs)?
+            / ours::read(sender, Counter::Bytes)?,
+        receiver_cpu_s_per_gb: receiver_cpu_s_per_gb(receiver)?,
+        gbit_per_s: gbit_per_s(receiver)?,
+    })
+}
+
+fn receiver_cpu_s_per_gb(receiver: &SideReadings) -> Result<f64> {
+    Ok(ours::read(receiver, Counter::CpuNs)? / ours::read(receiver, Counter::Bytes)?)
+}
+
+fn gbit_per_s(receiver: &SideReadings) -> Result<f64> {
+    Ok(ours::read(receiver, Counter::Bytes)? * 8.0 / ours::read(receiver, Counter::ElapsedNs)?)
+}
+
+/// One run of the C program against a fresh receiver of bytecost.
+fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<Sent> {
+    let token = clock::monotonic_ns();
+    let mut receiver = Receiver::start(cell, token)?;
+    let mut sender = peer::start(
+        peer::piped(program.to_str().context("the path is no text")?)
+            .stdin(Stdio::piped())
+            .arg(receiver.port()?.to_string())
+            .args([&cell.congestion, &token.to_string()])
+            .arg(cell.size_bytes.to_string())
+            .arg(ring),
+        context.cpus.0,
+    )?;
+    let said = sender.child().stdout.take().context("no output")?;
+    let mut said = BufReader::new(said).lines();
+    let mut line = || {
+        said.next()
+            .context("bare C ended early")?
+            .map_err(anyhow::Error::from)
+    };
+    let first = line()?;
+    ensure!(first == "ready", "bare C: {first}");
+    receiver.expect("ready", |a| matches!(a, Answer::Ready))?;
+    let begin_ns = clock::monotonic_ns() + LEAD_NS;
+    let window_from_ns = begin_ns + WARMUP.as_nanos() as u64;
+    let schedule = Schedule {
+        begin_ns,
+        window_from_ns,
+        window_to_ns: window_from_ns + context.window.as_nanos() as u64,
+    };
+    receiver.order(&Order::Go(schedule))?;
+    writeln!(
+        sender.child().stdin.as_mut().context("no input")?,
+        "{begin_ns} {window_from_ns} {}",
+        schedule.window_to_ns
+    )?;
+    receiver.expect("closed", |a| matches!(a, Answer::Closed))?;
+    let done = receiver.done()?;
+    let last = line()?;
+    let numbers: Vec<u64> = last
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .with_context(|| format!("bare C: {last}"))?;
+    let [bytes, cpu_ns, _elapsed_ns, total_bytes] = numbers[..] else {
+        bail!("bare C: {last}");
+    };
+    ensure!(
+        done.total_bytes == [total_bytes] && done.compared_bytes > 0 && bytes > 0,
+        "bare C sent {total_bytes} bytes, {:?} arrived, {} were compared",
+        done.total_bytes,
+        done.compared_bytes
+    );
+    Ok(Sent {
+        sender_cpu_s_per_gb: cpu_ns as f64 / bytes as f64,
+        receiver_cpu_s_per_gb: receiver_cpu_s_per_gb(&done.side)?,
+        gbit_per_s: gbit_per_s(&done.side)?,
+    })
+}
+
+/// bytecost's receiving endpoint, driven by its protocol.
+struct Receiver {
+    control: UnixStream,
+    address: String,
+    // Dropped last: ends the process where it has not ended by itself.
+    _process: peer::Peer,
+}
+
+impl Receiver {
+    fn start(cell: &Cell, token: u64) -> Result<Receiver> {
+        let (control, theirs) = UnixStream::pair()?;
+        control.set_read_timeout(Some(PATIENCE))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .arg("endpoint")
+            .arg(std::process::id().to_string())
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let process = peer::Peer::of("the receiver", command.spawn()?);
+        let mut receiver = Receiver {
+            control,
+            address: String::new(),
+            _process: process,
+        };
+        receiver.order(&Order::Prepare(Box::new(Task {
+            role: Role::Receiver,
+            cell: cell.clone(),
+            port: None,
+            address: None,
+            token,
+            check: Check::Quick,
+            messages_least: 0,
+            patience_ms: 5000,
+        })))?;
+        match receiver.answer()? {
+            Answer::Listening { address } => receiver.address = address,
+            other => bail!("the receiver answered out of turn: {other:?}"),
+        }
+        Ok(receiver)
+    }
+
+    fn port(&self) -> Result<u16> {
+        let (_, port) = self.address.rsplit_once(':').context("no port")?;
+        Ok(port.parse()?)
+    }
+
+    fn order(&mut self, order: &Order) -> Result<()> {
+        Ok(protocol::write(&mut self.control, order)?)
+    }
+
+    fn answer(&mut self) -> Result<Answer> {
+        match protocol::read(&mut self.control).context("the receiver is silent")? {
+            Answer::Failed { reason } => bail!("receiver: {reason}"),
+            answer => Ok(answer),
+        }
+    }
+
+    fn expect(&mut self, what: &str, is_it: impl Fn(&Answer) -> bool) -> Result<()> {
+        let answer = self.answer()?;
+        ensure!(
+            is_it(&answer),
+            "the receiver should be {what}, but: {answer:?}"
+        );
+        Ok(())
+    }
+
+    fn done(&mut self) -> Result<Done> {
+        match self.answer()? {
+            Answer::Done(done) => Ok(*done),
+            other => bail!("the receiver answered out of turn: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The table of benches.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::result::Row;
+use crate::{bare_c, clean_build, iperf3, loop_floor, reports, sockperf};
+
+/// All benches, in the order in which they run.
+pub const BENCHES: &[Bench] = &[
+    loop_floor::BENCH,
+    iperf3::BENCH,
+    sockperf::BENCH,
+    bare_c::BENCH,
+    reports::BENCH,
+    clean_build::BENCH,
+];
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Bench {
+    /// What the command line calls it.
+    pub name: &'static str,
+    /// What it asks.
+    pub question: &'static str,
+    /// What must be reached.
+    pub target: &'static str,
+    /// Whether it runs only when asked for, since it takes long.
+    pub by_name_alone: bool,
+    /// Runs it.
+    pub run: fn(&Context) -> Result<Told>,
+}
+
+/// What every bench is run with.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// How often every subject is measured.
+    pub blocks: u32,
+    /// Length of a measured window.
+    pub window: Duration,
+    /// Seed of the order within blocks.
+    pub seed: u64,
+    /// The CPU of senders and the CPU of receivers.
+    pub cpus: (u32, u32),
+}
+
+impl Context {
+    /// The window in whole seconds, rounded up, for peers that know no others.
+    pub fn window_s(&self) -> u64 {
+        u64::try_from(self.window.as_millis().div_ceil(1000)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What a bench says.
+#[derive(Debug)]
+pub enum Told {
+    /// It ran.
+    Found(Found),
+    /// It could not be run here: why, and what to do.
+    Missing(String),
+}
+
+/// What a bench found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The comparisons.
+    pub rows: Vec<Row>,
+    /// What else a reader should know, in lines.
+    pub notes: Vec<String>,
+    /// Trials that failed, in lines.
+    pub failures: Vec<String>,
+}
+
+/// The benches of those names; without names all but those that take long.
+pub fn chosen(names: &[String], with_build: bool) -> Result<Vec<&'static Bench>> {
+    if let Some(name) = names.iter().find(|n| BENCHES.iter().all(|b| b.name != **n)) {
+        let known: Vec<&str> = BENCHES.iter().map(|b| b.name).collect();
+        bail!(
+            "bench `{name}` is not known: choose from {}",
+            known.join(", ")
+        );
+    }
+    let asked = |b: &&Bench| {
+        if b.by_name_alone && with_build {
+            return true;
+        }
+        match names {
+            [] => !b.by_name_alone,
+            names => names.iter().any(|n| n == b.name),
+        }
+    };
+    Ok(BENCHES.iter().filter(asked).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(names: &[&str], with_build: bool, expected: &[&str]) {
+        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        let got: Vec<&str> = chosen(&names, with_build)
+            .unwrap()
+            .iter()
+            .map(|b| b.name)
+            .collect();
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn benches_are_chosen_by_name_and_long_ones_only_so() {
+        let quick = ["loop", "iperf3", "sockperf", "bare-c", "reports"];
+        check(&[], false, &quick);
+        check(&[], true, &[&quick[..], &["build"]].concat());
+        check(&["sockperf", "loop"], false, &["loop", "sockperf"]);
+        check(&["build"], false, &["build"]);
+        let error = chosen(&["netperf".to_owned()], false).unwrap_err();
+        assert!(error.to_string().contains("iperf3, sockperf"), "{error}");
+    }
+}

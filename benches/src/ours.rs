@@ -1,0 +1,137 @@
+//! bytecost's own trials, made by the lab as the command makes them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use bytecost_lab::protocol::Check;
+use bytecost_lab::trial::Settings;
+use bytecost_lab::{Lab, Outcome};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{
+    Axis, Cell, Counter, Reading, Readings, Record, Sample, SideReadings, TrialKey,
+};
+use bytecost_stats::quantile;
+
+/// Bytes move for so long before the window opens.
+pub const WARMUP: Duration = Duration::from_millis(100);
+
+/// Where trials are made, and what else the machine did meanwhile.
+pub struct Ours {
+    lab: Lab,
+    trials: u32,
+    others: Vec<f64>,
+}
+
+impl Ours {
+    /// A lab whose endpoints are played by this program.
+    pub fn new(window: Duration) -> Result<Ours> {
+        let settings = Settings {
+            program: std::env::current_exe()?,
+            warmup: WARMUP,
+            window,
+            check: Check::Quick,
+            port: None,
+            // Trials alternate with those of peers, which are not repeated either.
+            neighbour_bound: 1.0,
+            repeats_most: 0,
+            repeats_share: 0.0,
+            earlier: Duration::ZERO,
+        };
+        Ok(Ours {
+            lab: Lab::new(settings, MachineMeter::open(Path::new("/"))),
+            trials: 0,
+            others: Vec::new(),
+        })
+    }
+
+    /// Makes one trial.
+    ///
+    /// # Errors
+    /// The reason why it failed.
+    pub fn trial(&mut self, cell: &Cell) -> Result<Sample> {
+        let trial = TrialKey {
+            block: self.trials,
+            cell: 0,
+            attempt: 0,
+        };
+        self.trials += 1;
+        let told = self.lab.trial(trial, cell, false, &AtomicBool::new(false));
+        match told {
+            Outcome::Interrupted => bail!("interrupted"),
+            Outcome::Ended(record) => match *record {
+                Record::Failure(failure) => bail!("{}", failure.reason),
+                Record::Sample(sample) => {
+                    self.others.extend(others(&sample));
+                    Ok(sample)
+                }
+            },
+        }
+    }
+
+    /// How much of the machine anything else used during the trials so far.
+    pub fn neighbours(&self) -> String {
+        match (quantile(&self.others, 0.5), quantile(&self.others, 1.0)) {
+            (Some(median), Some(most)) => format!(
+                "Others used {:.0} % of the machine during bytecost's trials (median; most {:.0} %).",
+                median * 100.0,
+                most * 100.0
+            ),
+            _ => "What others used of the machine could not be read.".to_owned(),
+        }
+    }
+}
+
+/// CPU time of anything but the two sides, as a share of the machine.
+fn others(sample: &Sample) -> Option<f64> {
+    let get = |readings: &Readings, counter| {
+        readings
+            .get(&counter)
+            .and_then(Reading::measured)
+            .map(|n| n as f64)
+    };
+    let busy = get(&sample.machine, Counter::MachineBusyNs)?;
+    let capacity = get(&sample.machine, Counter::MachineElapsedNs)?
+        * get(&sample.machine, Counter::MachineCpus)?;
+    let mut own = get(&sample.sender.readings, Counter::CpuNs)?;
+    if let Some(receiver) = &sample.receiver {
+        own += get(&receiver.readings, Counter::CpuNs)?;
+    }
+    Some(((busy - own) / capacity).max(0.0))
+}
+
+/// A reading of a side as a number.
+///
+/// # Errors
+/// Why it is absent.
+pub fn read(side: &SideReadings, counter: Counter) -> Result<f64> {
+    match side.readings.get(&counter) {
+        Some(Reading::Measured(n)) => Ok(*n as f64),
+        Some(Reading::Absent { absent }) => bail!("{}: {absent}", counter.name()),
+        None => bail!("{} was not read", counter.name()),
+    }
+}
+
+/// The receiving side of a trial.
+///
+/// # Errors
+/// There is none.
+pub fn receiver(sample: &Sample) -> Result<&SideReadings> {
+    sample
+        .receiver
+        .as_ref()
+        .context("the trial had no receiver")
+}
+
+/// A cell with these values, else the defaults.
+///
+/// # Errors
+/// What is wrong with a value.
+pub fn cell(values: &[(Axis, &str)]) -> Result<Cell> {
+    let mut cell = Cell::default();
+    for (axis, value) in values {
+        cell.set(*axis, value)?;
+    }
+    Ok(cell)
+}

@@ -1,0 +1,259 @@
+//! What came out: estimates held against targets, and the table of them.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use bytecost_spec::units;
+use bytecost_stats::{Interval, Location, blocks_needed};
+
+use crate::bench::{Bench, Told};
+
+/// The probability with which an interval holds the truth.
+const LEVEL: f64 = 0.95;
+/// More blocks than this are not proposed to anyone.
+const MOST_BLOCKS: usize = 2000;
+/// Columns of the table, name and what is compared.
+const COLUMNS: (usize, usize) = (9, 37);
+
+/// What must be reached.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Target {
+    /// At least so much.
+    AtLeast(f64),
+    /// At most so much.
+    AtMost(f64),
+    /// Nothing: the number stands beside others.
+    Shown,
+}
+
+/// Whether it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval lies on the right side.
+    Met,
+    /// The whole interval lies on the wrong side.
+    NotMet,
+    /// The target lies within the interval. With so many blocks in all it should not, if the
+    /// estimate is right; none where that cannot be said.
+    NotDecided(Option<usize>),
+    /// There is no target.
+    Shown,
+}
+
+/// A line of the table.
+#[derive(Clone, Debug)]
+pub struct Row {
+    what: String,
+    value: f64,
+    interval: Option<Interval>,
+    target: Target,
+    verdict: Verdict,
+}
+
+impl Row {
+    /// A ratio, from the location of its logarithm.
+    pub fn ratio(what: impl Into<String>, log: Option<Location>, target: Target) -> Row {
+        let logged = match target {
+            Target::AtLeast(t) => Target::AtLeast(t.ln()),
+            Target::AtMost(t) => Target::AtMost(t.ln()),
+            Target::Shown => Target::Shown,
+        };
+        let mut row = Row::value(what, log, logged);
+        row.target = target;
+        row.value = row.value.exp();
+        row.interval = row.interval.map(|i| Interval {
+            low: i.low.exp(),
+            high: i.high.exp(),
+        });
+        row
+    }
+
+    /// A value in the unit of the target.
+    pub fn value(what: impl Into<String>, location: Option<Location>, target: Target) -> Row {
+        let interval = location.and_then(|l| l.interval(LEVEL));
+        Row {
+            what: what.into(),
+            value: location.map_or(f64::NAN, |l| l.value),
+            interval,
+            target,
+            verdict: match (location, interval) {
+                (Some(location), Some(interval)) => verdict(&location, interval, target),
+                _ => Verdict::NotDecided(None),
+            },
+        }
+    }
+
+    /// A single reading, which has no interval.
+    pub fn once(what: impl Into<String>, value: f64, target: Target) -> Row {
+        let point = Interval {
+            low: value,
+            high: value,
+        };
+        Row {
+            what: what.into(),
+            value,
+            interval: None,
+            target,
+            verdict: side(point, target),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+}
+
+fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {
+    match (side(interval, target), target) {
+        (Verdict::NotDecided(_), Target::AtLeast(t) | Target::AtMost(t)) => {
+            let apart = (location.value - t).abs();
+            Verdict::NotDecided(blocks_needed(
+                location.deviation(),
+                apart,
+                LEVEL,
+                MOST_BLOCKS,
+            ))
+        }
+        (side, _) => side,
+    }
+}
+
+fn side(interval: Interval, target: Target) -> Verdict {
+    let (right, wrong) = match target {
+        Target::Shown => return Verdict::Shown,
+        Target::AtLeast(t) => (interval.low >= t, interval.high < t),
+        Target::AtMost(t) => (interval.high <= t, interval.low > t),
+    };
+    match (right, wrong) {
+        (true, _) => Verdict::Met,
+        (_, true) => Verdict::NotMet,
+        _ => Verdict::NotDecided(None),
+    }
+}
+
+fn in_words(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Met => "met".to_owned(),
+        Verdict::NotMet => "NOT MET".to_owned(),
+        Verdict::NotDecided(Some(n)) => format!("not decided (~{n})"),
+        Verdict::NotDecided(None) => "not decided".to_owned(),
+        Verdict::Shown => String::new(),
+    }
+}
+
+fn line(name: &str, row: &Row) -> String {
+    let target = match row.target {
+        Target::AtLeast(t) => format!("≥ {}", bound(t)),
+        Target::AtMost(t) => format!("≤ {}", bound(t)),
+        Target::Shown => String::new(),
+    };
+    let interval = row.interval.map_or_else(
+        || "once".to_owned(),
+        |i| format!("{} – {}", units::number(i.low), units::number(i.high)),
+    );
+    let (a, b) = COLUMNS;
+    let line = format!(
+        "{name:<a$} {:<b$} {:>6} {:>15}  {:<6}  {}",
+        row.what,
+        units::number(row.value),
+        interval,
+        target,
+        in_words(row.verdict)
+    );
+    line.trim_end().to_owned()
+}
+
+/// A target as it was set, without digits that nobody wrote.
+fn bound(t: f64) -> String {
+    t.to_string()
+}
+
+/// The table of all rows, at most 100 columns wide.
+pub fn table(told: &[(&Bench, Result<Told>)]) -> String {
+    let (a, b) = COLUMNS;
+    let mut out = format!(
+        "{:<a$} {:<b$} {:>6} {:>15}  {:<6}  {}\n",
+        "bench", "what", "is", "95 % interval", "target", "verdict (blocks it would take)"
+    );
+    for (bench, told) in told {
+        match told {
+            Ok(Told::Found(found)) => {
+                for row in &found.rows {
+                    let _ = writeln!(out, "{}", line(bench.name, row));
+                }
+                if !found.failures.is_empty() {
+                    let n = found.failures.len();
+                    let _ = writeln!(out, "{:<a$} {n} measurements failed, see above", bench.name);
+                }
+            }
+            Ok(Told::Missing(_)) => {
+                let _ = writeln!(out, "{:<a$} not run, see above", bench.name);
+            }
+            Err(_) => {
+                let _ = writeln!(out, "{:<a$} FAILED, see above", bench.name);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_stats::trimmed_mean;
+
+    fn check(values: &[f64], target: Target, expected: Verdict) {
+        let row = Row::value("x", trimmed_mean(values), target);
+        assert_eq!(row.verdict(), expected, "{values:?} {target:?}");
+    }
+
+    #[test]
+    fn a_target_is_met_when_the_whole_interval_is_on_its_side() {
+        use Target::{AtLeast, AtMost, Shown};
+        let near_two = [1.9, 2.0, 2.1, 2.0, 1.95, 2.05];
+        check(&near_two, AtMost(3.0), Verdict::Met);
+        check(&near_two, AtMost(1.0), Verdict::NotMet);
+        check(&near_two, AtLeast(1.0), Verdict::Met);
+        check(&near_two, AtLeast(3.0), Verdict::NotMet);
+        check(&near_two, AtLeast(2.0), Verdict::NotDecided(None));
+        check(&near_two, Shown, Verdict::Shown);
+        check(&[], AtMost(1.0), Verdict::NotDecided(None));
+    }
+
+    #[test]
+    fn what_is_not_decided_says_how_many_blocks_would_do() {
+        let row = Row::value(
+            "x",
+            trimmed_mean(&[0.9, 1.2, 1.3, 1.0, 0.8, 1.4]),
+            Target::AtLeast(1.0),
+        );
+        let Verdict::NotDecided(Some(n)) = row.verdict() else {
+            panic!("{row:?}");
+        };
+        assert!((7..200).contains(&n), "{n}");
+    }
+
+    #[test]
+    fn a_ratio_is_held_against_its_target_and_not_its_logarithm() {
+        let logs: Vec<f64> = [1.9f64, 2.0, 2.1, 2.0].iter().map(|r| r.ln()).collect();
+        let row = Row::ratio("x", trimmed_mean(&logs), Target::AtLeast(1.5));
+        assert_eq!(row.verdict(), Verdict::Met);
+        assert!((row.value - 2.0).abs() < 0.01);
+        let interval = row.interval.unwrap();
+        assert!(interval.low > 1.8 && interval.high < 2.2, "{interval:?}");
+    }
+
+    #[test]
+    fn lines_fit_a_hundred_columns() {
+        let mut row = Row::value(
+            "256 KiB, default ring: CPU per byte x",
+            trimmed_mean(&[0.91234, 0.9876, 1.02, 0.95123, 1.09]),
+            Target::AtLeast(1.02),
+        );
+        row.verdict = Verdict::NotDecided(Some(1999));
+        let line = line("sockperf", &row);
+        assert!(line.chars().count() <= 100, "{line}");
+        assert!(line.contains("not decided (~1999)"), "{line}");
+    }
+}
