@@ -171,6 +171,18 @@ mod tests {
     }
 
     #[test]
+    fn no_other_machine_can_reach_a_listener() {
+        for transport in Transport::ALL {
+            let cell = cell(&[(Axis::Transport, transport.name())]);
+            let address = listen(&cell, None).unwrap().address();
+            match address.parse::<std::net::SocketAddr>() {
+                Ok(tcp) => assert!(tcp.ip().is_loopback(), "{address}"),
+                Err(_) => assert_eq!(*transport, Transport::Unix, "{address}"),
+            }
+        }
+    }
+
+    #[test]
     fn the_cell_decides_the_options_of_both_ends() {
         let cell = cell(&[
             (Axis::Congestion, "reno"),

@@ -141,7 +141,7 @@ impl Nodelay {
 
 /// A value that an axis cannot take: what is wrong, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
+#[error("{}", units::one_line(.0))]
 pub struct Invalid(pub String);
 
 /// One point of a study's grid. Its [`Cell::id`] names it everywhere.

@@ -154,6 +154,21 @@ pub fn number(x: f64) -> String {
     out
 }
 
+/// Writes a text of unknown origin so that a message stays one line and no escape sequence
+/// reaches a terminal: control characters become `\n`, `\u{1b}` and so on.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +240,18 @@ mod tests {
             (999.9, "1,000"),
         ] {
             assert_eq!(number(x), text);
+        }
+    }
+
+    #[test]
+    fn a_message_stays_one_line() {
+        for (text, line) in [
+            ("64KiB", "64KiB"),
+            ("a\nb", "a\\nb"),
+            ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("µ – \"q\"", "µ – \"q\""),
+        ] {
+            assert_eq!(one_line(text), line);
         }
     }
 }

@@ -132,7 +132,7 @@ fn at(text: &str, offset: usize, message: String) -> StudyError {
     StudyError {
         line,
         column,
-        message,
+        message: units::one_line(&message),
     }
 }
 

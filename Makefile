@@ -1,0 +1,74 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.PHONY: help test check bench page fuzz deny chromium
+
+PAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/page
+
+help: # What the words mean
+	@grep -E '^[a-z]+:.* # ' Makefile | sed -E 's/^([a-z]+):.* # (.*)/make \1\t\2/' | expand -t 14
+
+test: chromium # Install what the tests need, and run all of them (about ten minutes at first)
+	@cargo test --workspace --all-targets --locked --no-fail-fast
+	cargo test --workspace --doc --locked
+	$(MAKE) --no-print-directory page
+
+check: # Formatting, clippy and documentation without a warning; dependencies, if cargo-deny is there
+	@cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --locked
+	if command -v cargo-deny >/dev/null; then
+		cargo deny check bans licenses sources
+	else
+		echo "cargo-deny is not installed, so dependencies were not checked: make deny"
+	fi
+
+bench: # What bytecost must reach, against its peers, as ratios within one run
+	@cargo run --release --locked -p bytecost-benches
+
+page: chromium # The report page in a browser: of made-up results and of a real short run
+	@run=$$(mktemp -d)
+	trap 'rm -rf "$$run"' EXIT
+	mkdir -p "$(PAGES)"
+	sample() { cargo run -q --locked -p bytecost-report --example sample_page -- "$(PAGES)/$$1" "$$2"; }
+	sample report.html latency
+	sample hostile.html hostile
+	sample findings.json findings
+	cargo run -q --locked -p bytecost -- run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
+		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run"
+	real=$$(echo "$$run"/*/report.html)
+	cd tests/page
+	npm ci --no-audit --no-fund --silent
+	export CHROMIUM=$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome | head -n 1)}
+	BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$$real" \
+		BYTECOST_FINDINGS="$(PAGES)/findings.json" npm test
+	BYTECOST_FINDINGS="$$(dirname "$$real")/findings.json" \
+		node --test --test-name-pattern 'fits its schema' findings.test.mjs
+
+fuzz: # All fuzz targets, briefly
+	@cargo test --locked -p bytecost-fuzz
+
+deny: # Licences, sources and duplicates of the dependencies; installs cargo-deny if it is not there
+	@command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
+	cargo deny check bans licenses sources
+
+# Installs a browser, if there is none.
+chromium:
+	@for tool in cargo cc node npm; do
+		command -v $$tool >/dev/null || { echo "$$tool is not installed: see CONTRIBUTING.md" >&2; exit 1; }
+	done
+	if [ -x "$${CHROMIUM:-}" ] || command -v chromium chromium-browser google-chrome >/dev/null; then
+		exit 0
+	fi
+	if [ "$$(id -u)" = 0 ]; then
+		sudo=""
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		sudo="sudo"
+	else
+		echo "The page tests need a browser: install chromium (as root: apt-get install chromium)," >&2
+		echo "or set CHROMIUM to the path of one." >&2
+		exit 1
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	$$sudo apt-get update -q
+	$$sudo apt-get install -q -y --no-install-recommends chromium fonts-liberation

@@ -1,0 +1,182 @@
+//! What coordinator and endpoint say to each other: any bytes.
+
+use bytecost_lab::protocol::{
+    self, Answer, Check, Done, MAX_FRAME_BYTES, Order, Role, Schedule, Task,
+};
+use bytecost_spec::reading::COUNTERS;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Cell, Reading, SideReadings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::edit::edited;
+use crate::target::target;
+
+const WORDS: &[&str] = &[
+    "",
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1.5",
+    "1e400",
+    "18446744073709551616",
+    "\"\"",
+    "\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ",",
+    "\\ud800",
+    "[[[[[[[[",
+    "\"stop\"",
+    "\"ready\"",
+    "\"go\"",
+    "\"task\"",
+    "\0\0\0\0",
+    "\u{1}\0\0\0",
+];
+
+fn frame(message: &impl Serialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    protocol::write(&mut bytes, message).unwrap();
+    bytes
+}
+
+fn orders() -> Vec<Vec<u8>> {
+    let schedule = Schedule {
+        begin_ns: 1,
+        window_from_ns: 2,
+        window_to_ns: u64::MAX,
+    };
+    let task = Task {
+        role: Role::Sender,
+        cell: Cell::default(),
+        port: Some(5201),
+        address: Some("127.0.0.1:5201".into()),
+        token: u64::MAX,
+        check: Check::Quick,
+        patience_ms: 5000,
+        messages_least: 3,
+    };
+    [
+        Order::Stop,
+        Order::Go(schedule),
+        Order::Prepare(Box::new(task)),
+    ]
+    .iter()
+    .map(frame)
+    .collect()
+}
+
+fn answers() -> Vec<Vec<u8>> {
+    let readings = COUNTERS.iter().enumerate().map(|(i, row)| {
+        let reading = match i % 2 {
+            0 => Reading::Measured(u64::MAX - i as u64),
+            _ => Reading::absent("this machine has no such counter"),
+        };
+        (row.counter, reading)
+    });
+    let flow = FlowReading {
+        bytes: 1 << 40,
+        messages: 1 << 24,
+        elapsed_ns: 100_000_000,
+    };
+    let done = Done {
+        side: SideReadings {
+            readings: readings.collect(),
+            flows: vec![flow; 2],
+        },
+        total_bytes: vec![1 << 41; 2],
+        compared_bytes: 4096,
+        latency_ns_histogram: Some("HISTFAAAAA==".into()),
+    };
+    let address = "127.0.0.1:40000".to_owned();
+    let reason = "connection refused\n\"quoted\"".to_owned();
+    [
+        Answer::Ready,
+        Answer::Closed,
+        Answer::Listening { address },
+        Answer::Failed { reason },
+        Answer::Done(Box::new(done)),
+    ]
+    .iter()
+    .map(frame)
+    .collect()
+}
+
+fn any_bytes(input: &[u8]) {
+    check::<Order>(input);
+    check::<Answer>(input);
+    for tail in [&[][..], &[0, 0, 0]] {
+        // A short length in front, so that more than one input in 64 KiB gets to the JSON.
+        let Some((len, rest)) = input.split_first() else {
+            return;
+        };
+        let framed = [&[*len], tail, rest].concat();
+        check::<Order>(&framed);
+        check::<Answer>(&framed);
+    }
+}
+
+fn spoilt(input: &[u8]) {
+    for valid in orders() {
+        check::<Order>(&edited(&valid, WORDS, 3, input));
+        check::<Order>(&with_its_length(&valid, input));
+    }
+    for valid in answers() {
+        check::<Answer>(&edited(&valid, WORDS, 3, input));
+        check::<Answer>(&with_its_length(&valid, input));
+    }
+}
+
+/// A frame whose body is spoilt and whose length is right.
+fn with_its_length(valid: &[u8], input: &[u8]) -> Vec<u8> {
+    let body = edited(&valid[4..], WORDS, 3, input);
+    [&(body.len() as u32).to_le_bytes(), &body[..]].concat()
+}
+
+/// Reading ends in a message that is written and read again as it was, or in an error; and it
+/// takes no more memory than a frame may have, but for what the bytes that are there decode to.
+fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+    let mut read = None;
+    let used = allocation_counter::measure(|| {
+        read = Some(protocol::read::<T>(&mut &*bytes));
+    });
+    let most = MAX_FRAME_BYTES + 64 * bytes.len() + 4096;
+    assert!(used.bytes_max <= most as u64, "{} bytes", used.bytes_max);
+    if let Some(Ok(message)) = read {
+        let again = protocol::read::<T>(&mut &*frame(&message)).unwrap();
+        assert_eq!(again, message);
+    }
+}
+
+target!(any_bytes_are_a_message_or_an_error, 3_000, any_bytes);
+target!(a_spoilt_message_is_a_message_or_an_error, 1_000, spoilt);
+
+#[test]
+fn messages_are_valid_before_they_are_spoilt() {
+    for frame in orders() {
+        protocol::read::<Order>(&mut &*frame).unwrap();
+    }
+    for frame in answers() {
+        protocol::read::<Answer>(&mut &*frame).unwrap();
+    }
+}
+
+#[test]
+fn a_length_without_its_bytes_takes_no_more_memory_than_a_frame() {
+    for len in [
+        0,
+        1,
+        4096,
+        MAX_FRAME_BYTES as u32,
+        MAX_FRAME_BYTES as u32 + 1,
+        u32::MAX,
+    ] {
+        check::<Order>(&len.to_le_bytes());
+        check::<Answer>(&len.to_le_bytes());
+    }
+}

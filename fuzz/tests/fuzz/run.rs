@@ -1,0 +1,141 @@
+//! A whole run directory, all the way to its reports: any manifest, any samples.
+
+use std::fs;
+
+use bytecost_analysis::{Input, analyse};
+use bytecost_plan::Plan;
+use bytecost_report::Style;
+use bytecost_spec::{Manifest, Record};
+use bytecost_store::{Root, Run};
+
+use crate::edit::edited;
+use crate::samples::{MANIFEST, SAMPLES};
+use crate::target::target;
+
+const WORDS: &[&str] = &[
+    "",
+    "null",
+    "true",
+    "0",
+    "1",
+    "-1",
+    "2",
+    "1e308",
+    "18446744073709551615",
+    "4294967295",
+    "0.0",
+    "{}",
+    "[]",
+    "\"\"",
+    "\"<script>\"",
+    "\"\\u001b[2J\"",
+    "\"x\"",
+    ",",
+    "format",
+    "\"null\"",
+    "\"send\"",
+    "\"16MiB\"",
+    "\"0\"",
+    "\"ask\"",
+    "\"unix\"",
+    "cubic",
+    "default",
+    "18446744073709551615",
+    "{\"absent\":\"why\"}",
+];
+
+fn any_manifest(input: &[u8]) {
+    report(input, SAMPLES.as_bytes());
+}
+
+fn spoilt_manifest(input: &[u8]) {
+    let manifest = edited(MANIFEST.as_bytes(), WORDS, 2, input);
+    report(&manifest, SAMPLES.as_bytes());
+}
+
+fn spoilt_samples(input: &[u8]) {
+    report(
+        MANIFEST.as_bytes(),
+        &edited(SAMPLES.as_bytes(), WORDS, 2, input),
+    );
+}
+
+/// What `bytecost report` does with a directory. It ends in reports or in a plain error.
+fn report(manifest: &[u8], samples: &[u8]) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("manifest.json"), manifest).unwrap();
+    fs::write(dir.path().join("samples.jsonl"), samples).unwrap();
+    match Root::at(dir.path()).open(dir.path().to_str().unwrap()) {
+        Ok(run) => {
+            written_again(run.manifest());
+            tell(&run);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+fn written_again(manifest: &Manifest) {
+    let json = serde_json::to_vec(manifest).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Manifest>(&json).unwrap(),
+        *manifest
+    );
+}
+
+fn tell(run: &Run) {
+    let (Ok(loaded), Ok(plan)) = (run.records(), Plan::from_manifest(run.manifest())) else {
+        return;
+    };
+    let mut samples = Vec::new();
+    let mut failures = Vec::new();
+    for record in loaded.records {
+        match record {
+            Record::Sample(sample) => samples.push(sample),
+            Record::Failure(failure) => failures.push(failure),
+        }
+    }
+    let analysis = analyse(Input {
+        manifest: run.manifest(),
+        cells: &plan.cells,
+        refusals: &plan.refusals,
+        left_out: &plan.left_out,
+        samples: &samples,
+        failures: &failures,
+        notes: &plan.notes,
+        ended_early: None,
+    });
+    let style = Style {
+        width: 100,
+        color: false,
+    };
+    let terminal = bytecost_report::terminal(&analysis, style);
+    assert!(
+        !terminal.contains('\u{1b}'),
+        "nothing reaches the terminal but text"
+    );
+    assert!(bytecost_report::html(&analysis).ends_with("</html>\n"));
+    assert!(!bytecost_report::markdown(&analysis).is_empty());
+    let json = bytecost_report::findings_json(&analysis);
+    assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok());
+    let _ = bytecost_report::samples_csv(&plan.cells, &samples);
+}
+
+target!(any_manifest_is_a_run_or_an_error, 500, any_manifest);
+target!(
+    a_run_with_a_spoilt_manifest_is_told_or_refused,
+    2_000,
+    spoilt_manifest
+);
+target!(
+    a_run_with_spoilt_samples_is_told_or_refused,
+    1_000,
+    spoilt_samples
+);
+
+#[test]
+fn the_run_is_told_before_it_is_spoilt() {
+    let manifest: Manifest = serde_json::from_str(MANIFEST).unwrap();
+    let plan = Plan::from_manifest(&manifest).unwrap();
+    assert!(!plan.cells.is_empty());
+    report(MANIFEST.as_bytes(), SAMPLES.as_bytes());
+}

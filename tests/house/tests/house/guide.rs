@@ -1,0 +1,108 @@
+//! The mover of CONTRIBUTING.md works: it is put into a copy of the tree as the guide says, and
+//! the conformance test moves every byte with it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::tree;
+
+/// The name of the example.
+const NAME: &str = "write";
+/// The table that it is put into.
+const TABLE: &str = "crates/engine/src/movers.rs";
+
+#[test]
+fn the_mover_of_the_guide_moves_every_byte() {
+    let guide = fs::read_to_string(tree::root().join("CONTRIBUTING.md")).unwrap();
+    let example = block(&guide, &format!("//! `{NAME}`:"));
+    // Always the same place, so that a second run compiles nothing but what changed.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+    let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
+    let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
+    let table = after(&table, "    writev::MOVER,", &format!("    {NAME}::MOVER,"));
+    let file = format!("crates/engine/src/movers/{NAME}.rs");
+    let changed = [(TABLE, &table[..]), (&file, example)];
+    mirror(&tree::root(), &copy, "", &changed);
+    for (path, text) in changed {
+        write_if_new(&copy.join(path), text.as_bytes());
+    }
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "test",
+            "--offline",
+            "--locked",
+            "-p",
+            "bytecost-lab",
+            "--test",
+            "conformance",
+        ])
+        .args(["--", &format!("/{NAME}/recv/")])
+        .current_dir(&copy)
+        .env("CARGO_TARGET_DIR", target)
+        .output()
+        .expect("cargo runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{log}");
+    // Two transports, and for each a stream of small messages, one of large ones, and answers.
+    assert!(said.contains("6 passed; 0 failed"), "{said}\n{log}");
+}
+
+/// The block of code that starts with these words.
+fn block<'a>(page: &'a str, start: &str) -> &'a str {
+    let mut blocks = page.split("```rust\n").skip(1);
+    let block = blocks
+        .find(|b| b.starts_with(start))
+        .expect("the guide's mover");
+    block.split("```").next().unwrap()
+}
+
+fn after(text: &str, line: &str, new: &str) -> String {
+    let found = format!("{line}\n");
+    assert!(text.contains(&found), "movers.rs has no line `{line}`");
+    text.replacen(&found, &format!("{found}{new}\n"), 1)
+}
+
+/// Makes `to` what `from` is, but for the files of `except`. What is the same already stays
+/// untouched, so that Cargo does not take it for changed.
+fn mirror(from: &Path, to: &Path, prefix: &str, except: &[(&str, &str)]) {
+    fs::create_dir_all(to).unwrap();
+    let mut here = Vec::new();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let path = format!("{prefix}{name}");
+        if name.starts_with('.') || tree::is_made(&entry.path()) {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            mirror(&entry.path(), &to.join(&name), &format!("{path}/"), except);
+        } else if !except.iter().any(|(file, _)| *file == path) {
+            write_if_new(&to.join(&name), &fs::read(entry.path()).unwrap());
+        }
+        here.push(name);
+    }
+    for entry in fs::read_dir(to).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let kept = except
+            .iter()
+            .any(|(file, _)| *file == format!("{prefix}{name}"));
+        if here.contains(&name) || kept {
+            continue;
+        }
+        if entry.file_type().unwrap().is_dir() {
+            fs::remove_dir_all(entry.path()).unwrap();
+        } else {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+}
+
+fn write_if_new(path: &Path, bytes: &[u8]) {
+    if fs::read(path).ok().as_deref() != Some(bytes) {
+        fs::write(path, bytes).unwrap();
+    }
+}

@@ -1,0 +1,12 @@
+//! The house rules, held against the tree; STYLE.md says them in words.
+
+mod documents;
+mod guide;
+mod imports;
+mod invariants;
+mod pure;
+mod sizes;
+mod source;
+mod tree;
+mod unsafety;
+mod words;

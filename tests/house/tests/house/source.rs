@@ -1,0 +1,164 @@
+//! Rust source as tokens, so that comments and strings are not taken for code.
+
+use std::str::FromStr;
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+/// The tokens of a file.
+pub fn tokens(path: &str, text: &str) -> TokenStream {
+    TokenStream::from_str(text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// A token and where it stands: its line from 1, and the tokens that follow within its group.
+pub struct Place<'a> {
+    pub token: &'a TokenTree,
+    pub after: &'a [TokenTree],
+    pub line: usize,
+}
+
+/// Visits every token, those inside groups and macros included, in the order of the file.
+pub fn walk(stream: TokenStream, visit: &mut dyn FnMut(Place<'_>)) {
+    let list: Vec<TokenTree> = stream.into_iter().collect();
+    for (i, token) in list.iter().enumerate() {
+        visit(Place {
+            token,
+            after: &list[i + 1..],
+            line: token.span().start().line,
+        });
+        if let TokenTree::Group(group) = token {
+            walk(group.stream(), visit);
+        }
+    }
+}
+
+/// Whether a token is this word.
+pub fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(ident) if ident == word)
+}
+
+/// Whether a token is this sign.
+pub fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
+}
+
+/// The group that a token is, if it is one with these brackets.
+pub fn group(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<&Group> {
+    match token {
+        Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group),
+        _ => None,
+    }
+}
+
+/// A function with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    /// Line of `fn`.
+    pub line: usize,
+    /// Lines from `fn` to the closing brace.
+    pub lines: usize,
+}
+
+/// All functions that have a body, those in macros and inside others included.
+pub fn functions(path: &str, text: &str) -> Vec<Function> {
+    let mut found = Vec::new();
+    walk(tokens(path, text), &mut |place| {
+        if !is_word(place.token, "fn") {
+            return;
+        }
+        let Some(TokenTree::Ident(name)) = place.after.first() else {
+            return; // a pointer to a function
+        };
+        for token in place.after {
+            if is_sign(Some(token), ';') {
+                return; // a trait's function without a body
+            }
+            if let Some(body) = group(Some(token), Delimiter::Brace) {
+                let end = body.span_close().end().line;
+                found.push(Function {
+                    name: name.to_string(),
+                    line: place.line,
+                    lines: end - place.line + 1,
+                });
+                return;
+            }
+        }
+    });
+    found
+}
+
+/// The file without what only tests see: `#[cfg(test)] mod … { … }`.
+pub fn without_tests(stream: TokenStream) -> TokenStream {
+    let list: Vec<TokenTree> = stream.into_iter().collect();
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while at < list.len() {
+        if is_sign(list.get(at), '#') && is_cfg_test(list.get(at + 1)) {
+            let is_end =
+                |t: &TokenTree| is_sign(Some(t), ';') || group(Some(t), Delimiter::Brace).is_some();
+            let rest = list[at..].iter().position(is_end);
+            at = rest.map_or(list.len(), |n| at + n + 1);
+        } else {
+            kept.push(list[at].clone());
+            at += 1;
+        }
+    }
+    kept.into_iter().collect()
+}
+
+fn is_cfg_test(token: Option<&TokenTree>) -> bool {
+    group(token, Delimiter::Bracket).is_some_and(|g| g.stream().to_string() == "cfg (test)")
+}
+
+#[test]
+fn functions_are_found_with_their_lengths() {
+    let text = r##"
+fn one() { let s = "fn not_me() {"; /* fn nor_me() {} */ }
+trait T {
+    fn declared(&self) -> [u8; 4];
+    fn given(&self) -> u8 where Self: Sized {
+        b'{'
+    }
+}
+macro_rules! made { () => { fn within() {} } }
+struct P { open: fn(u8) -> u8 }
+fn last<'a>(x: &'a str) -> impl Fn() + 'a {
+    fn inner() {
+        let _ = r#"}"#;
+    }
+    move || drop(x)
+}
+"##;
+    let found: Vec<(String, usize, usize)> = functions("here", text)
+        .into_iter()
+        .map(|f| (f.name, f.line, f.lines))
+        .collect();
+    let expected = [
+        ("one", 2, 1),
+        ("given", 5, 3),
+        ("within", 9, 1),
+        ("last", 11, 6),
+        ("inner", 12, 3),
+    ];
+    assert_eq!(found, expected.map(|(n, l, c)| (n.to_owned(), l, c)));
+}
+
+#[test]
+fn tests_are_left_out() {
+    for (text, left) in [
+        (
+            "fn a() {} #[cfg(test)] mod tests { fn b() {} } fn c() {}",
+            "fn a () { } fn c () { }",
+        ),
+        ("#[cfg(test)] mod tests; fn c() {}", "fn c () { }"),
+        ("#[cfg(unix)] mod x; ", "# [cfg (unix)] mod x ;"),
+    ] {
+        let tokens = tokens("here", text);
+        let squeezed = |s: String| s.split_whitespace().collect::<Vec<_>>().join(" ");
+        let left_tokens = TokenStream::from_str(left).unwrap().to_string();
+        assert_eq!(
+            squeezed(without_tests(tokens).to_string()),
+            squeezed(left_tokens)
+        );
+    }
+}
