@@ -80,17 +80,17 @@ fn run(context: &Context) -> Result<Told> {
     };
     Ok(Told::Found(Found {
         rows: vec![
-            Row::ratio(
+            Row::new(
                 "64 KiB: CPU per byte, sender",
                 ratio(|s| s.sender_cpu_s_per_gb),
                 Target::AtMost(1.02),
             ),
-            Row::ratio(
+            Row::new(
                 "64 KiB: CPU per byte, both sides",
                 ratio(|s| s.sender_cpu_s_per_gb + s.receiver_cpu_s_per_gb),
                 Target::Shown,
             ),
-            Row::ratio("64 KiB: throughput", ratio(|s| s.gbit_per_s), Target::Shown),
+            Row::new("64 KiB: throughput", ratio(|s| s.gbit_per_s), Target::Shown),
         ],
         notes: vec![
             format!("Peer: bare/send.c, cc -O2, {compiler}"),

@@ -82,9 +82,10 @@ impl<T> Blocks<T> {
         trimmed_mean(&ratios)
     }
 
-    /// The value of one subject.
-    pub fn value(&self, of: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
-        trimmed_mean(&self.values(of, value))
+    /// The logarithm of a value of one subject. `None` where one is not positive.
+    pub fn log_value(&self, of: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
+        let logs: Vec<f64> = self.values(of, value).into_iter().map(f64::ln).collect();
+        trimmed_mean(&logs)
     }
 
     /// The value of one subject as a number for a note; not a number where there is none.

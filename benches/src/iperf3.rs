@@ -73,7 +73,7 @@ fn one_size(context: &Context, size: &str, found: &mut Found) -> Result<()> {
     let words = units::bytes_in_words(bytes);
     let mut row = |of: usize, what: String, value: fn(&Moved) -> f64, target| {
         let ratio = blocks.log_ratio(of, 1, value);
-        found.rows.push(Row::ratio(what, ratio, target));
+        found.rows.push(Row::new(what, ratio, target));
     };
     row(
         0,

@@ -40,14 +40,14 @@ fn run(context: &Context) -> Result<Told> {
     let blocks = alternate(vec![subject], context.blocks, context.seed)?;
     Ok(Told::Found(Found {
         rows: vec![
-            Row::value(
+            Row::new(
                 "null: CPU time a message, ns",
-                blocks.value(0, |f| f.cpu_ns),
+                blocks.log_value(0, |f| f.cpu_ns),
                 Target::AtMost(5.0),
             ),
-            Row::value(
+            Row::new(
                 "null: elapsed time a message, ns",
-                blocks.value(0, |f| f.elapsed_ns),
+                blocks.log_value(0, |f| f.elapsed_ns),
                 Target::Shown,
             ),
         ],

@@ -61,15 +61,15 @@ fn run(context: &Context) -> Result<Told> {
     let middle = |of| median(&blocks.values(of, |s| *s)).unwrap_or(f64::NAN);
     Ok(Told::Found(Found {
         rows: vec![
-            Row::value(
+            Row::new(
                 "report of 50 cells × 20 blocks, s",
-                blocks.value(0, |s| *s),
+                blocks.log_value(0, |s| *s),
                 Target::AtMost(1.0),
             ),
             Row::once("report: peak memory, MB", peak, Target::AtMost(100.0)),
-            Row::value(
+            Row::new(
                 "list, ms",
-                blocks.value(1, |s| s * 1e3),
+                blocks.log_value(1, |s| s * 1e3),
                 Target::AtMost(300.0),
             ),
         ],

@@ -26,6 +26,16 @@ pub enum Target {
     Shown,
 }
 
+impl Target {
+    fn logarithm(self) -> Target {
+        match self {
+            Target::AtLeast(t) => Target::AtLeast(t.ln()),
+            Target::AtMost(t) => Target::AtMost(t.ln()),
+            Target::Shown => Target::Shown,
+        }
+    }
+}
+
 /// Whether it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -51,33 +61,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// A ratio, from the location of its logarithm.
-    pub fn ratio(what: impl Into<String>, log: Option<Location>, target: Target) -> Row {
-        let logged = match target {
-            Target::AtLeast(t) => Target::AtLeast(t.ln()),
-            Target::AtMost(t) => Target::AtMost(t.ln()),
-            Target::Shown => Target::Shown,
-        };
-        let mut row = Row::value(what, log, logged);
-        row.target = target;
-        row.value = row.value.exp();
-        row.interval = row.interval.map(|i| Interval {
-            low: i.low.exp(),
-            high: i.high.exp(),
-        });
-        row
-    }
-
-    /// A value in the unit of the target.
-    pub fn value(what: impl Into<String>, location: Option<Location>, target: Target) -> Row {
-        let interval = location.and_then(|l| l.interval(LEVEL));
+    /// A ratio or another positive value in the unit of its target, from its logarithm.
+    pub fn new(what: impl Into<String>, log: Option<Location>, target: Target) -> Row {
+        let interval = log.and_then(|l| l.interval(LEVEL));
         Row {
             what: what.into(),
-            value: location.map_or(f64::NAN, |l| l.value),
-            interval,
+            value: log.map_or(f64::NAN, |l| l.value.exp()),
+            interval: interval.map(|i| Interval {
+                low: i.low.exp(),
+                high: i.high.exp(),
+            }),
             target,
-            verdict: match (location, interval) {
-                (Some(location), Some(interval)) => verdict(&location, interval, target),
+            verdict: match (log, interval) {
+                (Some(log), Some(interval)) => verdict(&log, interval, target.logarithm()),
                 _ => Verdict::NotDecided(None),
             },
         }
@@ -203,9 +199,18 @@ mod tests {
     use super::*;
     use bytecost_stats::trimmed_mean;
 
+    /// The row of these measurements.
+    fn row(values: &[f64], target: Target) -> Row {
+        let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        Row::new("x", trimmed_mean(&logs), target)
+    }
+
     fn check(values: &[f64], target: Target, expected: Verdict) {
-        let row = Row::value("x", trimmed_mean(values), target);
-        assert_eq!(row.verdict(), expected, "{values:?} {target:?}");
+        assert_eq!(
+            row(values, target).verdict(),
+            expected,
+            "{values:?} {target:?}"
+        );
     }
 
     #[test]
@@ -216,18 +221,15 @@ mod tests {
         check(&near_two, AtMost(1.0), Verdict::NotMet);
         check(&near_two, AtLeast(1.0), Verdict::Met);
         check(&near_two, AtLeast(3.0), Verdict::NotMet);
-        check(&near_two, AtLeast(2.0), Verdict::NotDecided(None));
         check(&near_two, Shown, Verdict::Shown);
+        check(&[2.0, 2.0, 2.0], AtLeast(2.0), Verdict::Met);
         check(&[], AtMost(1.0), Verdict::NotDecided(None));
+        check(&[0.0, 1.0], AtMost(1.0), Verdict::NotDecided(None));
     }
 
     #[test]
     fn what_is_not_decided_says_how_many_blocks_would_do() {
-        let row = Row::value(
-            "x",
-            trimmed_mean(&[0.9, 1.2, 1.3, 1.0, 0.8, 1.4]),
-            Target::AtLeast(1.0),
-        );
+        let row = row(&[0.9, 1.2, 1.3, 1.0, 0.8, 1.4], Target::AtLeast(1.0));
         let Verdict::NotDecided(Some(n)) = row.verdict() else {
             panic!("{row:?}");
         };
@@ -235,10 +237,8 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_held_against_its_target_and_not_its_logarithm() {
-        let logs: Vec<f64> = [1.9f64, 2.0, 2.1, 2.0].iter().map(|r| r.ln()).collect();
-        let row = Row::ratio("x", trimmed_mean(&logs), Target::AtLeast(1.5));
-        assert_eq!(row.verdict(), Verdict::Met);
+    fn the_row_speaks_of_values_and_not_of_their_logarithms() {
+        let row = row(&[1.9, 2.0, 2.1, 2.0], Target::AtLeast(1.5));
         assert!((row.value - 2.0).abs() < 0.01);
         let interval = row.interval.unwrap();
         assert!(interval.low > 1.8 && interval.high < 2.2, "{interval:?}");
@@ -246,11 +246,11 @@ mod tests {
 
     #[test]
     fn lines_fit_a_hundred_columns() {
-        let mut row = Row::value(
-            "256 KiB, default ring: CPU per byte x",
-            trimmed_mean(&[0.91234, 0.9876, 1.02, 0.95123, 1.09]),
+        let mut row = row(
+            &[0.91234, 0.9876, 1.02, 0.95123, 1.09],
             Target::AtLeast(1.02),
         );
+        row.what = "256 KiB, default ring: CPU per byte x".to_owned();
         row.verdict = Verdict::NotDecided(Some(1999));
         let line = line("sockperf", &row);
         assert!(line.chars().count() <= 100, "{line}");

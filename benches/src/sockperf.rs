@@ -67,7 +67,7 @@ fn one_placement(context: &Context, sender: u32, receiver: u32, found: &mut Foun
     } else {
         format!("CPUs {sender} and {receiver}")
     };
-    found.rows.push(Row::ratio(
+    found.rows.push(Row::new(
         format!("{SIZE} B, {place}: rate"),
         blocks.log_ratio(0, 1, |rate| *rate),
         Target::AtLeast(1.0),

@@ -6,7 +6,7 @@ use bytecost_spec::study::Figure;
 use bytecost_spec::{Axis, Cell};
 
 use crate::grid;
-use crate::result::{CellResult, FigureData, Input, Point, Series};
+use crate::result::{CellResult, Estimate, FigureData, Finding, Input, Point, Series};
 use crate::trials::{Trials, peerless};
 use crate::words;
 
@@ -15,9 +15,10 @@ pub(crate) fn all(
     input: &Input<'_>,
     trials: &Trials<'_>,
     cells: &[CellResult],
+    findings: &[Finding],
     varied: &[Axis],
 ) -> Vec<FigureData> {
-    let drawing = Drawing::new(input, trials, cells, varied);
+    let drawing = Drawing::new(input, trials, cells, findings, varied);
     let figures = input.manifest.study.figures.iter();
     figures.flat_map(|figure| drawing.panels(figure)).collect()
 }
@@ -31,6 +32,7 @@ struct Drawing<'i, 'd> {
     /// Their ids.
     spanned: BTreeSet<String>,
     results: HashMap<&'d str, &'d CellResult>,
+    findings: &'d [Finding],
     failures: HashMap<&'d str, &'d str>,
     refused: HashMap<&'i str, &'i str>,
     varied: &'d [Axis],
@@ -41,6 +43,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         input: &'i Input<'i>,
         trials: &'d Trials<'_>,
         cells: &'d [CellResult],
+        findings: &'d [Finding],
         varied: &'d [Axis],
     ) -> Drawing<'i, 'd> {
         let refused: HashMap<&str, &str> = input
@@ -71,6 +74,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             spanned: whole.iter().map(Cell::id).collect(),
             whole,
             results: cells.iter().map(|c| (c.id.as_str(), c)).collect(),
+            findings,
             failures: trials
                 .cells
                 .iter()
@@ -139,6 +143,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             x_numbers: grid::numbers(figure.x, &x_values),
             x_values,
             y: figure.y,
+            relative_to: figure.relative.then(|| self.baseline(figure).to_owned()),
             series,
         })
     }
@@ -160,12 +165,50 @@ impl<'i, 'd> Drawing<'i, 'd> {
         Series { name, points }
     }
 
+    /// What a relative figure's points are ratios to.
+    fn baseline(&self, figure: &Figure) -> &str {
+        let compare = &self.input.manifest.study.compare;
+        let over = compare.iter().find(|c| c.axis == figure.series);
+        over.map_or("", |c| c.baseline.as_str())
+    }
+
+    /// The ratio of a cell to its baseline; none where there is no comparison.
+    fn ratio(&self, figure: &Figure, cell: &Cell, id: &str) -> Option<Estimate> {
+        if cell.value(figure.series) == self.baseline(figure) {
+            let estimate = self.results.get(id)?.estimates.get(&figure.y)?;
+            return Some(Estimate {
+                value: 1.0,
+                low: None,
+                high: None,
+                trials: estimate.trials,
+            });
+        }
+        let finding = self
+            .findings
+            .iter()
+            .find(|f| f.axis == figure.series && f.metric == figure.y && f.cell == id)?;
+        Some(Estimate {
+            value: finding.ratio,
+            low: Some(finding.low),
+            high: Some(finding.high),
+            trials: finding.blocks,
+        })
+    }
+
     fn point(&self, figure: &Figure, cell: &Cell) -> Point {
         let id = cell.id();
+        if figure.relative
+            && let Some(ratio) = self.ratio(figure, cell, &id)
+        {
+            return Point::Measured(ratio);
+        }
         let Some(result) = self.results.get(id.as_str()) else {
             return Point::Gap(self.why_not_planned(&id, cell));
         };
         if let Some(estimate) = result.estimates.get(&figure.y) {
+            if figure.relative {
+                return Point::Gap("nothing to compare it with".to_owned());
+            }
             return Point::Measured(*estimate);
         }
         Point::Gap(if let Some(why) = result.absent.get(&figure.y) {

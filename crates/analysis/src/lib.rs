@@ -53,7 +53,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
-        figures: figures::all(&input, &trials, &cells, &study.varied),
+        figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         doubts,
         refusals: input.refusals.to_vec(),
         left_out: input.left_out.to_vec(),

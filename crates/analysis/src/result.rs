@@ -248,6 +248,9 @@ pub struct FigureData {
     pub x_numbers: Option<Vec<f64>>,
     /// Up.
     pub y: Metric,
+    /// Where the points are ratios: the value of the series axis that they are ratios to.
+    #[serde(default)]
+    pub relative_to: Option<String>,
     /// One line each.
     pub series: Vec<Series>,
 }

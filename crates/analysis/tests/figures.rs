@@ -161,3 +161,39 @@ fn progress_names_the_least_precise_comparison() {
         .collect();
     assert_eq!(widest_interval(&world.manifest, &world.cells, &early), None);
 }
+
+#[test]
+fn a_relative_figure_draws_the_findings_against_their_baseline() {
+    let study = STUDY.replacen(
+        "series = \"mover\"\n",
+        "series = \"mover\"\nrelative = true\n",
+        1,
+    );
+    let analysis = World::new(&study)
+        .run(1, 12, 0.01, |cell| {
+            True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.2 })
+        })
+        .analyse();
+    let figure = &analysis.figures[0];
+    assert_eq!(figure.relative_to.as_deref(), Some("send"));
+    for series in &figure.series {
+        for point in &series.points {
+            let Point::Measured(ratio) = point else {
+                panic!("{}: {point:?}", series.name)
+            };
+            let found = analysis
+                .findings
+                .iter()
+                .find(|f| f.value == series.name && f.metric == figure.y && f.ratio == ratio.value);
+            assert!(series.name == "send" || found.is_some(), "{}", series.name);
+            assert_eq!(
+                ratio.value < 0.9,
+                series.name == "sendfile",
+                "{}",
+                series.name
+            );
+            // The baseline is what it is held against, not a measurement of itself.
+            assert_eq!(ratio.low.is_none(), series.name == "send");
+        }
+    }
+}

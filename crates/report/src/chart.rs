@@ -91,7 +91,11 @@ pub(crate) fn chart(figure: &FigureData) -> Chart {
     let estimates = figure.series.iter().flat_map(measured).map(|(_, e)| e);
     let spans =
         estimates.flat_map(|e| [e.low.unwrap_or(e.value), e.value, e.high.unwrap_or(e.value)]);
-    let scale = Scale::of(spans.collect::<Vec<f64>>().into_iter());
+    let spans = spans.collect::<Vec<f64>>().into_iter();
+    let scale = match figure.relative_to {
+        Some(_) => Scale::of_ratios(spans),
+        None => Scale::of(spans),
+    };
     let longest = figure
         .series
         .iter()
@@ -305,6 +309,7 @@ mod tests {
             x_values: ["1KiB", "2KiB", "4KiB", "8KiB"].map(str::to_owned).to_vec(),
             x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
             y: Metric::both(Measure::ThroughputGbitPerS),
+            relative_to: None,
             series: rows
                 .iter()
                 .enumerate()

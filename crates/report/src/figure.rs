@@ -156,8 +156,12 @@ pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Pale
         Better::Higher => "more is better",
         Better::Lower => "less is better",
     };
+    let times = f
+        .relative_to
+        .as_ref()
+        .map(|b| format!("times {}'s", clean(b)));
     let mut y: Vec<&str> = vec![
-        row.unit,
+        times.as_deref().unwrap_or(row.unit),
         direction,
         if chart.log { "log scale" } else { "" },
     ];
@@ -207,7 +211,10 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, dot: &Dot) -> DotText {
     DotText {
         at: *dot,
         x: value_in_words(f.x, x),
-        value: numbers::with_unit(&units::number(dot.estimate.value), f.y.measure.row().unit),
+        value: match f.relative_to {
+            Some(_) => ratio(dot.estimate.value),
+            None => numbers::with_unit(&units::number(dot.estimate.value), f.y.measure.row().unit),
+        },
         interval: match numbers::interval(&dot.estimate) {
             Some(interval) => format!("95 % interval {interval}, {trials}"),
             None => format!("no interval, {trials}"),

@@ -30,5 +30,11 @@ pub fn pictures(a: &Analysis) -> Vec<(String, String)> {
 
 /// `figure-1-cpu_s_per_gb-over-size.svg`: its place on the page, and what it shows.
 fn file_name(number: usize, f: &FigureData) -> String {
-    format!("figure-{}-{}-over-{}.svg", number + 1, f.y, f.x.name())
+    let against = f.relative_to.as_ref().map_or("", |_| "-relative");
+    format!(
+        "figure-{}-{}{against}-over-{}.svg",
+        number + 1,
+        f.y,
+        f.x.name()
+    )
 }

@@ -246,6 +246,7 @@ impl<'a> Grid<'a> {
     fn drawn_gap(&self, key: &Key, cell: &Cell, name: &str, column: &str) -> Option<String> {
         let figure = self.a.figures.iter().find(|f| {
             f.y == key.metric
+                && f.relative_to.is_none()
                 && Some(f.x) == key.x
                 && f.panel
                     .iter()

@@ -17,6 +17,13 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
+    /// The same for ratios: equal ratios take equal room, and 1 has a line.
+    pub(crate) fn of_ratios(values: impl Iterator<Item = f64>) -> Scale {
+        let positive = values.filter(|v| v.is_finite() && *v > 0.0);
+        let (least, most) = positive.fold((1.0_f64, 1.0_f64), |(a, b), v| (a.min(v), b.max(v)));
+        Scale::log(least.min(0.8), most.max(1.25))
+    }
+
     /// A scale on which all values lie; what is not finite or below zero does not count.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let values = values.filter(|v| v.is_finite() && *v >= 0.0);

@@ -86,6 +86,9 @@ pub struct Figure {
     pub y: Metric,
     /// One line each.
     pub series: Axis,
+    /// Draw the ratio to the baseline of the comparison over the series axis, not the value.
+    #[serde(default)]
+    pub relative: bool,
 }
 
 /// What the tables say of names, for [`Study::check`].

@@ -79,6 +79,8 @@ struct RawFigure {
     x: Spanned<String>,
     y: Spanned<String>,
     series: Spanned<String>,
+    #[serde(default)]
+    relative: bool,
 }
 
 /// A value as text, whether it was written as a string, a whole number or a boolean.
@@ -343,6 +345,7 @@ impl Reader<'_> {
             x: self.axis(&raw.x)?,
             y: self.take(&raw.y, |m| m.parse())?,
             series: self.axis(&raw.series)?,
+            relative: raw.relative,
         })
     }
 }
