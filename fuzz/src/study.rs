@@ -6,7 +6,7 @@ use bytecost_spec::study::Known;
 use crate::edit::edited;
 use crate::target::target;
 
-const VALID: &str = include_str!("../../../studies/send-copies.toml");
+const VALID: &str = include_str!("../../studies/send-copies.toml");
 
 /// Keys, values and punctuation that a study is made of, and some that it is not.
 const WORDS: &[&str] = &[
