@@ -98,12 +98,12 @@ fn check(text: &str) {
 
 target!(
     any_text_is_a_study_or_an_error_with_its_place,
-    1_000,
+    500,
     any_text
 );
 target!(
     a_spoilt_study_is_a_study_or_an_error_with_its_place,
-    1_000,
+    500,
     spoilt
 );
 
