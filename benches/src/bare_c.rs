@@ -96,9 +96,9 @@ fn run(context: &Context) -> Result<Told> {
             format!("Peer: bare/send.c, cc -O2, {compiler}"),
             note(0, "send"),
             note(1, "bare C"),
-            ours.neighbours(),
         ],
         failures: blocks.failures,
+        others: ours.others().into_iter().collect(),
     }))
 }
 

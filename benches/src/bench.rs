@@ -17,6 +17,9 @@ pub const BENCHES: &[Bench] = &[
     clean_build::BENCH,
 ];
 
+/// The share of the machine that others may use, as in the studies.
+const OTHERS_MOST: f64 = 0.05;
+
 /// A row of the table.
 #[derive(Debug)]
 pub struct Bench {
@@ -70,6 +73,16 @@ pub struct Found {
     pub notes: Vec<String>,
     /// Trials that failed, in lines.
     pub failures: Vec<String>,
+    /// Shares of the machine that others used during bytecost's own trials.
+    pub others: Vec<f64>,
+}
+
+impl Found {
+    /// The largest share that others used, where that is enough to turn comparisons round.
+    pub fn disturbed(&self) -> Option<f64> {
+        let most = self.others.iter().copied().fold(0.0, f64::max);
+        (most > OTHERS_MOST).then_some(most)
+    }
 }
 
 /// The benches of those names; without names all but those that take long.
@@ -105,6 +118,20 @@ mod tests {
             .map(|b| b.name)
             .collect();
         assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn a_bench_is_disturbed_above_five_percent() {
+        let disturbed = |others: &[f64]| {
+            Found {
+                others: others.to_vec(),
+                ..Found::default()
+            }
+            .disturbed()
+        };
+        assert_eq!(disturbed(&[]), None);
+        assert_eq!(disturbed(&[0.01, 0.05]), None);
+        assert_eq!(disturbed(&[0.01, 0.5, 0.2]), Some(0.5));
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn run(_: &Context) -> Result<Told> {
             Target::AtMost(180.0),
         )],
         notes,
-        failures: Vec::new(),
+        ..Found::default()
     }))
 }
 

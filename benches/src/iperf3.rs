@@ -110,7 +110,7 @@ fn one_size(context: &Context, size: &str, found: &mut Found) -> Result<()> {
             units::number(blocks.typical(i, |m| m.receiver_cpu_s_per_gb)),
         ));
     }
-    found.notes.push(ours.borrow().neighbours());
+    found.others.extend(ours.borrow().others());
     found.failures.extend(blocks.failures);
     Ok(())
 }

@@ -51,7 +51,8 @@ fn run(context: &Context) -> Result<Told> {
                 Target::Shown,
             ),
         ],
-        notes: vec![ours.neighbours()],
+        notes: Vec::new(),
         failures: blocks.failures,
+        others: ours.others().into_iter().collect(),
     }))
 }

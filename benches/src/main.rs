@@ -119,6 +119,12 @@ fn say(told: &Result<Told>) {
             for line in found.notes.iter().chain(&found.failures) {
                 println!("  {line}");
             }
+            for share in &found.others {
+                println!(
+                    "  Others used {:.0} % of the machine meanwhile.",
+                    share * 100.0
+                );
+            }
         }
         Ok(Told::Missing(what)) => println!("  not run: {what}"),
         Err(e) => println!("  failed: {e:#}"),

@@ -70,16 +70,10 @@ impl Ours {
         }
     }
 
-    /// How much of the machine anything else used during the trials so far.
-    pub fn neighbours(&self) -> String {
-        match (quantile(&self.others, 0.5), quantile(&self.others, 1.0)) {
-            (Some(median), Some(most)) => format!(
-                "Others used {:.0} % of the machine during bytecost's trials (median; most {:.0} %).",
-                median * 100.0,
-                most * 100.0
-            ),
-            _ => "What others used of the machine could not be read.".to_owned(),
-        }
+    /// The share of the machine that anything else used, the median of the trials so far; none
+    /// where it could not be read.
+    pub fn others(&self) -> Option<f64> {
+        quantile(&self.others, 0.5)
     }
 }
 

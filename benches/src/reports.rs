@@ -83,6 +83,7 @@ fn run(context: &Context) -> Result<Told> {
             "Peak memory is VmHWM, looked at each ms in three runs of their own.".to_owned(),
         ],
         failures: blocks.failures,
+        ..Found::default()
     }))
 }
 

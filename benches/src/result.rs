@@ -178,6 +178,14 @@ pub fn table(told: &[(&Bench, Result<Told>)]) -> String {
                 for row in &found.rows {
                     let _ = writeln!(out, "{}", line(bench.name, row));
                 }
+                if let Some(share) = found.disturbed() {
+                    let _ = writeln!(
+                        out,
+                        "{:<a$} ^ not to be relied on: others used {:.0} % of the machine",
+                        "",
+                        share * 100.0
+                    );
+                }
                 if !found.failures.is_empty() {
                     let n = found.failures.len();
                     let _ = writeln!(out, "{:<a$} {n} measurements failed, see above", bench.name);

@@ -77,7 +77,7 @@ fn one_placement(context: &Context, sender: u32, receiver: u32, found: &mut Foun
         units::number(blocks.typical(0, |rate| *rate)),
         units::number(blocks.typical(1, |rate| *rate)),
     ));
-    found.notes.push(ours.neighbours());
+    found.others.extend(ours.others());
     found.failures.extend(blocks.failures);
     Ok(())
 }
