@@ -132,3 +132,27 @@ fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
     assert_eq!(run.end(Duration::from_secs(10)).status, Some(130));
     trials(&records(&dir));
 }
+
+#[test]
+fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let dir = place.run();
+    let mut first = records(&dir)
+        .into_iter()
+        .find(|r| r["sample"]["trial"]["attempt"] == 0)
+        .unwrap();
+    first["sample"]["repeated_because"] = "others were busy".into();
+    fs::write(dir.join("samples.jsonl"), format!("{first}\n")).unwrap();
+    let words = format!("run --resume {} --budget 60s --quiet", name(&dir));
+    ended(&mut place.bytecost(&words)).measured();
+    let (keys, _) = trials(&records(&dir));
+    let told = &first["sample"]["trial"];
+    let next = [
+        told["block"].as_u64().unwrap(),
+        told["cell"].as_u64().unwrap(),
+        1,
+    ];
+    assert!(keys.contains(&next), "{keys:?}");
+}
