@@ -64,6 +64,8 @@ struct SoFar {
     samples: Vec<Sample>,
     /// Cells that a block has a final record of.
     done: HashSet<(u32, u32)>,
+    /// Attempts that a block has made of a cell.
+    attempts: HashMap<(u32, u32), u32>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
     spent: Duration,
@@ -72,6 +74,8 @@ struct SoFar {
 impl SoFar {
     fn take(&mut self, record: Record) {
         let trial = record.trial();
+        let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
+        *attempts = (*attempts).max(trial.attempt + 1);
         match record {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
@@ -131,9 +135,13 @@ impl Campaign<'_> {
             }
             display.block(block, widest.as_ref(), spent(began));
             let mut failed: Result<(), StoreError> = Ok(());
-            let cells = order
+            let cells: Vec<_> = order
                 .into_iter()
-                .map(|i| (i, self.plan.cells[i as usize].clone()));
+                .map(|i| {
+                    let first = so_far.attempts.get(&(block, i)).copied().unwrap_or(0);
+                    (i, first, self.plan.cells[i as usize].clone())
+                })
+                .collect();
             let finished = lab.block(block, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
                 Event::TrialEnded(record) => {

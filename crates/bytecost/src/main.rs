@@ -20,6 +20,9 @@ use args::{Cli, Sub};
 use failure::{BadInput, Ending};
 
 fn main() -> ExitCode {
+    if let Err(e) = signals::outlive_file_limit() {
+        return fail(&e.into());
+    }
     // Endpoints are started for every trial, so they skip all that a person needs.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|w| w == "endpoint") {

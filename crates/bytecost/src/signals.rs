@@ -1,10 +1,10 @@
-//! Ctrl-C and SIGTERM: end the run, keep what is finished.
+//! Ctrl-C and SIGTERM: end the run, keep what is finished. A file that may not grow: an error.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// A flag that is set by the first of these signals; the second one ends the process at once.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
@@ -14,4 +14,10 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// Makes a write beyond RLIMIT_FSIZE fail with EFBIG, see setrlimit(2): the signal that comes
+/// with it would end the process without a word.
+pub fn outlive_file_limit() -> io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false))).map(|_| ())
 }

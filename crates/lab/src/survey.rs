@@ -77,7 +77,7 @@ fn reason(error: &io::Error) -> String {
         Errno::PERM | Errno::ACCESS => format!(
             "not permitted here ({error}): look at kernel.io_uring_disabled and the container's system call filter"
         ),
-        Errno::NOMEM => format!("{error}: raise the locked-memory limit (`ulimit -l`)"),
+        Errno::NOMEM => format!("{error}: RLIMIT_MEMLOCK is too small, raise it (`ulimit -l`)"),
         _ => error.to_string(),
     }
 }

@@ -78,17 +78,18 @@ impl Lab {
         }
     }
 
-    /// Carries out one block: the cells in this order, each repeated while its neighbours are
-    /// too busy. False when it was interrupted.
+    /// Carries out one block: the cells in this order, as `(number, first attempt, cell)`, each
+    /// repeated while its neighbours are too busy. The first attempt is 0 unless an earlier
+    /// process has made some. False when it was interrupted.
     pub fn block(
         &mut self,
         block: u32,
-        order: impl IntoIterator<Item = (u32, Cell)>,
+        order: impl IntoIterator<Item = (u32, u32, Cell)>,
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> bool {
-        for (number, cell) in order {
-            for attempt in 0..=self.settings.repeats_most {
+        for (number, first, cell) in order {
+            for attempt in first..=self.settings.repeats_most.max(first) {
                 let trial = TrialKey {
                     block,
                     cell: number,

@@ -1,0 +1,249 @@
+//! A run of the command in a directory of its own, watched from outside.
+#![allow(dead_code)]
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The command under test.
+pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A directory with runs in it.
+pub struct Place {
+    pub dir: TempDir,
+}
+
+/// The end of a command.
+pub struct Ended {
+    pub status: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Asserts that it was refused in one line, and gives the line.
+    pub fn refused(&self) -> &str {
+        assert_eq!(self.status, Some(2), "{}", self.stderr);
+        assert_eq!(self.stderr.lines().count(), 1, "{}", self.stderr);
+        self.stderr.trim_end()
+    }
+
+    /// Asserts that it measured: trials may fail on a busy machine, which is status 1.
+    pub fn measured(&self) {
+        assert!(matches!(self.status, Some(0 | 1)), "{}", self.stderr);
+    }
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        Ended {
+            status: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Place {
+    pub fn new() -> Place {
+        Place {
+            dir: TempDir::new().unwrap(),
+        }
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.dir.path().join("runs")
+    }
+
+    /// The command, at home here.
+    pub fn bytecost(&self, words: &str) -> Command {
+        self.other(BYTECOST, words.split_whitespace())
+    }
+
+    /// The command called by a shell with a limit set: `limit` is what `ulimit` is given.
+    pub fn limited(&self, limit: &str, words: &str) -> Command {
+        let mut command = self.other("sh", ["-c"]);
+        command
+            .arg(format!("ulimit {limit}; exec \"$0\" \"$@\""))
+            .arg(BYTECOST)
+            .args(words.split_whitespace());
+        command
+    }
+
+    pub fn other<'a>(&self, program: &str, words: impl IntoIterator<Item = &'a str>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(words)
+            .current_dir(self.dir.path())
+            .env("BYTECOST_RUNS", self.runs())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The one run that is here.
+    pub fn run(&self) -> PathBuf {
+        let runs = self.all_runs();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs[0].clone()
+    }
+
+    pub fn all_runs(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.runs()) else {
+            return Vec::new();
+        };
+        entries.map(|e| e.unwrap().path()).collect()
+    }
+
+    /// Whole lines in the log of the one run, none where there is no run yet.
+    pub fn lines(&self) -> usize {
+        let runs = self.all_runs();
+        let log = runs
+            .first()
+            .and_then(|r| fs::read(r.join("samples.jsonl")).ok());
+        log.map_or(0, |l| l.iter().filter(|b| **b == b'\n').count())
+    }
+
+    pub fn start(&self, command: &mut Command) -> Started {
+        let file = |name| File::create(self.dir.path().join(name)).unwrap();
+        let child = command
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap();
+        Started {
+            child,
+            dir: self.dir.path().to_owned(),
+        }
+    }
+}
+
+/// A command that goes on; dropping it ends it.
+pub struct Started {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Started {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn endpoints(&self) -> Vec<u32> {
+        endpoints_of(self.pid())
+    }
+
+    /// Waits until something is so while the command goes on.
+    pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
+        until(what, PATIENCE, || {
+            if so() {
+                return true;
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                let said = fs::read_to_string(self.dir.join("stderr")).unwrap();
+                panic!("ended ({status}) before {what}: {said}");
+            }
+            false
+        });
+    }
+
+    pub fn send(&self, signal: Signal) {
+        kill(self.pid(), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self, limit: Duration) -> Ended {
+        let mut status: Option<ExitStatus> = None;
+        until("the end of the command", limit, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let said = |name| fs::read_to_string(self.dir.join(name)).unwrap();
+        Ended {
+            status: status.and_then(|s| s.code()),
+            stdout: said("stdout"),
+            stderr: said("stderr"),
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end.
+pub fn ended(command: &mut Command) -> Ended {
+    command.output().unwrap().into()
+}
+
+/// Sends a signal to one process.
+pub fn kill(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = Pid::from_raw(pid as i32).unwrap();
+    Ok(kill_process(pid, signal)?)
+}
+
+/// The processes that play endpoints for a coordinator, which need not live any more.
+pub fn endpoints_of(coordinator: u32) -> Vec<u32> {
+    let tail = format!("\0endpoint\0{coordinator}\0");
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|e| {
+        let name = e.ok()?.file_name();
+        name.to_str()?.parse::<u32>().ok()
+    });
+    pids.filter(|pid| {
+        fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.ends_with(tail.as_bytes()))
+    })
+    .collect()
+}
+
+/// Polls until something is so.
+pub fn until(what: &str, limit: Duration, mut so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !so() {
+        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A log, each line of which must be whole and JSON.
+pub fn records(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("samples.jsonl")).unwrap();
+    assert!(text.is_empty() || text.ends_with('\n'), "a partial line");
+    text.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+/// The failures among records.
+pub fn failures(records: &[Value]) -> Vec<&Value> {
+    records.iter().filter_map(|r| r.get("failure")).collect()
+}
+
+/// Asserts that a run directory has nothing in it but what a run leaves, and no temporary file.
+pub fn assert_only_known_files(run: &Path) {
+    const KNOWN: [&str; 7] = [
+        "manifest.json",
+        "samples.jsonl",
+        "ended.json",
+        "report.html",
+        "report.md",
+        "findings.json",
+        "samples.csv",
+    ];
+    for entry in fs::read_dir(run).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let picture = name.ends_with(".svg") && !name.starts_with('.');
+        assert!(picture || KNOWN.contains(&name.as_str()), "{name} is left");
+    }
+}

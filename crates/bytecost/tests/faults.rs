@@ -1,0 +1,255 @@
+//! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
+//! endpoint that is killed. Each is told in a line; what is finished is kept.
+
+mod fault_common;
+
+use std::fs;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fault_common::{
+    BYTECOST, PATIENCE, Place, assert_only_known_files, ended, endpoints_of, failures, kill,
+    records,
+};
+use rustix::process::{Signal, geteuid};
+
+/// Blocks at the least, each as short as can be.
+const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+/// The user `nobody`.
+const NOBODY: u32 = 65534;
+
+/// The report in words, without the escapes of Markdown.
+fn report(place: &Place) -> String {
+    let text = fs::read_to_string(place.run().join("report.md")).unwrap();
+    text.replace('\\', "")
+}
+
+#[test]
+fn an_endpoint_that_is_killed_fails_its_trial_alone() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 500ms --warmup 5ms --budget 60s --quiet";
+    let mut run = place.start(&mut place.bytecost(words));
+    let coordinator = run.pid();
+    let failed = || {
+        place.lines() > 0
+            && fs::read_to_string(place.run().join("samples.jsonl"))
+                .is_ok_and(|log| log.contains("\"failure\""))
+    };
+    // One that was about to end anyway fails nothing, so another one is tried.
+    while !failed() {
+        run.until("a trial of two sides", || {
+            endpoints_of(coordinator).len() == 2
+        });
+        if let Some(victim) = run.endpoints().first() {
+            let _ = kill(*victim, Signal::KILL);
+        }
+        let told = Instant::now();
+        while !failed() && told.elapsed() < Duration::from_secs(3) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let end = run.end(PATIENCE);
+    assert_eq!(end.status, Some(1), "{}", end.stderr);
+    let all = records(&place.run());
+    let reasons: Vec<&str> = failures(&all)
+        .iter()
+        .map(|f| f["reason"].as_str().unwrap())
+        .collect();
+    let named = |r: &&&str| {
+        (r.contains("sender") || r.contains("receiver"))
+            && (r.contains("signal 9") || r.contains("is gone"))
+    };
+    let reason = reasons
+        .iter()
+        .find(named)
+        .unwrap_or_else(|| panic!("{reasons:?}"));
+    assert!(end.stderr.contains(*reason), "{}", end.stderr);
+    assert!(all.len() > reasons.len(), "the rest was measured");
+    let report = report(&place);
+    assert!(report.contains("failed"), "{report}");
+}
+
+#[test]
+fn too_few_open_files_refuse_the_cells_that_need_more() {
+    let place = Place::new();
+    let words = format!("run --mover null,send --threads 1,64 {TINY}");
+    ended(&mut place.limited("-n 100", &words)).measured();
+    let report = report(&place);
+    assert!(report.contains("RLIMIT_NOFILE") && report.contains("ulimit -n"));
+    let all = records(&place.run());
+    assert!(all.iter().any(|r| r.get("sample").is_some()));
+}
+
+#[test]
+fn too_few_open_files_for_anything_refuse_the_run() {
+    let place = Place::new();
+    let words = format!("run --mover send --threads 64 {TINY}");
+    let end = ended(&mut place.limited("-n 100", &words));
+    let line = end.refused();
+    assert!(
+        line.contains("RLIMIT_NOFILE") && line.contains("ulimit -n"),
+        "{line}"
+    );
+    assert!(place.all_runs().is_empty());
+}
+
+/// The command as a user without rights, with a locked-memory limit in KiB; none, and the reason
+/// printed, where that cannot be arranged.
+fn unprivileged(place: &Place, locked_kib: u32, words: &str) -> Option<Command> {
+    let limit = format!("ulimit -l {locked_kib}; exec \"$0\" \"$@\"");
+    let mut command = if geteuid().is_root() {
+        if Command::new("setpriv").arg("--version").output().is_err() {
+            eprintln!("skipped: setpriv is missing");
+            return None;
+        }
+        let dir = place.dir.path();
+        fs::set_permissions(dir, PermissionsExt::from_mode(0o755)).unwrap();
+        let copy = dir.join("bytecost");
+        fs::copy(BYTECOST, &copy).unwrap();
+        fs::set_permissions(&copy, PermissionsExt::from_mode(0o755)).unwrap();
+        fs::create_dir(place.runs()).unwrap();
+        chown(place.runs(), Some(NOBODY), Some(NOBODY)).unwrap();
+        let ids = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+        let mut command = place.other("setpriv", ids);
+        command.args(["sh", "-c", &limit]).arg(copy);
+        command
+    } else {
+        place.other("sh", ["-c", &limit, BYTECOST])
+    };
+    command.args(words.split_whitespace());
+    Some(command)
+}
+
+#[test]
+fn too_little_locked_memory_refuses_the_mover_that_locks() {
+    let place = Place::new();
+    let words = format!("run --mover send,uring-send-zc {TINY}");
+    let Some(mut command) = unprivileged(&place, 16, &words) else {
+        return;
+    };
+    ended(&mut command).measured();
+    let report = report(&place);
+    let refused: Vec<&str> = report
+        .lines()
+        .filter(|l| l.contains("uring-send-zc") && l.contains("ulimit -l"))
+        .collect();
+    assert!(!refused.is_empty(), "{report}");
+    assert!(refused[0].contains("RLIMIT_MEMLOCK"), "{refused:?}");
+    let all = records(&place.run());
+    assert!(all.iter().any(|r| r.get("sample").is_some()));
+}
+
+/// Local addresses of the listening TCP sockets of a user, as the kernel writes them.
+fn listening(user: u32) -> Vec<String> {
+    let mut addresses = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for row in fs::read_to_string(table).unwrap_or_default().lines() {
+            let columns: Vec<&str> = row.split_whitespace().collect();
+            let is_his = columns.get(7).is_some_and(|u| *u == user.to_string());
+            if is_his && columns[3] == "0A" {
+                addresses.push(columns[1].to_owned());
+            }
+        }
+    }
+    addresses
+}
+
+#[test]
+fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can run it as a user who listens on nothing else");
+        return;
+    }
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 200 --precision 0.1% --window 20ms --warmup 2ms --budget 60s --quiet";
+    let Some(mut command) = unprivileged(&place, 8192, words) else {
+        return;
+    };
+    let mut run = place.start(&mut command);
+    run.until("a trial", || place.lines() > 0);
+    // The survey is over by now, so what listens belongs to an endpoint.
+    let mut seen = 0;
+    let began = Instant::now();
+    while seen < 3 && began.elapsed() < Duration::from_secs(50) {
+        for address in listening(NOBODY) {
+            assert!(address.starts_with("0100007F:"), "listens on {address}");
+            seen += 1;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert!(seen > 0, "no listener was seen");
+    run.send(Signal::INT);
+    let end = run.end(PATIENCE);
+    assert!(matches!(end.status, Some(0 | 1 | 130)), "{}", end.stderr);
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 2000 --precision 0.1% --window 5ms --warmup 1ms --budget 120s --quiet";
+    // 64 KiB: room for the manifest and for some trials.
+    let run = place.start(&mut place.limited("-f 128", words));
+    let coordinator = run.pid();
+    let end = run.end(PATIENCE);
+    let errors: Vec<&str> = end
+        .stderr
+        .lines()
+        .filter(|l| l.starts_with("error:"))
+        .collect();
+    assert_eq!(end.status, Some(2), "{}", end.stderr);
+    assert_eq!(errors.len(), 1, "{}", end.stderr);
+    assert!(errors[0].contains("limit on file sizes"), "{}", errors[0]);
+    assert!(errors[0].contains("--resume"), "{}", errors[0]);
+    assert!(endpoints_of(coordinator).is_empty());
+    assert!(!records(&place.run()).is_empty());
+    assert_only_known_files(&place.run());
+    ended(&mut place.bytecost("report")).measured();
+}
+
+#[test]
+fn a_disk_without_room_for_a_run_leaves_none() {
+    let place = Place::new();
+    let words = format!("run --mover null,send {TINY}");
+    let end = ended(&mut place.limited("-f 8", &words));
+    let line = end.refused();
+    assert!(line.contains("limit on file sizes"), "{line}");
+    assert!(place.all_runs().is_empty(), "{:?}", place.all_runs());
+}
+
+#[test]
+fn a_port_in_use_is_told_before_anything_is_made() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let words = format!("run --mover null,send --port {port} {TINY}");
+    let end = ended(&mut place.bytecost(&words));
+    let line = end.refused();
+    assert!(
+        line.contains("--port") && line.contains(&port.to_string()),
+        "{line}"
+    );
+    assert!(place.all_runs().is_empty());
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    let place = Place::new();
+    let words = format!("run --mover null,send {TINY}");
+    ended(&mut place.bytecost(&words)).measured();
+    for words in ["list", "doctor", "report", "runs", "--help", "man"] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let child = place
+            .bytecost(words)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn();
+        let output = child.unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said, "", "{words}");
+        assert_eq!(output.status.code(), Some(0), "{words}");
+    }
+}

@@ -1,0 +1,158 @@
+//! A run that is interrupted, killed, or begun twice: what was finished is kept, nothing is left
+//! behind, and `--resume` goes on.
+
+mod fault_common;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use fault_common::{Place, Started, assert_only_known_files, ended, endpoints_of, records, until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const LONG: &str = "run --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 50ms --warmup 5ms --quiet";
+
+/// A run with a few trials behind it and one under way.
+fn under_way(place: &Place, words: &str) -> Started {
+    let mut run = place.start(&mut place.bytecost(words));
+    run.until("a few trials", || place.lines() >= 3);
+    run
+}
+
+fn name(run: &Path) -> &str {
+    run.file_name().unwrap().to_str().unwrap()
+}
+
+/// Trials by block, cell and attempt, none of which may be there twice; and the cells by number.
+fn trials(records: &[Value]) -> (BTreeSet<[u64; 3]>, BTreeMap<u64, String>) {
+    let (mut keys, mut cells) = (BTreeSet::new(), BTreeMap::new());
+    for record in records {
+        let told = record.as_object().unwrap().values().next().unwrap();
+        let key = ["block", "cell", "attempt"].map(|k| told["trial"][k].as_u64().unwrap());
+        assert!(keys.insert(key), "{key:?} is there twice");
+        let id = told["cell"].as_str().unwrap().to_owned();
+        let before = cells.insert(key[1], id.clone());
+        assert!(before.is_none_or(|b| b == id), "cell {} changed", key[1]);
+    }
+    (keys, cells)
+}
+
+fn interrupted_by(signal: Signal) -> Place {
+    let place = Place::new();
+    let run = under_way(&place, LONG);
+    let coordinator = run.pid();
+    run.send(signal);
+    let end = run.end(Duration::from_secs(10));
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    let dir = place.run();
+    assert_eq!(endpoints_of(coordinator), [0u32; 0]);
+    assert!(records(&dir).len() >= 3);
+    for output in ["report.html", "report.md", "findings.json", "samples.csv"] {
+        assert!(dir.join(output).is_file(), "{output}");
+    }
+    assert_only_known_files(&dir);
+    let list = ended(&mut place.bytecost("runs")).stdout;
+    assert!(list.contains("interrupted"), "{list}");
+    place
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
+    let place = interrupted_by(Signal::INT);
+    let dir = place.run();
+    let log = dir.join("samples.jsonl");
+    let before = fs::read(&log).unwrap();
+    let words = format!(
+        "run --resume {} --blocks 8 --budget 60s --quiet",
+        name(&dir)
+    );
+    ended(&mut place.bytecost(&words)).measured();
+    let after = fs::read(&log).unwrap();
+    assert!(after.len() > before.len() && after.starts_with(&before));
+    let all = records(&dir);
+    let (_, first) = trials(&all[..before.split(|b| *b == b'\n').count() - 1]);
+    let (_, cells) = trials(&all);
+    assert!(first.iter().all(|(k, v)| cells.get(k) == Some(v)));
+    let list = ended(&mut place.bytecost("runs")).stdout;
+    assert!(list.contains("complete"), "{list}");
+    assert_only_known_files(&dir);
+}
+
+#[test]
+fn a_termination_keeps_what_is_finished() {
+    interrupted_by(Signal::TERM);
+}
+
+#[test]
+fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
+    let place = Place::new();
+    let words = LONG.replace("50ms", "2s");
+    let mut run = place.start(&mut place.bytecost(&words));
+    let coordinator = run.pid();
+    run.until("a trial of two sides", || {
+        place.lines() >= 1 && endpoints_of(coordinator).len() == 2
+    });
+    run.send(Signal::KILL);
+    assert_eq!(run.end(Duration::from_secs(10)).status, None);
+    until("the end of the endpoints", Duration::from_secs(10), || {
+        endpoints_of(coordinator).is_empty()
+    });
+    let dir = place.run();
+    let text = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
+    let whole = text.rfind('\n').unwrap() + 1;
+    for line in text[..whole].lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
+    let list = ended(&mut place.bytecost("runs")).stdout;
+    assert!(list.contains("killed"), "{list}");
+    let had = place.lines();
+    let words = format!("run --resume {} --quiet", name(&dir));
+    let mut run = place.start(&mut place.bytecost(&words));
+    run.until("another trial", || place.lines() > had);
+    run.send(Signal::INT);
+    let end = run.end(Duration::from_secs(10));
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    let after = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
+    assert!(after.starts_with(&text[..whole]));
+    trials(&records(&dir));
+}
+
+#[test]
+fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
+    let place = Place::new();
+    let run = under_way(&place, LONG);
+    let dir = place.run();
+    let words = format!("run --resume {}", name(&dir));
+    let other = ended(&mut place.bytecost(&words));
+    let line = other.refused();
+    assert!(line.contains("another bytecost is writing"), "{line}");
+    run.send(Signal::INT);
+    assert_eq!(run.end(Duration::from_secs(10)).status, Some(130));
+    trials(&records(&dir));
+}
+
+#[test]
+fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let dir = place.run();
+    let mut first = records(&dir)
+        .into_iter()
+        .find(|r| r["sample"]["trial"]["attempt"] == 0)
+        .unwrap();
+    first["sample"]["repeated_because"] = "others were busy".into();
+    fs::write(dir.join("samples.jsonl"), format!("{first}\n")).unwrap();
+    let words = format!("run --resume {} --budget 60s --quiet", name(&dir));
+    ended(&mut place.bytecost(&words)).measured();
+    let (keys, _) = trials(&records(&dir));
+    let told = &first["sample"]["trial"];
+    let next = [
+        told["block"].as_u64().unwrap(),
+        told["cell"].as_u64().unwrap(),
+        1,
+    ];
+    assert!(keys.contains(&next), "{keys:?}");
+}
