@@ -195,6 +195,10 @@ fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<S
         done.total_bytes,
         done.compared_bytes
     );
+    ensure!(
+        ours::read(&done.side, Counter::Bytes)? > 0.0,
+        "no byte arrived within the window"
+    );
     Ok(Sent {
         sender_cpu_s_per_gb: cpu_ns as f64 / bytes as f64,
         receiver_cpu_s_per_gb: receiver_cpu_s_per_gb(&done.side)?,
