@@ -35,7 +35,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample hostile.html hostile
 	sample findings.json findings
 	cargo run -q --locked -p bytecost -- run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
-		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run"
+		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
 	real=$$(echo "$$run"/*/report.html)
 	cd tests/page
 	npm ci --no-audit --no-fund --silent

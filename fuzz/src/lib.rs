@@ -1,1 +1,12 @@
-//! Fuzz targets for everything that bytecost reads from outside; they are this crate's tests.
+//! Fuzz targets for everything that bytecost reads from outside. They are tests, and there is
+//! nothing else here; the README says what each holds.
+#![cfg(test)]
+
+mod edit;
+mod target;
+
+mod protocol;
+mod run;
+mod samples;
+mod study;
+mod words;

@@ -34,6 +34,7 @@ type Detect = fn(&View<'_>) -> Vec<Told>;
 /// Every doubt that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Detect)] = &[
     ("ended-early", course::ended_early),
+    ("changed-plan", course::changed_plan),
     ("failed-trials", course::failed_trials),
     ("few-blocks", course::few_blocks),
     ("imprecise", course::imprecise),

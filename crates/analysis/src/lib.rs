@@ -55,7 +55,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         doubts,
-        refusals: input.refusals.to_vec(),
+        refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),
         study,

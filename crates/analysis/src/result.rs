@@ -52,7 +52,7 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// What weakens them.
     pub doubts: Vec<Doubt>,
-    /// What cannot be had here.
+    /// What cannot be had here: cells, by their id, and counters, by their name.
     pub refusals: Vec<Refusal>,
     /// What the budget did not reach.
     pub left_out: Vec<LeftOut>,

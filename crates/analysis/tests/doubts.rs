@@ -386,3 +386,15 @@ fn failures_ends_and_short_runs_are_told() {
         doubt.cure
     );
 }
+
+#[test]
+fn what_the_plan_changed_is_told() {
+    let mut world = quiet();
+    world.notes = vec!["`cubic` is not to be had here".to_owned()];
+    let doubt = only(&world, "changed-plan");
+    assert!(
+        doubt.text.contains("`cubic` is not to be had here."),
+        "{}",
+        doubt.text
+    );
+}

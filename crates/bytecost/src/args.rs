@@ -71,16 +71,16 @@ pub struct RunArgs {
     #[command(flatten)]
     pub axes: AxisArgs,
     /// Time that the run may take, for example 60s or 5m
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
     /// Stop when all intervals are this narrow, for example 3%
-    #[arg(long, value_name = "SHARE", value_parser = units::parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = units::parse_share, allow_hyphen_values = true)]
     pub precision: Option<f64>,
     /// Length of the measured window of a trial
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub window: Option<Duration>,
     /// Time before the window
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub warmup: Option<Duration>,
     /// Most blocks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]

@@ -74,26 +74,6 @@ pub(crate) fn host_line(host: &Host) -> String {
 /// The machine, fact by fact.
 pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let limit = |bytes: Option<u64>| bytes.map(units::bytes_in_words);
-    let caches: Vec<String> = host
-        .caches
-        .iter()
-        .map(|c| {
-            let kind = match c.kind.as_str() {
-                "Data" => "d",
-                "Instruction" => "i",
-                _ => "",
-            };
-            let shared = match c.shared_by.len() {
-                0 | 1 => String::new(),
-                n => format!(" shared by {n}"),
-            };
-            format!(
-                "L{}{kind} {}{shared}",
-                c.level,
-                units::bytes_in_words(c.size_bytes)
-            )
-        })
-        .collect();
     let smt = host.cpus.iter().any(|c| c.siblings.len() > 1);
     let allowed = match host.cpus_allowed.len() == host.cpus.len() {
         true => String::new(),
@@ -114,7 +94,7 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
                 if smt { "s" } else { "" }
             )),
         ),
-        ("Caches", Some(caches.join(", "))),
+        ("Caches", Some(caches(host).join(", "))),
         (
             "Memory",
             Some(format!(
@@ -149,6 +129,28 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     facts
         .into_iter()
         .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
+        .collect()
+}
+
+fn caches(host: &Host) -> Vec<String> {
+    host.caches
+        .iter()
+        .map(|c| {
+            let kind = match c.kind.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            let shared = match c.shared_by.len() {
+                0 | 1 => String::new(),
+                n => format!(" shared by {n}"),
+            };
+            format!(
+                "L{}{kind} {}{shared}",
+                c.level,
+                units::bytes_in_words(c.size_bytes)
+            )
+        })
         .collect()
 }
 

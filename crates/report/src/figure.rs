@@ -187,7 +187,7 @@ pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Pale
                 .iter()
                 .map(|dot| dot_text(a, f, &series.name, dot))
                 .collect(),
-            entries: series.points.iter().map(entry).collect(),
+            entries: series.points.iter().map(|p| entry(f, p)).collect(),
         }
     });
     Figure {
@@ -248,8 +248,11 @@ fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &str) -> Optio
     })
 }
 
-fn entry(point: &Point) -> EntryText {
+fn entry(f: &FigureData, point: &Point) -> EntryText {
     match point {
+        Point::Measured(e) if f.relative_to.is_some() => {
+            EntryText::Measured(ratio(e.value), bounds(e))
+        }
         Point::Measured(e) => EntryText::Measured(units::number(e.value), bounds(e)),
         Point::Gap(why) => EntryText::Gap(clean(why)),
     }

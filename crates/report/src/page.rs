@@ -142,24 +142,7 @@ struct CheckText {
 impl Page {
     fn of(a: &Analysis) -> Page {
         let palette = Palette::of(a);
-        let numbers: BTreeMap<&str, usize> = a
-            .findings
-            .iter()
-            .enumerate()
-            .map(|(i, f)| (f.id.as_str(), i + 1))
-            .collect();
-        let mut answers: Vec<AnswerText> = a
-            .answers
-            .iter()
-            .map(|answer| AnswerText {
-                sentence: spans(&answer.sentence),
-                rests_on: answer
-                    .findings
-                    .iter()
-                    .filter_map(|id| numbers.get(id.as_str()).copied())
-                    .collect(),
-            })
-            .collect();
+        let mut answers = answers(a);
         let rest = answers.split_off(answers.len().min(1));
         let figures = a.figures.iter().enumerate();
         let mut notes = Vec::new();
@@ -222,6 +205,26 @@ impl Page {
             },
         }
     }
+}
+
+fn answers(a: &Analysis) -> Vec<AnswerText> {
+    let numbers: BTreeMap<&str, usize> = a
+        .findings
+        .iter()
+        .enumerate()
+        .map(|(i, f)| (f.id.as_str(), i + 1))
+        .collect();
+    a.answers
+        .iter()
+        .map(|answer| AnswerText {
+            sentence: spans(&answer.sentence),
+            rests_on: answer
+                .findings
+                .iter()
+                .filter_map(|id| numbers.get(id.as_str()).copied())
+                .collect(),
+        })
+        .collect()
 }
 
 /// The numbers at the top of the page.

@@ -71,7 +71,8 @@
       tip.style.top = top + 'px';
     }
 
-    // One stop for the Tab key in each figure; the arrow keys walk from point to point.
+    // One stop for the Tab key in each figure; the arrow keys walk from point to point. The
+    // listeners are not on the drawing itself: Chromium would make that a stop of its own.
     function stop(dot) {
       each(svg, '.dot[tabindex="0"]', function (other) { other.setAttribute('tabindex', '-1'); });
       if (dot) { dot.setAttribute('tabindex', '0'); }
@@ -99,12 +100,12 @@
       return dots[0];
     }
 
-    svg.addEventListener('focusin', function (event) {
+    plot.addEventListener('focusin', function (event) {
       var dot = event.target.closest('.dot');
       if (dot) { stop(dot); show(dot); }
     });
-    svg.addEventListener('focusout', hide);
-    svg.addEventListener('keydown', function (event) {
+    plot.addEventListener('focusout', hide);
+    plot.addEventListener('keydown', function (event) {
       var dot = event.target.closest('.dot');
       if (!dot) { return; }
       if (event.key === 'Escape') { hide(); return; }

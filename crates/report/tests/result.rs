@@ -152,6 +152,41 @@ fn every_number_of_a_figure_is_in_its_table() {
 }
 
 #[test]
+fn a_gap_tells_its_reason_wherever_it_is_known() {
+    let metric = "sender_cpu_s_per_gb".parse().unwrap();
+    let mut a = fixture::analysis();
+    let found = a
+        .cells
+        .iter_mut()
+        .find(|c| c.id.contains("/splice/recv/4KiB/"));
+    let cell = found.unwrap();
+    cell.estimates.remove(&metric);
+    cell.absent
+        .insert(metric, "the clock stood still".to_owned());
+    a.refusals.remove(0);
+    a.cells
+        .retain(|c| !c.id.contains("/sendfile/recv/64KiB/8/4/"));
+    let text = terminal(&a, PLAIN);
+    for (reason, from) in [
+        ("the clock stood still", "the cell"),
+        (
+            "io_uring could not register",
+            "the figure, now that the refusal is gone",
+        ),
+        ("not measured in this run", "nowhere"),
+    ] {
+        let note = text.lines().find(|line| line.contains(reason));
+        assert!(note.is_some_and(|line| line.starts_with("  –")), "{from}");
+    }
+    let row = |name: &str| {
+        text.lines()
+            .find(|l| l.trim_start().starts_with(name))
+            .unwrap()
+    };
+    assert!(row("splice").contains('–'));
+}
+
+#[test]
 fn findings_can_be_read_back() {
     let a = fixture::with_latency();
     let text = findings_json(&a);

@@ -5,6 +5,7 @@
 //! result against the tables of movers and receivers.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,14 @@ use serde::{Deserialize, Serialize};
 use crate::axis::Axis;
 use crate::cell::{Cell, Invalid};
 use crate::metric::Metric;
+use crate::units;
 
 mod raw;
+
+/// The longest window, and the longest time before it, in ms.
+pub const MAX_WINDOW_MS: u64 = 60_000;
+/// The longest budget, in ms: a day.
+pub const MAX_BUDGET_MS: u64 = 86_400_000;
 
 /// The most cells that a study may spread out to.
 pub const MAX_CELLS: usize = 20_000;
@@ -157,9 +164,21 @@ impl Study {
     /// Holds names and fields against the tables.
     ///
     /// # Errors
-    /// An unknown mover or receiver, a message that does not divide into its fields where the
+    /// A time that is out of bounds, an unknown mover or receiver, a message that does not divide into its fields where the
     /// mover needs that, or a grid of more than [`MAX_CELLS`].
     pub fn check(&self, known: Known<'_>) -> Result<(), Invalid> {
+        for (what, ms, most) in [
+            ("window", self.window_ms, MAX_WINDOW_MS),
+            ("warmup", self.warmup_ms, MAX_WINDOW_MS),
+            ("budget", self.budget_ms, MAX_BUDGET_MS),
+        ] {
+            if !(1..=most).contains(&ms) {
+                let most = units::duration(Duration::from_millis(most));
+                return Err(Invalid(format!(
+                    "{what} is out of bounds: from 1ms to {most}"
+                )));
+            }
+        }
         let most: usize = self
             .tiers
             .iter()

@@ -80,11 +80,13 @@ mod tests {
 
     #[test]
     fn the_cpu_clocks_contain_each_other() {
-        let (thread, process, wall) = (thread_cpu_ns(), process_cpu_ns(), monotonic_ns());
+        // From the outside in, and back: each clock is read within the one that contains it.
+        let (wall, process, thread) = (monotonic_ns(), process_cpu_ns(), thread_cpu_ns());
         while thread_cpu_ns() < thread + 2_000_000 {}
         let spun = thread_cpu_ns() - thread;
-        assert!(process_cpu_ns() - process >= 2_000_000);
-        assert!(monotonic_ns() - wall >= spun.min(2_000_000));
+        assert!(process_cpu_ns() - process >= spun);
+        // NTP may slow CLOCK_MONOTONIC by up to 500 ppm.
+        assert!(monotonic_ns() - wall >= spun - spun / 1000);
     }
 
     #[test]

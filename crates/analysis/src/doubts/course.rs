@@ -20,6 +20,21 @@ const SHIFT: f64 = 0.1;
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
+pub(super) fn changed_plan(view: &View<'_>) -> Vec<Told> {
+    let notes = view.input.notes.iter();
+    let told = notes.map(|note| Told {
+        text: format!(
+            "Not all is as it was asked: {}.",
+            note.trim_end_matches('.')
+        ),
+        evidence: "the plan of this run".to_owned(),
+        cure: "`bytecost doctor` for what this machine lacks, --budget for what took too long"
+            .to_owned(),
+        cells: Vec::new(),
+    });
+    told.collect()
+}
+
 pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
     let told = view.input.ended_early.map(|why| Told {
         text: format!(

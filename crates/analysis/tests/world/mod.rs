@@ -22,6 +22,7 @@ pub struct World {
     pub left_out: Vec<LeftOut>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    pub notes: Vec<String>,
     pub ended_early: Option<String>,
 }
 
@@ -126,6 +127,7 @@ impl World {
             left_out: Vec::new(),
             samples: Vec::new(),
             failures: Vec::new(),
+            notes: Vec::new(),
             ended_early: None,
         }
     }
@@ -173,7 +175,7 @@ impl World {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
-            notes: &[],
+            notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
         }
     }

@@ -174,3 +174,15 @@ fn a_study_survives_json() {
     let text = serde_json::to_string(&study).unwrap();
     assert_eq!(serde_json::from_str::<Study>(&text).unwrap(), study);
 }
+
+#[test]
+fn times_have_bounds() {
+    let with = |change: fn(&mut Study)| {
+        let mut study = Study::parse(SMALL).unwrap();
+        change(&mut study);
+        study.check(KNOWN).unwrap_err().to_string()
+    };
+    assert!(with(|s| s.window_ms = 60_001).contains("window is out of bounds: from 1ms to 60s"));
+    assert!(with(|s| s.warmup_ms = 0).contains("warmup is out of bounds"));
+    assert!(with(|s| s.budget_ms = u64::MAX).contains("budget is out of bounds"));
+}

@@ -10,8 +10,8 @@ use tempfile::TempDir;
 use crate::edit::edited;
 use crate::target::target;
 
-pub const MANIFEST: &str = include_str!("../../seeds/manifest.json");
-pub const SAMPLES: &str = include_str!("../../seeds/samples.jsonl");
+pub const MANIFEST: &str = include_str!("../seeds/manifest.json");
+pub const SAMPLES: &str = include_str!("../seeds/samples.jsonl");
 
 const WORDS: &[&str] = &[
     "",

@@ -1,0 +1,90 @@
+//! The command as a user calls it, in a directory of its own.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A directory to call the command in.
+pub struct Place(TempDir);
+
+/// A run that takes a second or two and needs two cells.
+pub const TINY: &[&str] = &[
+    "run",
+    "--mover",
+    "null,send,sendfile",
+    "--size",
+    "4KiB",
+    "--budget",
+    "3s",
+    "--window",
+    "50ms",
+    "--warmup",
+    "5ms",
+    "--seed",
+    "7",
+    "--quiet",
+];
+
+impl Place {
+    pub fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn call(&self, words: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_bytecost"))
+            .args(words)
+            .current_dir(self.path())
+            .env_remove("BYTECOST_RUNS")
+            .output()
+            .unwrap()
+    }
+
+    /// The one run that there is.
+    pub fn run_dir(&self) -> PathBuf {
+        let mut runs: Vec<PathBuf> = fs::read_dir(self.path().join("bytecost-runs"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.remove(0)
+    }
+
+    /// A finished tiny run. On a busy machine single trials may fail, which status 1 tells.
+    pub fn with_run() -> Place {
+        let place = Place::new();
+        let output = place.call(TINY);
+        assert!(
+            matches!(output.status.code(), Some(0 | 1)),
+            "{}",
+            stderr(&output)
+        );
+        place
+    }
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Holds a refusal to its form: status 2, one line that says these things, nothing on stdout.
+pub fn refused(output: &Output, says: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    assert!(said.starts_with("error: "), "{said}");
+    for word in says {
+        assert!(said.contains(word), "`{word}` is not in: {said}");
+    }
+    assert_eq!(stdout(output), "");
+}

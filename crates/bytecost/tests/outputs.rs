@@ -1,0 +1,214 @@
+//! What a run leaves: its files, its words, its order.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use bytecost_plan::Plan;
+use bytecost_spec::{Manifest, Record};
+use common::{Place, TINY, stderr, stdout};
+
+const FILES: &[&str] = &[
+    "ended.json",
+    "findings.json",
+    "manifest.json",
+    "report.html",
+    "report.md",
+    "samples.csv",
+    "samples.jsonl",
+];
+
+fn records(place: &Place) -> Vec<Record> {
+    let log = fs::read_to_string(place.run_dir().join("samples.jsonl")).unwrap();
+    log.lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_run_leaves_its_files_and_nothing_else() {
+    let place = Place::with_run();
+    let left: BTreeSet<String> = fs::read_dir(place.run_dir())
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    // One size only, so that there is no figure and no picture.
+    assert_eq!(
+        left,
+        FILES
+            .iter()
+            .map(|f| (*f).to_owned())
+            .collect::<BTreeSet<_>>()
+    );
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_report_is_the_same_every_time() {
+    let place = Place::with_run();
+    let read = || {
+        FILES
+            .iter()
+            .map(|f| fs::read(place.run_dir().join(f)).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let after_the_run = read();
+    let first = stdout(&place.call(&["report"]));
+    assert_eq!(first, stdout(&place.call(&["report"])));
+    assert_eq!(after_the_run, read());
+}
+
+#[test]
+fn the_log_is_the_plan_that_the_manifest_gives() {
+    let place = Place::with_run();
+    let manifest: Manifest =
+        serde_json::from_slice(&fs::read(place.run_dir().join("manifest.json")).unwrap()).unwrap();
+    let plan = Plan::from_manifest(&manifest).unwrap();
+    assert_eq!(manifest.seed, 7);
+    let mut trials: Vec<(u32, u32)> = records(&place)
+        .iter()
+        .map(|r| (r.trial().block, r.trial().cell))
+        .collect();
+    trials.dedup(); // repeats follow each other
+    let mut expected = Vec::new();
+    let blocks = trials.last().unwrap().0 + 1;
+    for block in 0..blocks {
+        expected.extend(
+            plan.block(block)
+                .into_iter()
+                .map(|cell| (block, cell as u32)),
+        );
+    }
+    // A cell that fails every time is given up, on a machine that is too busy for it.
+    let failed: BTreeSet<u32> = records(&place)
+        .iter()
+        .filter(|r| matches!(r, Record::Failure(_)))
+        .map(|r| r.trial().cell)
+        .collect();
+    let kept = |t: &(u32, u32)| !failed.contains(&t.1);
+    trials.retain(kept);
+    expected.retain(kept);
+    assert_eq!(trials, expected);
+    assert!(blocks >= 8, "fewer blocks say nothing");
+}
+
+#[test]
+fn a_row_a_trial_with_units_in_the_columns() {
+    let place = Place::with_run();
+    let text = fs::read_to_string(place.run_dir().join("samples.csv")).unwrap();
+    let mut lines = text.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    for column in [
+        "mover",
+        "size_bytes",
+        "throughput_gbit_per_s",
+        "sender_cpu_ns",
+        "receiver_bytes",
+        "machine_busy_ns",
+    ] {
+        assert!(columns.contains(&column), "{column}");
+    }
+    let samples = records(&place)
+        .iter()
+        .filter(|r| matches!(r, Record::Sample(_)))
+        .count();
+    assert_eq!(lines.count(), samples);
+}
+
+#[test]
+fn what_is_absent_carries_its_reason() {
+    let place = Place::with_run();
+    let Some(Record::Sample(sample)) = records(&place)
+        .into_iter()
+        .find(|r| matches!(r, Record::Sample(_)))
+    else {
+        panic!("no trial went through")
+    };
+    for row in bytecost_spec::reading::COUNTERS {
+        let reading = sample
+            .sender
+            .readings
+            .get(&row.counter)
+            .or_else(|| sample.machine.get(&row.counter));
+        if let Some(bytecost_spec::Reading::Absent { absent }) = reading {
+            assert!(absent.len() > 10, "{}: {absent}", row.name);
+        }
+    }
+}
+
+#[test]
+fn the_words_fit_a_terminal_and_carry_no_escapes() {
+    let place = Place::new();
+    let output = place.call(&TINY[..TINY.len() - 1]);
+    let (out, progress) = (stdout(&output), stderr(&output));
+    assert!(out.contains("send") && out.contains("report.html"));
+    assert!(
+        progress.lines().any(|l| l.starts_with("block 1: 3 cells")),
+        "{progress}"
+    );
+    for text in [
+        out,
+        stdout(&place.call(&["list"])),
+        stdout(&place.call(&["doctor"])),
+        stdout(&place.call(&["runs"])),
+    ] {
+        assert!(!text.contains('\u{1b}'));
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let output = Place::new().call(TINY);
+    if output.status.code() == Some(0) {
+        assert_eq!(stderr(&output), "");
+    }
+}
+
+#[test]
+fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
+    let place = Place::with_run();
+    let id = place
+        .run_dir()
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    fs::create_dir(place.path().join("bytecost-runs/00000000-broken")).unwrap();
+    let listed = stdout(&place.call(&["runs"]));
+    assert!(
+        listed.contains(&id) && listed.contains("complete"),
+        "{listed}"
+    );
+    assert!(listed.contains("00000000-broken"), "{listed}");
+    assert!(stdout(&place.call(&["report"])).contains(&id));
+    let elsewhere = place.call(&["runs", "--runs-dir", "elsewhere"]);
+    assert!(stdout(&elsewhere).contains("no runs in elsewhere"));
+}
+
+#[test]
+fn what_describes_the_command_comes_from_its_tables() {
+    let place = Place::new();
+    let page = stdout(&place.call(&["man"]));
+    let script = stdout(&place.call(&["completions", "bash"]));
+    for row in bytecost_spec::axis::AXES {
+        assert!(script.contains(&format!("--{}", row.name)), "{}", row.name);
+        assert!(
+            page.replace("\\-", "-")
+                .contains(&format!("--{}", row.name)),
+            "{}",
+            row.name
+        );
+    }
+    let schema: serde_json::Value =
+        serde_json::from_str(&stdout(&place.call(&["schema"]))).unwrap();
+    assert!(schema["properties"]["findings"].is_object());
+    let listed = stdout(&place.call(&["list"]));
+    for mover in bytecost_engine::MOVERS {
+        assert!(listed.contains(mover.name), "{}", mover.name);
+    }
+}

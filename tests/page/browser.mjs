@@ -1,0 +1,50 @@
+// The browser and the pages that the tests look at.
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/** Paths of the pages to look at, from BYTECOST_REPORT; several are separated by `:`. */
+export function reports() {
+  const named = (process.env.BYTECOST_REPORT ?? '').split(path.delimiter).filter(Boolean);
+  if (named.length === 0) {
+    throw new Error('BYTECOST_REPORT names no page: set it to the path of a report.html');
+  }
+  for (const file of named) {
+    if (!existsSync(file)) throw new Error(`${file}: no such page (BYTECOST_REPORT)`);
+  }
+  return named;
+}
+
+/** Starts the browser. */
+export async function launch() {
+  if (!existsSync(executablePath)) {
+    throw new Error(`${executablePath}: no browser; install chromium or set CHROMIUM to its path`);
+  }
+  return chromium.launch({
+    executablePath,
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  });
+}
+
+/** Opens a page and notes everything that a quiet page never does. */
+export async function open(browser, file, options = {}) {
+  const context = await browser.newContext({
+    viewport: { width: options.width ?? 1280, height: 900 },
+    colorScheme: options.scheme ?? 'light',
+    javaScriptEnabled: options.script ?? true,
+  });
+  const page = await context.newPage();
+  const url = pathToFileURL(path.resolve(file)).href;
+  const noise = [];
+  page.on('console', (m) => noise.push(`console ${m.type()}: ${m.text()}`));
+  page.on('pageerror', (e) => noise.push(`error: ${e.message}`));
+  page.on('dialog', (d) => { noise.push(`dialog: ${d.message()}`); d.dismiss(); });
+  page.on('request', (r) => {
+    if (r.url() !== url && !r.url().startsWith('data:')) noise.push(`request: ${r.url()}`);
+  });
+  await page.goto(url);
+  return { page, noise, close: () => context.close() };
+}
