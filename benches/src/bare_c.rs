@@ -180,26 +180,29 @@ fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<S
     )?;
     receiver.expect("closed", |a| matches!(a, Answer::Closed))?;
     let done = receiver.done()?;
-    let last = line()?;
-    let numbers: Vec<u64> = last
-        .split_whitespace()
-        .map(str::parse)
-        .collect::<Result<_, _>>()
-        .with_context(|| format!("bare C: {last}"))?;
-    let [bytes, cpu_ns, _elapsed_ns, total_bytes] = numbers[..] else {
-        bail!("bare C: {last}");
-    };
+    let [bytes, cpu_ns, _elapsed_ns, total_bytes] = four_numbers(&line()?)?;
     ensure!(
         done.total_bytes == [total_bytes] && done.compared_bytes > 0 && bytes > 0,
         "bare C sent {total_bytes} bytes, {:?} arrived, {} were compared",
         done.total_bytes,
         done.compared_bytes
     );
+    ensure!(
+        ours::read(&done.side, Counter::Bytes)? > 0.0,
+        "no byte arrived within the window"
+    );
     Ok(Sent {
         sender_cpu_s_per_gb: cpu_ns as f64 / bytes as f64,
         receiver_cpu_s_per_gb: receiver_cpu_s_per_gb(&done.side)?,
         gbit_per_s: gbit_per_s(&done.side)?,
     })
+}
+
+fn four_numbers(line: &str) -> Result<[u64; 4]> {
+    let numbers: Option<Vec<u64>> = line.split_whitespace().map(|w| w.parse().ok()).collect();
+    numbers
+        .and_then(|n| n.try_into().ok())
+        .with_context(|| format!("bare C: {line}"))
 }
 
 /// bytecost's receiving endpoint, driven by its protocol.
