@@ -87,7 +87,6 @@ fn manifest() -> Manifest {
                 what: "cycles".to_owned(),
                 why: "a made-up machine has none".to_owned(),
             }],
-            ..Survey::default()
         },
     }
 }

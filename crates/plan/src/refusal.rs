@@ -81,7 +81,7 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let limit = host.nofile_limit;
     (limit > 0 && needed > limit).then(|| {
         format!(
-            "RLIMIT_NOFILE: {} flows of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
+            "RLIMIT_NOFILE: {} flow(s) of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
             cell.threads, cell.mover
         )
     })

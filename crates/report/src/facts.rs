@@ -219,8 +219,12 @@ pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
 }
 
 /// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
-/// no cell's id stays as it is.
+/// no cell's id stays as it is. Where nothing varies they are named by what tells most.
 pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
+    let varied = match varied {
+        [] => &[Axis::Mover, Axis::Size, Axis::Threads],
+        _ => varied,
+    };
     let mut found: Vec<(Axis, Vec<String>)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for id in ids {
