@@ -301,3 +301,18 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
         "The study compares nothing; the numbers of its cells stand by themselves.",
     );
 }
+
+#[test]
+fn a_headline_does_not_promise_the_first_gain_further_on() {
+    let fading = |cell: &Cell| {
+        True::costs(match (cell.mover.as_str(), cell.size_bytes) {
+            ("sendfile", 65_536) => 0.05,
+            ("sendfile", 1_048_576) => 0.14,
+            _ => 0.2,
+        })
+    };
+    let analysis = World::new(STUDY).run(1, 16, 0.003, fading).analyse();
+    let head = &analysis.answers[0].sentence;
+    assert!(head.contains("from 64 KiB `sendfile` is 1.9"), "{head}");
+    assert!(head.contains(" and at 1 MiB 1.2"), "{head}");
+}

@@ -122,15 +122,16 @@ fn clause(group: &Group<'_>, run: &Run<'_>) -> Clause {
     let told = words::factor(start);
     let times = format!("{}×", told.value);
     let mut figures = format!(" (95 % interval {})", told.interval);
-    // The strongest further along, if it is surely another than the first.
-    let gain = |f: &Finding| f.ratio.ln().abs();
+    // What differs most further along, stronger or weaker, if it is surely another than the first.
+    let apart = |f: &Finding| f.low > start.high || f.high < start.low;
+    let distance = |f: &Finding| (f.ratio / start.ratio).ln().abs();
     let most = run
         .winner
         .iter()
         .enumerate()
-        .max_by(|a, b| gain(a.1).total_cmp(&gain(b.1)));
-    let apart = |f: &Finding| f.low > start.high || f.high < start.low;
-    if let (Some((at, most)), Some(axis)) = (most.filter(|(_, f)| apart(f)), group.range) {
+        .filter(|(_, f)| apart(f))
+        .max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
+    if let (Some((at, most)), Some(axis)) = (most, group.range) {
         let there = words::circumstance(axis, &group.xs[run.first + at]);
         let value = words::factor(most).value;
         figures.push_str(&format!(" and {there} {value}×"));
