@@ -136,7 +136,7 @@ fn a_study_file_is_told_with_line_and_column() {
         &["column 1", "unknown field `bugdet`"],
     );
     study(
-        "blocks-least = 8",
+        "blocks-least = 16",
         "blocks-least = \"eight\"",
         &["column 16", "invalid type"],
     );

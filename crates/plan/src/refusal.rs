@@ -79,10 +79,14 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let each = survey.mover(&cell.mover)?.descriptors_per_flow;
     let needed = u64::from(cell.threads) * u64::from(each.max(1)) + DESCRIPTORS_BESIDES;
     let limit = host.nofile_limit;
+    let flows = match cell.threads {
+        1 => "1 flow".to_owned(),
+        n => format!("{n} flows"),
+    };
     (limit > 0 && needed > limit).then(|| {
         format!(
-            "RLIMIT_NOFILE: {} flow(s) of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
-            cell.threads, cell.mover
+            "RLIMIT_NOFILE: {flows} of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
+            cell.mover
         )
     })
 }

@@ -19,6 +19,8 @@ pub const TINY: &[&str] = &[
     "4KiB",
     "--budget",
     "3s",
+    "--blocks",
+    "8",
     "--window",
     "50ms",
     "--warmup",
