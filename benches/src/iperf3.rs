@@ -54,8 +54,8 @@ fn run(context: &Context) -> Result<Told> {
 
 fn one_size(context: &Context, size: &str, found: &mut Found) -> Result<()> {
     let bytes = units::parse_bytes(size).map_err(anyhow::Error::msg)?;
-    // iperf3 sends the same memory again and again; the least that bytecost goes round is four
-    // messages. The default ring stands beside it where it is larger.
+    // iperf3 sends the same memory again and again, and so does a ring of exactly one message. The
+    // default ring stands beside it.
     let hot = cell(context, size, size)?;
     let usual = cell(context, size, Cell::default().value(Axis::Ring).as_str())?;
     let same = hot.ring_slots() == usual.ring_slots();

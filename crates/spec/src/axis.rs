@@ -103,7 +103,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Ring,
         "ring",
         "4MiB",
-        "payload memory that the sender goes round in, at least four messages",
+        "payload memory that the sender goes round in: at least four messages, or exactly one",
     ),
     row(
         Axis::Nodelay,

@@ -290,10 +290,13 @@ impl Cell {
         }
     }
 
-    /// How many messages the payload memory holds; at least four, so that a zero-copy mover can
-    /// have several in flight.
+    /// How many messages the payload memory holds: one where the ring is exactly a message (the
+    /// hottest there is), else at least four, so that a zero-copy mover can have several in flight.
     #[must_use]
     pub fn ring_slots(&self) -> u64 {
+        if self.ring_bytes == self.size_bytes {
+            return 1;
+        }
         (self.ring_bytes / self.size_bytes.max(1)).max(4)
     }
 }

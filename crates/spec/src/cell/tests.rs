@@ -59,4 +59,10 @@ fn a_ring_holds_at_least_four_messages() {
     assert_eq!(cell.ring_slots(), 64);
     cell.size_bytes = 3 << 20;
     assert_eq!(cell.ring_slots(), 4);
+    cell.ring_bytes = cell.size_bytes;
+    assert_eq!(
+        cell.ring_slots(),
+        1,
+        "exactly one message is what was asked for"
+    );
 }
