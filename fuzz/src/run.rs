@@ -103,6 +103,7 @@ fn tell(run: &Run) {
         failures: &failures,
         notes: &plan.notes,
         ended_early: None,
+        published: None,
     });
     let style = Style {
         width: 100,

@@ -44,7 +44,11 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Threads
         | Axis::SocketBuffer
         | Axis::ReadSize
-        | Axis::Ring => values
+        | Axis::Ring
+        | Axis::Answer
+        | Axis::Mtu
+        | Axis::Block
+        | Axis::Depth => values
             .iter()
             .map(|v| units::parse_bytes(v).ok().map(|n| n as f64))
             .collect(),
@@ -54,7 +58,13 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Receiver
         | Axis::Congestion
         | Axis::Nodelay
-        | Axis::Placement => None,
+        | Axis::Placement
+        | Axis::Payload
+        | Axis::Reaping
+        | Axis::Cork
+        | Axis::Quickack
+        | Axis::Cache
+        | Axis::Access => None,
     }
 }
 

@@ -61,6 +61,10 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         study,
         cells,
         findings,
+        crossovers: Vec::new(),
+        explanations: Vec::new(),
+        audit: Vec::new(),
+        published: input.published.cloned(),
     }
 }
 

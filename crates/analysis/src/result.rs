@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-pub use bytecost_spec::LeftOut;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
+pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct Input<'a> {
     pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
+    /// What others published, to be shown beside it.
+    pub published: Option<&'a Published>,
 }
 
 /// The whole result of a run.
@@ -50,6 +52,18 @@ pub struct Analysis {
     pub cells: Vec<CellResult>,
     /// Every comparison.
     pub findings: Vec<Finding>,
+    /// From which size on one way is better than another.
+    #[serde(default)]
+    pub crossovers: Vec<Crossover>,
+    /// Questions about why, each answered from these results or said what is missing.
+    #[serde(default)]
+    pub explanations: Vec<Explanation>,
+    /// What others concluded, held against these results.
+    #[serde(default)]
+    pub audit: Vec<Audited>,
+    /// What others measured, to be shown beside these results; of an imported run all there is.
+    #[serde(default)]
+    pub published: Option<Published>,
     /// What weakens them.
     pub doubts: Vec<Doubt>,
     /// What cannot be had here: cells, by their id, and counters, by their name.
@@ -216,6 +230,123 @@ pub struct Finding {
     pub blocks_needed: Option<u32>,
     /// The finding in one sentence.
     pub sentence: String,
+}
+
+/// Where along an axis one way becomes better than another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Crossover {
+    /// What is compared.
+    pub metric: Metric,
+    /// The axis in which the two differ.
+    pub axis: Axis,
+    /// The baseline's value on it.
+    pub baseline: String,
+    /// The other's value on it.
+    pub value: String,
+    /// The axis along which they cross: numbers, taken by their logarithm.
+    pub along: Axis,
+    /// The least and the greatest value along it that both were measured at.
+    pub range: (String, String),
+    /// What both hold constant, of the axes that vary in the study.
+    pub place: Vec<(Axis, String)>,
+    /// What it comes to.
+    pub outcome: Crossing,
+    /// [`Finding::id`]s behind it.
+    pub findings: Vec<String>,
+    /// It in one sentence.
+    pub sentence: String,
+}
+
+/// What becomes of two ways along an axis.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Crossing {
+    /// The other is better than the baseline over the whole range.
+    AlwaysBetter,
+    /// The other is never better within the range.
+    NeverBetter,
+    /// They cross once or more, in the order of the axis.
+    At(Vec<CrossingPoint>),
+    /// The intervals leave it open.
+    Undecided,
+}
+
+/// A place where two ways cross.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossingPoint {
+    /// Whether the other is the better one above this place, or below it.
+    pub better_above: bool,
+    /// The place: interpolated over the logarithm.
+    pub value: f64,
+    /// Lower end of the 95 % interval from resampled blocks; absent where it lies below the range.
+    pub low: Option<f64>,
+    /// Upper end; absent where it lies above the range.
+    pub high: Option<f64>,
+}
+
+/// A question about why, and what these results say to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Explanation {
+    /// Short name: `zero-copy-not-fastest`, `one-call-against-eight`, …
+    pub key: String,
+    /// The question.
+    pub question: String,
+    /// The answer in one sentence; none where the data do not support one.
+    pub answer: Option<String>,
+    /// The numbers behind it, each with its interval, a sentence or a row each.
+    pub numbers: Vec<String>,
+    /// What the kernel said.
+    pub evidence: Vec<String>,
+    /// What would change the answer.
+    pub would_change: Option<String>,
+    /// What is missing for an answer, where there is none.
+    pub missing: Option<String>,
+    /// [`Finding::id`]s behind it.
+    pub findings: Vec<String>,
+}
+
+/// What becomes of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ruling {
+    /// It holds here.
+    Holds,
+    /// It does not.
+    DoesNotHold,
+    /// The effect is there, but not for the reason that was given.
+    HoldsForAnotherReason,
+    /// It cannot be settled here.
+    CannotBeSettled,
+}
+
+/// A claim held against the results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Audited {
+    /// The claim's id.
+    pub id: String,
+    /// Where it was made.
+    pub source: String,
+    /// What was claimed.
+    pub claim: String,
+    /// The ruling.
+    pub ruling: Ruling,
+    /// Why, in a sentence or two; where it holds for another reason, that reason.
+    pub because: String,
+    /// Published beside measured, a row each.
+    pub figures: Vec<AuditFigure>,
+    /// [`Finding::id`]s behind it.
+    pub findings: Vec<String>,
+}
+
+/// A published figure beside the measured one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AuditFigure {
+    /// Of what: `send-fields, 256 B fields, 1 thread`.
+    pub what: String,
+    /// As it was published; none where it was not.
+    pub published: Option<String>,
+    /// As it was measured here; none where it was not.
+    pub measured: Option<String>,
 }
 
 /// What weakens a finding.

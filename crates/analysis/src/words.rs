@@ -180,7 +180,17 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::ReadSize
         | Axis::Ring
         | Axis::Nodelay
-        | Axis::Placement => format!("{} {value}", axis.name()),
+        | Axis::Placement
+        | Axis::Payload
+        | Axis::Answer
+        | Axis::Reaping
+        | Axis::Cork
+        | Axis::Quickack
+        | Axis::Mtu
+        | Axis::Block
+        | Axis::Depth
+        | Axis::Cache
+        | Axis::Access => format!("{} {value}", axis.name()),
     }
 }
 
@@ -204,7 +214,17 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::ReadSize
         | Axis::Ring
         | Axis::Nodelay
-        | Axis::Placement => "with",
+        | Axis::Placement
+        | Axis::Payload
+        | Axis::Answer
+        | Axis::Reaping
+        | Axis::Cork
+        | Axis::Quickack
+        | Axis::Mtu
+        | Axis::Block
+        | Axis::Depth
+        | Axis::Cache
+        | Axis::Access => "with",
     };
     format!("{preposition} {}", named(axis, value))
 }

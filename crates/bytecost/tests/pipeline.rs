@@ -196,6 +196,7 @@ fn all_the_way() -> (Analysis, String) {
         failures: &[],
         notes: &plan.notes,
         ended_early: None,
+        published: None,
     });
     let page = bytecost_report::html(&analysis);
     (analysis, page)

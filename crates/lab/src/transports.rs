@@ -30,6 +30,7 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
     match cell.transport {
         Transport::Loopback => loopback::listen(cell, port),
         Transport::Unix => unix::listen(cell),
+        Transport::Veth => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -41,6 +42,7 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
         Transport::Loopback => loopback::connect(cell, address),
         Transport::Unix => unix::connect(cell, address),
+        Transport::Veth => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 

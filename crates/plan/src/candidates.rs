@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::Pattern;
+use bytecost_spec::cell::{Pattern, Reaping, Transport};
+use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
@@ -50,7 +51,7 @@ impl<'a> Norm<'a> {
     }
 
     /// The cell with one value for all that means nothing to it: a Unix socket has no
-    /// congestion control and no TCP_NODELAY, a mover without a peer has no other end.
+    /// congestion control and no options of TCP, a loopback no MTU to choose, a mover without a peer has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
@@ -61,7 +62,7 @@ impl<'a> Norm<'a> {
             size_bytes: cell.size_bytes,
             fields: cell.fields,
             threads: cell.threads,
-            ring_bytes: cell.ring_bytes,
+            ring: cell.ring,
             placement: cell.placement,
             ..self.base.clone()
         }
@@ -71,8 +72,21 @@ impl<'a> Norm<'a> {
         if !cell.transport.is_tcp() {
             "default".clone_into(&mut cell.congestion);
             cell.nodelay = Nodelay::Auto;
+            cell.cork = false;
+            cell.quickack = false;
         } else if cell.congestion == Axis::Congestion.row().default {
             cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        if cell.transport != Transport::Veth {
+            cell.mtu_bytes = None;
+        }
+        // Nobody waits for an answer, so it has no size.
+        if cell.pattern == Pattern::Stream {
+            cell.answer = Cell::default().answer;
+        }
+        let completes = |m: &MoverFacts| m.release == Release::AtCompletion;
+        if !self.survey.mover(&cell.mover).is_none_or(completes) {
+            cell.reaping = Reaping::Full;
         }
         cell
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
-use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, units};
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
@@ -281,24 +280,19 @@ fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
 
 /// The cell that an id names, if it is one.
 pub(crate) fn cell_of(id: &str) -> Option<Cell> {
-    let values: Vec<&str> = id.split('/').collect();
-    if values.len() != AXES.len() {
-        return None;
-    }
-    let mut cell = Cell::default();
-    for (row, value) in AXES.iter().zip(values) {
-        cell.set(row.axis, value).ok()?;
-    }
-    Some(cell)
+    Cell::from_id(id)
 }
 
 /// The value of an axis as a number, for axes whose values are numbers.
 pub(crate) fn number_of(axis: Axis, value: &str) -> Option<f64> {
     match axis {
-        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => {
-            units::parse_bytes(value).ok().map(|n| n as f64)
-        }
-        Axis::Fields | Axis::Threads => value.parse().ok(),
+        Axis::Size
+        | Axis::SocketBuffer
+        | Axis::ReadSize
+        | Axis::Ring
+        | Axis::Answer
+        | Axis::Block => units::parse_bytes(value).ok().map(|n| n as f64),
+        Axis::Fields | Axis::Threads | Axis::Mtu | Axis::Depth => value.parse().ok(),
         _ => None,
     }
 }
@@ -316,7 +310,12 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
 /// A value for readers: sizes with their unit and a space.
 pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
     match axis {
-        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => {
+        Axis::Size
+        | Axis::SocketBuffer
+        | Axis::ReadSize
+        | Axis::Ring
+        | Axis::Answer
+        | Axis::Block => {
             units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
         }
         _ => value.to_owned(),

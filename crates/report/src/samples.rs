@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::reading::{COUNTERS, Of};
-use bytecost_spec::{Axis, Cell, Counter, Reading, Sample, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Reading, Ring, Sample, SideReadings};
 
 /// Why samples could not be written as a table.
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +124,13 @@ fn or_empty(value: Option<impl ToString>) -> String {
 fn axis_column(axis: Axis) -> String {
     let name = axis.name().replace('-', "_");
     match axis {
-        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring => format!("{name}_bytes"),
+        Axis::Size
+        | Axis::SocketBuffer
+        | Axis::ReadSize
+        | Axis::Ring
+        | Axis::Answer
+        | Axis::Mtu
+        | Axis::Block => format!("{name}_bytes"),
         _ => name,
     }
 }
@@ -134,8 +140,14 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
     match axis {
         Axis::Size => cell.size_bytes.to_string(),
         Axis::SocketBuffer => or_empty(cell.socket_buffer_bytes),
-        Axis::ReadSize => cell.read_size_bytes.to_string(),
-        Axis::Ring => cell.ring_bytes.to_string(),
+        Axis::ReadSize => cell.read_bytes().to_string(),
+        Axis::Ring => match cell.ring {
+            Ring::Bytes(bytes) => bytes.to_string(),
+            Ring::Message => cell.size_bytes.to_string(),
+        },
+        Axis::Answer => cell.answer_bytes().to_string(),
+        Axis::Mtu => or_empty(cell.mtu_bytes),
+        Axis::Block => cell.block_bytes.to_string(),
         _ => cell.value(axis),
     }
 }

@@ -23,6 +23,16 @@ pub enum Axis {
     Ring,
     Nodelay,
     Placement,
+    Payload,
+    Answer,
+    Reaping,
+    Cork,
+    Quickack,
+    Mtu,
+    Block,
+    Depth,
+    Cache,
+    Access,
 }
 
 /// A row of the table of axes.
@@ -36,6 +46,17 @@ pub struct AxisRow {
     pub summary: &'static str,
     /// Its value where a study names none.
     pub default: &'static str,
+    /// Where a cell's name tells it.
+    pub told: Told,
+}
+
+/// Where a cell's name tells the value of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Always, by its place.
+    Always,
+    /// Only where it is not the default, as `axis=value`.
+    WhereItMatters,
 }
 
 const fn row(
@@ -49,6 +70,19 @@ const fn row(
         name,
         summary,
         default,
+        told: Told::Always,
+    }
+}
+
+const fn further(
+    axis: Axis,
+    name: &'static str,
+    default: &'static str,
+    summary: &'static str,
+) -> AxisRow {
+    AxisRow {
+        told: Told::WhereItMatters,
+        ..row(axis, name, default, summary)
     }
 }
 
@@ -116,6 +150,66 @@ pub const AXES: &[AxisRow] = &[
         "placement",
         "free",
         "`free`, or CPUs as SENDER:RECEIVER, for example 0:1",
+    ),
+    further(
+        Axis::Payload,
+        "payload",
+        "prepared",
+        "prepared: written once before the trial; refilled: every field filled with memset before each message",
+    ),
+    further(
+        Axis::Answer,
+        "answer",
+        "64",
+        "bytes of an answer, or `field`; never more than the message",
+    ),
+    further(
+        Axis::Reaping,
+        "reaping",
+        "full",
+        "zero-copy completions: full takes them all before a buffer is used again; one-look and never use it at once",
+    ),
+    further(
+        Axis::Cork,
+        "cork",
+        "off",
+        "TCP_CORK on before each message and off after it",
+    ),
+    further(
+        Axis::Quickack,
+        "quickack",
+        "off",
+        "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
+    ),
+    further(
+        Axis::Mtu,
+        "mtu",
+        "auto",
+        "MTU of the veth pair in bytes; `auto` is 1500",
+    ),
+    further(
+        Axis::Block,
+        "block",
+        "64KiB",
+        "bytes of one call of a mover that works through a file",
+    ),
+    further(
+        Axis::Depth,
+        "depth",
+        "1",
+        "requests in flight, for movers that can have several",
+    ),
+    further(
+        Axis::Cache,
+        "cache",
+        "memory",
+        "memory: a memory file; warm: in the page cache; cold: dropped from it first; direct: past it, by O_DIRECT",
+    ),
+    further(
+        Axis::Access,
+        "access",
+        "sequential",
+        "order in which a file is gone through: sequential or random",
     ),
 ];
 

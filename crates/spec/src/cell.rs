@@ -1,15 +1,25 @@
 //! A cell: one point of a study's grid.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::axis::{AXES, Axis};
+use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
-/// The largest message, in bytes.
-pub const MAX_SIZE_BYTES: u64 = 64 << 20;
+mod choices;
+
+pub use choices::{
+    Access, Answer, Cache, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Transport,
+};
+
+/// The largest message, in bytes: a file that is sent whole is one.
+pub const MAX_SIZE_BYTES: u64 = 4 << 30;
+/// The largest buffer that is read into or sent from in one call, in bytes.
+pub const MAX_CALL_BYTES: u64 = 64 << 20;
+/// The most requests in flight.
+pub const MAX_DEPTH: u32 = 4096;
+/// The largest MTU, in bytes, and the least: what IPv4 allows.
+pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
 /// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
 pub const MAX_FIELDS: u32 = 1024;
 /// The most flows.
@@ -18,126 +28,6 @@ pub const MAX_THREADS: u32 = 256;
 pub const MAX_RING_BYTES: u64 = 4 << 30;
 /// The largest socket buffer that can be asked for, in bytes.
 pub const MAX_SOCKET_BUFFER_BYTES: u64 = 1 << 30;
-
-/// What lies between the two ends.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// TCP over the loopback device.
-    Loopback,
-    /// A stream socket of the Unix domain.
-    Unix,
-}
-
-impl Transport {
-    /// All transports, in the order of the documentation.
-    pub const ALL: &[Transport] = &[Transport::Loopback, Transport::Unix];
-
-    /// The transport's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Transport::Loopback => "loopback",
-            Transport::Unix => "unix",
-        }
-    }
-
-    /// What it is, for lists.
-    #[must_use]
-    pub fn summary(self) -> &'static str {
-        match self {
-            Transport::Loopback => "TCP over 127.0.0.1; zero-copy sends are copied on delivery",
-            Transport::Unix => "a Unix stream socket",
-        }
-    }
-
-    /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
-    #[must_use]
-    pub fn is_tcp(self) -> bool {
-        matches!(self, Transport::Loopback)
-    }
-}
-
-/// Who waits for whom.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// The sender sends without pause.
-    Stream,
-    /// The sender waits for an answer after each message.
-    Ask,
-}
-
-impl Pattern {
-    /// The pattern's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Pattern::Stream => "stream",
-            Pattern::Ask => "ask",
-        }
-    }
-}
-
-/// Which CPUs the two ends run on. Flow `i` takes the `i`-th of each list, going round.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// The scheduler decides.
-    #[default]
-    Free,
-    /// Pinned.
-    Cpus {
-        /// CPUs of the sender's threads; never empty.
-        sender: Vec<u32>,
-        /// CPUs of the receiver's threads; never empty.
-        receiver: Vec<u32>,
-    },
-}
-
-/// TCP_NODELAY: whether small writes go out at once.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nodelay {
-    /// On where answers are waited for, off while streaming: what a careful program does.
-    #[default]
-    Auto,
-    /// On.
-    On,
-    /// Off: the system's default.
-    Off,
-}
-
-impl Nodelay {
-    const ALL: &[Nodelay] = &[Nodelay::Auto, Nodelay::On, Nodelay::Off];
-
-    fn name(self) -> &'static str {
-        match self {
-            Nodelay::Auto => "auto",
-            Nodelay::On => "on",
-            Nodelay::Off => "off",
-        }
-    }
-}
 
 /// A value that an axis cannot take: what is wrong, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -169,13 +59,33 @@ pub struct Cell {
     /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
     pub socket_buffer_bytes: Option<u64>,
     /// What the receiver asks for in one call.
-    pub read_size_bytes: u64,
+    pub read_size: ReadSize,
     /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
-    pub ring_bytes: u64,
+    pub ring: Ring,
     /// TCP_NODELAY.
     pub nodelay: Nodelay,
     /// CPUs.
     pub placement: Placement,
+    /// Whether the payload is written anew before each message.
+    pub payload: Payload,
+    /// What an answer consists of, where one is waited for.
+    pub answer: Answer,
+    /// What is done about zero-copy completions.
+    pub reaping: Reaping,
+    /// TCP_CORK around each message.
+    pub cork: bool,
+    /// TCP_QUICKACK, set anew before each receive.
+    pub quickack: bool,
+    /// MTU of the link, or none for the transport's own.
+    pub mtu_bytes: Option<u32>,
+    /// Bytes of one call of a mover that works through a file.
+    pub block_bytes: u64,
+    /// Requests in flight.
+    pub depth: u32,
+    /// Where the file's pages are.
+    pub cache: Cache,
+    /// In which order a file is gone through.
+    pub access: Access,
 }
 
 impl Default for Cell {
@@ -190,10 +100,20 @@ impl Default for Cell {
             threads: 1,
             congestion: String::new(),
             socket_buffer_bytes: None,
-            read_size_bytes: 0,
-            ring_bytes: 0,
+            read_size: ReadSize::Message,
+            ring: Ring::Message,
             nodelay: Nodelay::Auto,
             placement: Placement::Free,
+            payload: Payload::Prepared,
+            answer: Answer::Field,
+            reaping: Reaping::Full,
+            cork: false,
+            quickack: false,
+            mtu_bytes: None,
+            block_bytes: 0,
+            depth: 1,
+            cache: Cache::Memory,
+            access: Access::Sequential,
         };
         for row in AXES {
             let set = cell.set(row.axis, row.default);
@@ -219,10 +139,22 @@ impl Cell {
             Axis::SocketBuffer => self
                 .socket_buffer_bytes
                 .map_or_else(|| "auto".to_owned(), units::bytes),
-            Axis::ReadSize => units::bytes(self.read_size_bytes),
-            Axis::Ring => units::bytes(self.ring_bytes),
+            Axis::ReadSize => self.read_size.to_string(),
+            Axis::Ring => self.ring.to_string(),
             Axis::Nodelay => self.nodelay.name().to_owned(),
             Axis::Placement => self.placement.to_string(),
+            Axis::Payload => self.payload.name().to_owned(),
+            Axis::Answer => self.answer.to_string(),
+            Axis::Reaping => self.reaping.name().to_owned(),
+            Axis::Cork => on_or_off(self.cork).to_owned(),
+            Axis::Quickack => on_or_off(self.quickack).to_owned(),
+            Axis::Mtu => self
+                .mtu_bytes
+                .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
+            Axis::Block => units::bytes(self.block_bytes),
+            Axis::Depth => self.depth.to_string(),
+            Axis::Cache => self.cache.name().to_owned(),
+            Axis::Access => self.access.name().to_owned(),
         }
     }
 
@@ -249,35 +181,110 @@ impl Cell {
                     _ => Some(size(axis, text, MAX_SOCKET_BUFFER_BYTES)?),
                 }
             }
-            Axis::ReadSize => self.read_size_bytes = size(axis, text, MAX_SIZE_BYTES)?,
-            Axis::Ring => self.ring_bytes = size(axis, text, MAX_RING_BYTES)?,
+            Axis::ReadSize => {
+                self.read_size = match text {
+                    "field" => ReadSize::Field,
+                    "message" => ReadSize::Message,
+                    _ => ReadSize::Bytes(size(axis, text, MAX_CALL_BYTES)?),
+                }
+            }
+            Axis::Ring => {
+                self.ring = match text {
+                    "message" => Ring::Message,
+                    _ => Ring::Bytes(size(axis, text, MAX_RING_BYTES)?),
+                }
+            }
             Axis::Nodelay => self.nodelay = one_of(axis, text, Nodelay::ALL, |n| n.name())?,
             Axis::Placement => self.placement = text.parse()?,
+            Axis::Payload => self.payload = one_of(axis, text, Payload::ALL, |p| p.name())?,
+            Axis::Answer => {
+                self.answer = match text {
+                    "field" => Answer::Field,
+                    _ => Answer::Bytes(size(axis, text, MAX_CALL_BYTES)?),
+                }
+            }
+            Axis::Reaping => self.reaping = one_of(axis, text, Reaping::ALL, |r| r.name())?,
+            Axis::Cork => self.cork = switch(axis, text)?,
+            Axis::Quickack => self.quickack = switch(axis, text)?,
+            Axis::Mtu => {
+                self.mtu_bytes = match text {
+                    "auto" => None,
+                    _ => Some(mtu(text)?),
+                }
+            }
+            Axis::Block => self.block_bytes = size(axis, text, MAX_CALL_BYTES)?,
+            Axis::Depth => self.depth = count(axis, text, MAX_DEPTH)?,
+            Axis::Cache => self.cache = one_of(axis, text, Cache::ALL, |c| c.name())?,
+            Axis::Access => self.access = one_of(axis, text, Access::ALL, |a| a.name())?,
         }
         Ok(())
     }
 
-    /// The cell's name: all its values in the order of [`AXES`], joined by `/`.
+    /// The cell's name: its values in the order of [`AXES`], joined by `/`; those of axes that
+    /// are told only where they matter stand behind them as `axis=value`, unless they are at
+    /// their default.
     #[must_use]
     pub fn id(&self) -> String {
-        let values: Vec<String> = AXES.iter().map(|r| self.value(r.axis)).collect();
-        values.join("/")
+        self.id_without(&[])
     }
 
     /// The name of what the cell shares with all cells that differ in `axes` only.
     #[must_use]
     pub fn id_without(&self, axes: &[Axis]) -> String {
-        let values: Vec<String> = AXES
-            .iter()
-            .map(|r| {
-                if axes.contains(&r.axis) {
-                    "*".to_owned()
-                } else {
-                    self.value(r.axis)
+        let values = AXES.iter().filter_map(|row| {
+            let without = axes.contains(&row.axis);
+            match row.told {
+                Told::Always if without => Some("*".to_owned()),
+                Told::Always => Some(self.value(row.axis)),
+                Told::WhereItMatters if without => None,
+                Told::WhereItMatters => {
+                    let value = self.value(row.axis);
+                    (value != row.default).then(|| format!("{}={value}", row.name))
                 }
-            })
-            .collect();
-        values.join("/")
+            }
+        });
+        values.collect::<Vec<_>>().join("/")
+    }
+
+    /// The cell of that name, as [`Cell::id`] writes it; none where it is no name of a cell.
+    #[must_use]
+    pub fn from_id(id: &str) -> Option<Cell> {
+        let mut cell = Cell::default();
+        let mut words = id.split('/');
+        for row in AXES.iter().filter(|row| row.told == Told::Always) {
+            cell.set(row.axis, words.next()?).ok()?;
+        }
+        for word in words {
+            let (name, value) = word.split_once('=')?;
+            cell.set(Axis::named(name)?, value).ok()?;
+        }
+        Some(cell)
+    }
+
+    /// Bytes of one field.
+    #[must_use]
+    pub fn field_bytes(&self) -> u64 {
+        (self.size_bytes / u64::from(self.fields.max(1))).max(1)
+    }
+
+    /// What the receiver asks for in one call, in bytes.
+    #[must_use]
+    pub fn read_bytes(&self) -> u64 {
+        match self.read_size {
+            ReadSize::Bytes(bytes) => bytes,
+            ReadSize::Field => self.field_bytes(),
+            ReadSize::Message => self.size_bytes,
+        }
+        .min(MAX_CALL_BYTES)
+    }
+
+    /// Bytes of an answer; never more than the message has.
+    #[must_use]
+    pub fn answer_bytes(&self) -> u64 {
+        match self.answer {
+            Answer::Bytes(bytes) => bytes.min(self.size_bytes),
+            Answer::Field => self.field_bytes(),
+        }
     }
 
     /// Whether TCP_NODELAY is set on the cell's sockets.
@@ -294,53 +301,33 @@ impl Cell {
     /// hottest there is), else at least four, so that a zero-copy mover can have several in flight.
     #[must_use]
     pub fn ring_slots(&self) -> u64 {
-        if self.ring_bytes == self.size_bytes {
-            return 1;
-        }
-        (self.ring_bytes / self.size_bytes.max(1)).max(4)
-    }
-}
-
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |cpus: &[u32]| {
-            cpus.iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(",")
-        };
-        match self {
-            Placement::Free => f.write_str("free"),
-            Placement::Cpus { sender, receiver } => {
-                write!(f, "{}:{}", list(sender), list(receiver))
-            }
+        match self.ring {
+            Ring::Message => 1,
+            Ring::Bytes(bytes) if bytes == self.size_bytes => 1,
+            Ring::Bytes(bytes) => (bytes / self.size_bytes.max(1)).max(4),
         }
     }
 }
 
-impl std::str::FromStr for Placement {
-    type Err = Invalid;
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text == "free" {
-            return Ok(Placement::Free);
-        }
-        let wrong = || {
+fn switch(axis: Axis, text: &str) -> Result<bool, Invalid> {
+    one_of(axis, text, &[true, false], |on| on_or_off(*on))
+}
+
+fn mtu(text: &str) -> Result<u32, Invalid> {
+    text.parse()
+        .ok()
+        .filter(|n| MTU_BYTES.contains(n))
+        .ok_or_else(|| {
             Invalid(format!(
-                "placement `{text}`: write `free`, or CPUs as SENDER:RECEIVER, for example 0:1 or 0,2:1,3"
+                "mtu `{text}` is out of bounds: `auto`, or bytes from {} to {}",
+                MTU_BYTES.start(),
+                MTU_BYTES.end()
             ))
-        };
-        let list = |part: &str| -> Result<Vec<u32>, Invalid> {
-            part.split(',')
-                .map(|cpu| cpu.trim().parse().map_err(|_| wrong()))
-                .collect()
-        };
-        let (sender, receiver) = text.split_once(':').ok_or_else(wrong)?;
-        Ok(Placement::Cpus {
-            sender: list(sender)?,
-            receiver: list(receiver)?,
         })
-    }
 }
 
 fn one_of<T: Copy>(

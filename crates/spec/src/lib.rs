@@ -8,6 +8,7 @@ pub mod cell;
 pub mod host;
 pub mod manifest;
 pub mod metric;
+pub mod published;
 pub mod reading;
 pub mod sample;
 pub mod study;
@@ -15,10 +16,14 @@ pub mod survey;
 pub mod units;
 
 pub use axis::Axis;
-pub use cell::{Cell, Invalid, Nodelay, Pattern, Placement, Transport};
+pub use cell::{
+    Access, Answer, Cache, Cell, Invalid, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping,
+    Ring, Transport,
+};
 pub use host::Host;
 pub use manifest::Manifest;
 pub use metric::{Better, Measure, Metric, Side};
+pub use published::{Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
 pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};

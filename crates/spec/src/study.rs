@@ -60,7 +60,17 @@ pub struct Study {
     pub compare: Vec<Compare>,
     /// What is drawn.
     pub figures: Vec<Figure>,
+    /// The cells as someone else published them, for studies that set up a published one again:
+    /// what [`Study::choose_as_published`] puts in the place of the tiers.
+    #[serde(default)]
+    pub as_published: Vec<Tier>,
+    /// [`AS_PUBLISHED`] where that was chosen.
+    #[serde(default)]
+    pub design: Option<String>,
 }
+
+/// The name of the design that follows a publication to the letter.
+pub const AS_PUBLISHED: &str = "as-published";
 
 /// A part of the grid: the product of its axes; axes that it does not name have one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +106,9 @@ pub struct Figure {
     /// Draw the ratio to the baseline of the comparison over the series axis, not the value.
     #[serde(default)]
     pub relative: bool,
+    /// Up, where `y` cannot be had in any cell.
+    #[serde(default)]
+    pub or: Option<Metric>,
 }
 
 /// What the tables say of names, for [`Study::check`].
@@ -127,6 +140,22 @@ impl Study {
     /// a wrong type, an axis without values, a value out of bounds, a missing question.
     pub fn parse(text: &str) -> Result<Study, StudyError> {
         raw::parse(text)
+    }
+
+    /// Takes the published design in the place of the study's own.
+    ///
+    /// # Errors
+    /// When the study has none.
+    pub fn choose_as_published(&mut self) -> Result<(), Invalid> {
+        if self.as_published.is_empty() {
+            return Err(Invalid(format!(
+                "study `{}` has no published design: leave --as-published out",
+                self.name
+            )));
+        }
+        self.tiers.clone_from(&self.as_published);
+        self.design = Some(AS_PUBLISHED.to_owned());
+        Ok(())
     }
 
     /// Gives an axis the values of the command line. The study then consists of its first part

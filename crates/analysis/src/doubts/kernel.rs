@@ -28,6 +28,7 @@ impl Copied {
         let place = match self.transport {
             Transport::Loopback => "on loopback",
             Transport::Unix => "over unix",
+            Transport::Veth => "over veth",
         };
         let shares = span(&self.shares, percent);
         let least = self.shares.iter().copied().fold(f64::INFINITY, f64::min);
@@ -76,7 +77,7 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
 pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
     let told = copied(view).into_iter().map(|c| {
         let (why, cure) = match c.transport {
-            Transport::Loopback => (
+            Transport::Loopback | Transport::Veth => (
                 " A packet that reaches a local socket is copied on delivery.",
                 "nothing on one machine: what these movers save shows only on a path that leaves it; here, sendfile and splice are the ways that skip a copy",
             ),

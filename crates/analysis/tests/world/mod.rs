@@ -177,6 +177,7 @@ impl World {
             failures: &self.failures,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
+            published: None,
         }
     }
 

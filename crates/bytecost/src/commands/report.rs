@@ -70,6 +70,7 @@ pub fn tell(run: &Run) -> Result<bool> {
         failures: &failures,
         notes: &plan.notes,
         ended_early: ended_early.as_deref(),
+        published: None,
     });
     write(run, &analysis, &plan, &samples)?;
     super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;

@@ -154,8 +154,7 @@ fn receive(
     let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
-    let read_size =
-        usize::try_from(cell.read_size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let read_size = usize::try_from(cell.read_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut receiver = (row.open)(socket, read_size)?;
     let period = if is_fresh(task, mover) {
         0

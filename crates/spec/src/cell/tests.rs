@@ -9,6 +9,47 @@ fn an_id_names_every_axis() {
 }
 
 #[test]
+fn an_id_tells_further_axes_only_where_they_matter() {
+    let mut cell = Cell {
+        nodelay: Nodelay::Off,
+        payload: Payload::Refilled,
+        mtu_bytes: Some(9000),
+        ..Cell::default()
+    };
+    let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000";
+    assert_eq!(cell.id(), id);
+    assert_eq!(Cell::from_id(id).as_ref(), Some(&cell));
+    let shared = cell.id_without(&[Axis::Mtu, Axis::Nodelay]);
+    cell.mtu_bytes = None;
+    cell.nodelay = Nodelay::On;
+    assert_eq!(cell.id_without(&[Axis::Mtu, Axis::Nodelay]), shared);
+    for wrong in [
+        "",
+        "loopback",
+        &id[1..],
+        &format!("{id}/cork=perhaps"),
+        &format!("{id}/x"),
+    ] {
+        assert_eq!(Cell::from_id(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn fields_reads_and_answers_follow_the_message() {
+    let mut cell = Cell::default();
+    assert_eq!(
+        (cell.field_bytes(), cell.read_bytes(), cell.answer_bytes()),
+        (8192, 262_144, 64)
+    );
+    cell.read_size = ReadSize::Field;
+    cell.answer = Answer::Field;
+    assert_eq!((cell.read_bytes(), cell.answer_bytes()), (8192, 8192));
+    cell.read_size = ReadSize::Message;
+    cell.answer = Answer::Bytes(1 << 20);
+    assert_eq!((cell.read_bytes(), cell.answer_bytes()), (65_536, 65_536));
+}
+
+#[test]
 fn values_are_read_as_they_are_written() {
     let mut cell = Cell::default();
     for (axis, text) in [
@@ -22,6 +63,22 @@ fn values_are_read_as_they_are_written() {
         (Axis::SocketBuffer, "auto"),
         (Axis::Nodelay, "off"),
         (Axis::Placement, "0,2:1,3"),
+        (Axis::Transport, "veth"),
+        (Axis::Mtu, "9000"),
+        (Axis::Mtu, "auto"),
+        (Axis::Ring, "message"),
+        (Axis::ReadSize, "field"),
+        (Axis::ReadSize, "message"),
+        (Axis::Answer, "field"),
+        (Axis::Answer, "1KiB"),
+        (Axis::Payload, "refilled"),
+        (Axis::Reaping, "one-look"),
+        (Axis::Cork, "on"),
+        (Axis::Quickack, "on"),
+        (Axis::Block, "4KiB"),
+        (Axis::Depth, "32"),
+        (Axis::Cache, "cold"),
+        (Axis::Access, "random"),
     ] {
         assert_eq!(cell.set(axis, text), Ok(()));
         assert_eq!(cell.value(axis), text);
@@ -32,16 +89,20 @@ fn values_are_read_as_they_are_written() {
 fn what_is_out_of_bounds_is_said_with_the_bounds() {
     let mut cell = Cell::default();
     for (axis, text, needle) in [
-        (Axis::Size, "0", "from 1 byte to 64MiB"),
+        (Axis::Size, "0", "from 1 byte to 4GiB"),
         (Axis::Size, "-4096", "not a size"),
-        (Axis::Size, "65MiB", "from 1 byte to 64MiB"),
+        (Axis::Size, "5GiB", "from 1 byte to 4GiB"),
         (Axis::Fields, "0", "from 1 to 1024"),
         (Axis::Threads, "257", "from 1 to 256"),
         (
             Axis::Transport,
             "carrier-pigeon",
-            "choose from loopback, unix",
+            "choose from loopback, unix, veth",
         ),
+        (Axis::Mtu, "68", "from 576 to 65535"),
+        (Axis::Cork, "yes", "choose from on, off"),
+        (Axis::Depth, "0", "from 1 to 4096"),
+        (Axis::Block, "65MiB", "from 1 byte to 64MiB"),
         (Axis::Placement, "0", "SENDER:RECEIVER"),
         (Axis::Placement, "a:b", "SENDER:RECEIVER"),
         (Axis::Mover, "", "not a name"),
@@ -59,10 +120,12 @@ fn a_ring_holds_at_least_four_messages() {
     assert_eq!(cell.ring_slots(), 64);
     cell.size_bytes = 3 << 20;
     assert_eq!(cell.ring_slots(), 4);
-    cell.ring_bytes = cell.size_bytes;
-    assert_eq!(
-        cell.ring_slots(),
-        1,
-        "exactly one message is what was asked for"
-    );
+    for one in [Ring::Bytes(cell.size_bytes), Ring::Message] {
+        cell.ring = one;
+        assert_eq!(
+            cell.ring_slots(),
+            1,
+            "exactly one message is what was asked for"
+        );
+    }
 }

@@ -32,6 +32,8 @@ struct RawStudy {
     axes: RawAxes,
     #[serde(default, rename = "tier")]
     tiers: Vec<RawTier>,
+    #[serde(default, rename = "as-published")]
+    as_published: Vec<RawTier>,
     #[serde(default)]
     compare: Vec<RawCompare>,
     #[serde(default, rename = "figure")]
@@ -54,6 +56,16 @@ struct RawAxes {
     ring: Option<Spanned<Values>>,
     nodelay: Option<Spanned<Values>>,
     placement: Option<Spanned<Values>>,
+    payload: Option<Spanned<Values>>,
+    answer: Option<Spanned<Values>>,
+    reaping: Option<Spanned<Values>>,
+    cork: Option<Spanned<Values>>,
+    quickack: Option<Spanned<Values>>,
+    mtu: Option<Spanned<Values>>,
+    block: Option<Spanned<Values>>,
+    depth: Option<Spanned<Values>>,
+    cache: Option<Spanned<Values>>,
+    access: Option<Spanned<Values>>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +93,8 @@ struct RawFigure {
     series: Spanned<String>,
     #[serde(default)]
     relative: bool,
+    #[serde(default)]
+    or: Option<Spanned<String>>,
 }
 
 /// A value as text, whether it was written as a string, a whole number or a boolean.
@@ -105,6 +119,16 @@ impl RawAxes {
             Axis::Ring => self.ring.as_ref(),
             Axis::Nodelay => self.nodelay.as_ref(),
             Axis::Placement => self.placement.as_ref(),
+            Axis::Payload => self.payload.as_ref(),
+            Axis::Answer => self.answer.as_ref(),
+            Axis::Reaping => self.reaping.as_ref(),
+            Axis::Cork => self.cork.as_ref(),
+            Axis::Quickack => self.quickack.as_ref(),
+            Axis::Mtu => self.mtu.as_ref(),
+            Axis::Block => self.block.as_ref(),
+            Axis::Depth => self.depth.as_ref(),
+            Axis::Cache => self.cache.as_ref(),
+            Axis::Access => self.access.as_ref(),
         }
     }
 }
@@ -192,6 +216,7 @@ impl Reader<'_> {
             );
         }
         let tiers = self.tiers(&raw)?;
+        let as_published = self.as_published(&raw)?;
         let compare = raw
             .compare
             .iter()
@@ -225,7 +250,24 @@ impl Reader<'_> {
             tiers,
             compare,
             figures,
+            as_published,
+            design: None,
         })
+    }
+
+    /// The published design stands by itself: what it does not name has its default.
+    fn as_published(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
+        let tier = |tier: &RawTier| {
+            let named = AXES.iter().filter_map(|row| {
+                let values = tier.axes.get(row.axis)?;
+                Some(self.values(row.axis, values).map(|v| (row.axis, v)))
+            });
+            Ok(Tier {
+                title: tier.title.clone(),
+                axes: named.collect::<Result<_, _>>()?,
+            })
+        };
+        raw.as_published.iter().map(tier).collect()
     }
 
     /// The written tiers, each filled up with the first values of `[axes]`; after them all that
@@ -346,6 +388,11 @@ impl Reader<'_> {
             y: self.take(&raw.y, |m| m.parse())?,
             series: self.axis(&raw.series)?,
             relative: raw.relative,
+            or: raw
+                .or
+                .as_ref()
+                .map(|m| self.take(m, |m| m.parse()))
+                .transpose()?,
         })
     }
 }

@@ -186,3 +186,23 @@ fn times_have_bounds() {
     assert!(with(|s| s.warmup_ms = 0).contains("warmup is out of bounds"));
     assert!(with(|s| s.budget_ms = u64::MAX).contains("budget is out of bounds"));
 }
+
+#[test]
+fn a_published_design_stands_by_itself() {
+    let text = format!(
+        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = \"off\" }}\n",
+        SMALL
+    );
+    let mut study = Study::parse(&text).unwrap();
+    let own = study.tiers.clone();
+    study.choose_as_published().unwrap();
+    assert_ne!(study.tiers, own);
+    assert_eq!(study.design.as_deref(), Some(AS_PUBLISHED));
+    let cells = study.cells();
+    assert_eq!(cells.len(), 1);
+    assert_eq!(cells[0].1.mover, "send-fields");
+    assert_eq!(cells[0].1.receiver, Cell::default().receiver);
+    let mut without = Study::parse(SMALL).unwrap();
+    let error = without.choose_as_published().unwrap_err().to_string();
+    assert!(error.contains("no published design"), "{error}");
+}

@@ -1,0 +1,352 @@
+//! The choices that a cell is made of, where they are more than a number or a name.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Invalid;
+use crate::units;
+
+/// What lies between the two ends.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP over the loopback device.
+    Loopback,
+    /// A stream socket of the Unix domain.
+    Unix,
+    /// TCP over a veth pair between two network namespaces.
+    Veth,
+}
+
+impl Transport {
+    /// All transports, in the order of the documentation.
+    pub const ALL: &[Transport] = &[Transport::Loopback, Transport::Unix, Transport::Veth];
+
+    /// The transport's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Loopback => "loopback",
+            Transport::Unix => "unix",
+            Transport::Veth => "veth",
+        }
+    }
+
+    /// What it is, for lists.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        match self {
+            Transport::Loopback => "TCP over 127.0.0.1; zero-copy sends are copied on delivery",
+            Transport::Unix => "a Unix stream socket",
+            Transport::Veth => {
+                "TCP over a veth pair between two network namespaces of the run's own; needs root; zero-copy sends are copied on delivery"
+            }
+        }
+    }
+
+    /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
+    #[must_use]
+    pub fn is_tcp(self) -> bool {
+        !matches!(self, Transport::Unix)
+    }
+}
+
+/// Who waits for whom.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// The sender sends without pause.
+    Stream,
+    /// The sender waits for an answer after each message.
+    Ask,
+}
+
+impl Pattern {
+    /// The pattern's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Stream => "stream",
+            Pattern::Ask => "ask",
+        }
+    }
+}
+
+/// Which CPUs the two ends run on. Flow `i` takes the `i`-th of each list, going round.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// The scheduler decides.
+    #[default]
+    Free,
+    /// Pinned.
+    Cpus {
+        /// CPUs of the sender's threads; never empty.
+        sender: Vec<u32>,
+        /// CPUs of the receiver's threads; never empty.
+        receiver: Vec<u32>,
+    },
+}
+
+/// TCP_NODELAY: whether small writes go out at once.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nodelay {
+    /// On where answers are waited for, off while streaming: what a careful program does.
+    #[default]
+    Auto,
+    /// On.
+    On,
+    /// Off: the system's default.
+    Off,
+}
+
+impl Nodelay {
+    pub(super) const ALL: &[Nodelay] = &[Nodelay::Auto, Nodelay::On, Nodelay::Off];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Nodelay::Auto => "auto",
+            Nodelay::On => "on",
+            Nodelay::Off => "off",
+        }
+    }
+}
+
+/// When the payload is written.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payload {
+    /// Once, before the trial; messages then go round in the ring.
+    Prepared,
+    /// Every field of every message is filled with memset before it is sent.
+    Refilled,
+}
+
+impl Payload {
+    pub(super) const ALL: &[Payload] = &[Payload::Prepared, Payload::Refilled];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Payload::Prepared => "prepared",
+            Payload::Refilled => "refilled",
+        }
+    }
+}
+
+/// What a sender does about zero-copy completions.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reaping {
+    /// It takes them all, and never writes to a buffer that the kernel still reads.
+    Full,
+    /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
+    OneLook,
+    /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
+    Never,
+}
+
+impl Reaping {
+    pub(super) const ALL: &[Reaping] = &[Reaping::Full, Reaping::OneLook, Reaping::Never];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Reaping::Full => "full",
+            Reaping::OneLook => "one-look",
+            Reaping::Never => "never",
+        }
+    }
+}
+
+/// Where the pages of a file are when it is read.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    /// It is a memory file: there is no disk behind it.
+    Memory,
+    /// In the page cache.
+    Warm,
+    /// On the disk: dropped from the page cache first.
+    Cold,
+    /// On the disk, and read past the page cache (O_DIRECT).
+    Direct,
+}
+
+impl Cache {
+    pub(super) const ALL: &[Cache] = &[Cache::Memory, Cache::Warm, Cache::Cold, Cache::Direct];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Cache::Memory => "memory",
+            Cache::Warm => "warm",
+            Cache::Cold => "cold",
+            Cache::Direct => "direct",
+        }
+    }
+}
+
+/// In which order a file is gone through.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// From the beginning to the end.
+    Sequential,
+    /// In a random order of blocks.
+    Random,
+}
+
+impl Access {
+    pub(super) const ALL: &[Access] = &[Access::Sequential, Access::Random];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Access::Sequential => "sequential",
+            Access::Random => "random",
+        }
+    }
+}
+
+/// What a receiver asks for in one call.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadSize {
+    /// So many bytes.
+    Bytes(u64),
+    /// One field.
+    Field,
+    /// One message.
+    Message,
+}
+
+impl fmt::Display for ReadSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadSize::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
+            ReadSize::Field => f.write_str("field"),
+            ReadSize::Message => f.write_str("message"),
+        }
+    }
+}
+
+/// Payload memory of one flow.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ring {
+    /// So many bytes.
+    Bytes(u64),
+    /// Exactly one message.
+    Message,
+}
+
+impl fmt::Display for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ring::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
+            Ring::Message => f.write_str("message"),
+        }
+    }
+}
+
+/// What an answer consists of.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// So many bytes.
+    Bytes(u64),
+    /// As much as one field.
+    Field,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
+            Answer::Field => f.write_str("field"),
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |cpus: &[u32]| {
+            cpus.iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(",")
+        };
+        match self {
+            Placement::Free => f.write_str("free"),
+            Placement::Cpus { sender, receiver } => {
+                write!(f, "{}:{}", list(sender), list(receiver))
+            }
+        }
+    }
+}
+
+impl std::str::FromStr for Placement {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text == "free" {
+            return Ok(Placement::Free);
+        }
+        let wrong = || {
+            Invalid(format!(
+                "placement `{text}`: write `free`, or CPUs as SENDER:RECEIVER, for example 0:1 or 0,2:1,3"
+            ))
+        };
+        let list = |part: &str| -> Result<Vec<u32>, Invalid> {
+            part.split(',')
+                .map(|cpu| cpu.trim().parse().map_err(|_| wrong()))
+                .collect()
+        };
+        let (sender, receiver) = text.split_once(':').ok_or_else(wrong)?;
+        Ok(Placement::Cpus {
+            sender: list(sender)?,
+            receiver: list(receiver)?,
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! What others measured: the cells of a published table, to be held beside one's own.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Cell;
+use crate::metric::Metric;
+
+/// A published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Published {
+    /// Whose it is: `pa02-a`.
+    pub source: String,
+    /// Its cells, in their order.
+    pub cells: Vec<PublishedCell>,
+}
+
+/// A row of a published table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedCell {
+    /// [`Cell::id`].
+    pub id: String,
+    /// The cell, as nearly as the publication tells it.
+    pub cell: Cell,
+    /// What was published of it, as single numbers: publications without intervals have none.
+    pub values: BTreeMap<Metric, f64>,
+}
