@@ -46,8 +46,8 @@ fn the_mover_of_the_guide_moves_every_byte() {
     let said = String::from_utf8_lossy(&output.stdout);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{log}");
-    // Two transports, and for each a stream of small messages, one of large ones, and answers.
-    assert!(said.contains("6 passed; 0 failed"), "{said}\n{log}");
+    // Three transports, and for each a stream of small messages, one of large ones, and answers.
+    assert!(said.contains("9 passed; 0 failed"), "{said}\n{log}");
 }
 
 /// The block of code that starts with these words.
