@@ -13,9 +13,6 @@ use hdrhistogram::Histogram;
 
 use crate::gate::{Gate, Phase};
 
-/// Bytes of an answer in the `ask` pattern, or the message's size where that is less.
-pub const ANSWER_BYTES: u64 = 64;
-
 /// The longest round-trip time that is told apart: a minute.
 const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
@@ -122,13 +119,13 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Ready to ask, with room for answers to messages of `size_bytes`.
+    /// Ready to ask, with room for answers of `answer_bytes`.
     #[must_use]
-    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, size_bytes: u64) -> Ask<'a> {
+    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer_bytes: usize) -> Ask<'a> {
         Ask {
             mover,
             socket,
-            answer: vec![0; size_bytes.min(ANSWER_BYTES) as usize],
+            answer: vec![0; answer_bytes],
             latency_ns: histogram(),
         }
     }
