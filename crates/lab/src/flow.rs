@@ -148,11 +148,15 @@ impl<'a> Ask<'a> {
             snapshot: meter.read_start(),
         };
         let mut began = clock::monotonic_ns();
-        while gate.phase() < Phase::Cooldown {
+        // At least one, since an exchange may take longer than the window is open.
+        loop {
             self.exchange()?;
             let ended = clock::monotonic_ns();
             self.latency_ns.saturating_record(ended - began);
             began = ended;
+            if gate.phase() >= Phase::Cooldown {
+                break;
+            }
         }
         let to = Edge {
             snapshot: meter.read_end(),
@@ -237,12 +241,13 @@ impl Intake<'_> {
         meter: &mut M,
         closed: impl FnOnce(),
     ) -> io::Result<Window<M::Snapshot>> {
-        let mut open = self.pull_until(gate, Phase::Window)?;
+        let mut open = self.pull_until(gate, Phase::Window, 0)?;
         let from = Edge {
             tally: self.tally(),
             snapshot: meter.read_start(),
         };
-        open = open && self.pull_until(gate, Phase::Cooldown)?;
+        let least = from.tally.bytes + self.size_bytes;
+        open = open && self.pull_until(gate, Phase::Cooldown, least)?;
         let to = Edge {
             snapshot: meter.read_end(),
             tally: self.tally(),
@@ -262,14 +267,21 @@ impl Intake<'_> {
         })
     }
 
-    /// False when the sender has closed.
-    fn pull_until(&mut self, gate: &impl Gate, until: Phase) -> io::Result<bool> {
-        while gate.phase() < until {
+    /// False when the sender has closed. Where answers are waited for, it goes on to the end of an
+    /// exchange, and to byte `least` of the stream: one may take longer than the window is open,
+    /// and half of one says nothing of how long it takes.
+    fn pull_until(&mut self, gate: &impl Gate, until: Phase, least: u64) -> io::Result<bool> {
+        while gate.phase() < until || self.answers.is_some() && self.is_amid(least) {
             if !self.pull()? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    fn is_amid(&self, least: u64) -> bool {
+        let offset = self.checker.offset();
+        offset < least || !offset.is_multiple_of(self.size_bytes)
     }
 
     fn pull(&mut self) -> io::Result<bool> {
