@@ -17,6 +17,11 @@ const STUDIES: [(&str, &str); 2] = [
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
 ];
+/// The largest message that stalls in eight sends without TCP_NODELAY: its fields are smaller than
+/// a segment of the loopback.
+const MOST_STALLED_BYTES: u64 = 32 << 10;
+/// How long the kernel delays an acknowledgement at least (TCP_DELACK_MIN).
+const LEAST_DELAY_NS: u64 = 40_000_000;
 /// Cells of each publication.
 const CELLS: usize = 48;
 
@@ -97,16 +102,25 @@ fn each_cell_of_both_publications_gives_a_sample_in_either_design() {
         let cells = &plan.cells[1..];
         assert_eq!(cells.len(), CELLS, "{name}");
         for (cell, sample) in cells.iter().zip(measured(cells)) {
-            let id = cell.id();
+            let (id, asks) = (cell.id(), cell.pattern == Pattern::Ask);
             assert_eq!(sample.repeated_because, None, "{id}");
             for side in [&sample.sender, sample.receiver.as_ref().unwrap()] {
                 // Theirs is the throughput of the first flow, so each is told by itself.
                 assert_eq!(side.flows.len(), cell.threads as usize, "{id}");
                 assert!(side.flows.iter().any(|f| f.bytes > 0 && f.elapsed_ns > 0));
             }
+            if as_published
+                && cell.mover == "send-fields"
+                && cell.size_bytes <= MOST_STALLED_BYTES
+                && asks
+            {
+                for flow in &sample.sender.flows {
+                    let stalls = flow.elapsed_ns / LEAST_DELAY_NS;
+                    assert!(flow.messages <= stalls + 3, "{id}: {flow:?}");
+                }
+            }
             let truth = sample.truth.unwrap();
             assert!(truth.received_bytes > 0 && truth.compared_bytes > 0, "{id}");
-            let asks = cell.pattern == Pattern::Ask;
             assert_eq!(sample.latency_ns_histogram.is_some(), asks, "{id}");
         }
     }
