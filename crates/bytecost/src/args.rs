@@ -32,7 +32,7 @@ pub enum Sub {
     /// List movers, receivers, transports and studies: what works here, and why not
     List,
     /// Look at this machine: what it means for results, and what to do
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -54,6 +54,15 @@ pub struct RootArgs {
         default_value = "bytecost-runs"
     )]
     pub runs_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Remove what a killed run may have left on this machine, and say what that was
+    #[arg(long)]
+    pub clean: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
 }
 
 #[derive(Debug, Args)]

@@ -94,7 +94,11 @@ fn measured(cells: &[Cell]) -> Vec<Sample> {
 
 /// Measures every cell once.
 fn check((name, text): (&str, &str), as_published: bool) {
-    let plan = plan(text, as_published, &survey(&Host::default()));
+    let plan = plan(
+        text,
+        as_published,
+        &survey(&Host::default(), Transport::ALL),
+    );
     assert_eq!(plan.refusals, [], "{name}");
     // The loop's own cost comes first.
     let cells = &plan.cells[1..];
@@ -145,7 +149,7 @@ fn each_cell_of_pa02_b_done_properly_gives_a_sample() {
 
 #[test]
 fn a_budget_of_two_minutes_pays_for_every_cell() {
-    let survey = survey(&Host::default());
+    let survey = survey(&Host::default(), Transport::ALL);
     for (name, text) in STUDIES {
         let study = Study::parse(text).unwrap();
         assert_eq!(study.budget_ms, 120_000, "{name}");
