@@ -89,7 +89,7 @@ fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Resul
 }
 
 #[inline]
-fn push(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn push(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         mover.reap(1)?;
     }
@@ -97,7 +97,7 @@ fn push(mover: &mut dyn Move) -> io::Result<()> {
 }
 
 /// The end of a trial is its last completion, not its last call.
-fn drain(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
     mover.flush()?;
     loop {
         let tally = mover.tally();
@@ -176,7 +176,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    fn exchange(&mut self) -> io::Result<()> {
+    /// One message and its answer.
+    pub(crate) fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
         }
@@ -275,7 +276,8 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    fn pull(&mut self) -> io::Result<bool> {
+    /// Takes what is there; false when the sender has closed.
+    pub(crate) fn pull(&mut self) -> io::Result<bool> {
         let before = self.checker.offset() / self.size_bytes;
         let got = self.receiver.take()?;
         if got == 0 {
@@ -290,7 +292,8 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    fn tally(&self) -> Tally {
+    /// What was taken in so far.
+    pub(crate) fn tally(&self) -> Tally {
         let bytes = self.checker.offset();
         Tally {
             bytes,

@@ -1,6 +1,7 @@
 //! What lies between the two ends: connections, made and dressed as the cell asks.
 
 use std::io::{self, Read, Write};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -32,6 +33,19 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Unix => unix::listen(cell),
         Transport::Veth => Err(io::ErrorKind::Unsupported.into()),
     }
+}
+
+/// Listens with TCP at any address of this machine, for sessions by hand; port 0 takes a free one.
+///
+/// # Errors
+/// What the system calls answer; a port in use is `AddrInUse`.
+pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen + Send + Sync>> {
+    loopback::listen_at(cell, address)
+}
+
+/// A TCP socket with the cell's options for a peer at `address`, not yet connected.
+pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
+    loopback::socket(cell, address)
 }
 
 /// Connects to the receiving end.
