@@ -263,7 +263,7 @@ impl Known<'_> {
                 self.receivers.join(", ")
             )));
         }
-        if *uses_fields && cell.size_bytes % u64::from(cell.fields) != 0 {
+        if *uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
             return Err(Invalid(format!(
                 "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
                 cell.size_bytes, cell.fields, cell.mover, cell.fields

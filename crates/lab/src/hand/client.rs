@@ -43,12 +43,14 @@ pub fn drive(
     let client = Client {
         what,
         stop,
-        control,
         crew,
-        peer: None,
-        is_gone: false,
+        server: Server {
+            control,
+            part: None,
+            is_gone: false,
+            heard: None,
+        },
         pending: None,
-        heard: None,
     };
     client.session(begun, events)
 }
@@ -146,24 +148,67 @@ fn nonsense() -> Trouble {
     ))
 }
 
+/// The server, as it is heard.
+struct Server {
+    control: OwnedFd,
+    /// Its last word.
+    part: Option<Part>,
+    is_gone: bool,
+    /// Its figures of the newest second that it told.
+    heard: Option<(u64, Stretch)>,
+}
+
+impl Server {
+    /// Takes its next word.
+    fn hear(&mut self, until_ns: u64) {
+        // The caller's flag is of no use here: it may be set, and the wait is short.
+        let heed = AtomicBool::new(false);
+        match hear(&self.control, until_ns, &heed) {
+            Ok(Answered::Second { number, stretch }) => self.heard = Some((number, *stretch)),
+            Ok(Answered::Done(part)) => self.part = Some(*part),
+            _ => self.is_gone = true,
+        }
+    }
+
+    /// Takes what it still has to say: seconds that were under way, of which there are few, and
+    /// its last word.
+    fn hear_out(&mut self) {
+        let until_ns = after(LAST_WORD);
+        for _ in 0..8 {
+            if self.is_gone || self.part.is_some() {
+                return;
+            }
+            self.hear(until_ns);
+        }
+    }
+
+    /// A second with the server's figures of it, where they have come.
+    fn with_figures(&mut self, mut second: Second) -> Box<Second> {
+        if let Some((number, stretch)) = self.heard.take()
+            && number == second.number
+        {
+            second.peer = Some(stretch);
+        }
+        Box::new(second)
+    }
+}
+
 struct Client<'a> {
     what: &'a Drive,
     stop: &'a AtomicBool,
-    control: OwnedFd,
     crew: Crew,
-    /// The server's last word.
-    peer: Option<Part>,
-    is_gone: bool,
+    server: Server,
     /// A second that waits for the server's figures, and until when.
     pending: Option<(Second, u64)>,
-    /// The server's figures of the newest second that it told.
-    heard: Option<(u64, Stretch)>,
 }
 
 impl Client<'_> {
     fn session(mut self, begun: Begun, events: &mut dyn FnMut(Event)) -> Result<Summary, Trouble> {
         let until_ns = after(PREPARATION);
         while !self.crew.is_ready() && !self.crew.has_ended() && clock::monotonic_ns() < until_ns {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Interrupted);
+            }
             clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
         }
         if self.crew.has_ended() {
@@ -172,7 +217,7 @@ impl Client<'_> {
                 .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
                 .into());
         }
-        match answer(&self.control, until_ns, self.stop)? {
+        match answer(&self.server.control, until_ns, self.stop)? {
             Answered::Go => {}
             _ => return Err(nonsense()),
         }
@@ -180,22 +225,20 @@ impl Client<'_> {
         events(Event::Began(Box::new(begun.clone())));
         let mut end = self.watch(events);
         if end == End::Here {
-            let _ = say(&self.control, &Said::Stop);
+            let _ = say(&self.server.control, &Said::Stop);
         }
         let sees = Receiver::named(&begun.cell.receiver).is_some_and(|r| r.sees_content);
         let (mut own, failed) = self.crew.end_by(after(GRACE));
-        if let Some((second, _)) = self.pending.take() {
-            events(Event::Second(Box::new(second)));
-        }
         own.failed = failed.map(|e| match e.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => SERVER_GONE.to_owned(),
             _ => e.to_string(),
         });
-        let _ = say(&self.control, &Said::Done(Box::new(own.clone())));
-        let peer = match self.peer.take() {
-            None if !self.is_gone => last_word(&self.control),
-            known => known,
-        };
+        let _ = say(&self.server.control, &Said::Done(Box::new(own.clone())));
+        self.server.hear_out();
+        if let Some((second, _)) = self.pending.take() {
+            events(Event::Second(self.server.with_figures(second)));
+        }
+        let peer = self.server.part;
         if let Some(why) = own
             .failed
             .clone()
@@ -220,13 +263,13 @@ impl Client<'_> {
             if self.stop.load(Ordering::Relaxed) || clock::monotonic_ns() >= over_ns {
                 return End::Here;
             }
-            if self.crew.has_ended() || self.is_gone || self.peer.is_some() {
+            if self.crew.has_ended() || self.server.is_gone || self.server.part.is_some() {
                 return End::There;
             }
             let next_ns = began_ns + number * 1_000_000_000;
             let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
-            if is_readable(&self.control, next_ns.min(over_ns).min(late_ns)) {
-                self.take_word();
+            if is_readable(&self.server.control, next_ns.min(over_ns).min(late_ns)) {
+                self.server.hear(after(LAST_WORD));
             }
             self.tell_pending(events);
             if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
@@ -242,48 +285,16 @@ impl Client<'_> {
         }
     }
 
-    fn take_word(&mut self) {
-        match hear(&self.control, after(LAST_WORD), self.stop) {
-            Ok(Answered::Second { number, stretch }) => self.heard = Some((number, *stretch)),
-            Ok(Answered::Done(part)) => self.peer = Some(*part),
-            _ => self.is_gone = true,
-        }
-    }
-
     /// Tells the second that waits, with the server's figures or without them when they are late.
     fn tell_pending(&mut self, events: &mut dyn FnMut(Event)) {
-        let Some((second, late_ns)) = &mut self.pending else {
-            return;
-        };
-        if self
-            .heard
-            .as_ref()
-            .is_some_and(|(n, _)| *n == second.number)
-        {
-            second.peer = self.heard.take().map(|(_, stretch)| stretch);
-        } else if clock::monotonic_ns() < *late_ns {
-            return;
-        }
-        if let Some((second, _)) = self.pending.take() {
-            events(Event::Second(Box::new(second)));
+        let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
+            let heard = self.server.heard.as_ref();
+            heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
+        });
+        if is_due && let Some((second, _)) = self.pending.take() {
+            events(Event::Second(self.server.with_figures(second)));
         }
     }
-}
-
-/// Hears what the server did.
-fn last_word(control: &OwnedFd) -> Option<Part> {
-    let until_ns = after(LAST_WORD);
-    // The caller's flag is of no use here: it may be set.
-    let heed = AtomicBool::new(false);
-    // Seconds that were under way come first; there are few of them.
-    for _ in 0..8 {
-        match hear(control, until_ns, &heed).ok()? {
-            Answered::Done(part) => return Some(*part),
-            Answered::Second { .. } => {}
-            _ => return None,
-        }
-    }
-    None
 }
 
 /// What is wrong with what has arrived, if anything is: it must be what was sent.

@@ -203,9 +203,8 @@ impl Server<'_> {
             }
             let next_ns = began_ns + number * 1_000_000_000;
             if is_readable(&guest.socket, next_ns) {
-                return match hear(&guest.socket, after(LAST_WORD), self.stop) {
+                return match hear(&guest.socket, after(LAST_WORD), &AtomicBool::new(false)) {
                     Ok(Said::Stop) => End::There,
-                    Err(_) if self.is_over() => End::Here,
                     Err(e) if e.kind() != io::ErrorKind::InvalidData => {
                         End::Failed(CLIENT_GONE.to_owned())
                     }
