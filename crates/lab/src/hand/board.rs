@@ -178,8 +178,7 @@ impl Reader {
         self.number = (self.number + 1).min(STOP - 1);
         board.turn(self.number);
         let until_ns = clock::monotonic_ns() + LATE.as_nanos() as u64;
-        let written =
-            |flow| board.rows[flow as usize].number.load(Ordering::Acquire) == self.number;
+        let written = |flow: usize| board.rows[flow].number.load(Ordering::Acquire) == self.number;
         while !(0..board.rows.len()).all(written) && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 500_000);
         }
