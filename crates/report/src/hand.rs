@@ -18,6 +18,8 @@ pub use json::{second_json, served_json, summary_json};
 /// A column of the lines that come each second.
 struct Column {
     head: &'static str,
+    /// The width of its values, where that is more than the head's.
+    width: usize,
     /// Whether a session has it.
     has: fn(&Begun) -> bool,
     value: fn(&Begun, &Second) -> Option<String>,
@@ -48,26 +50,31 @@ fn sends(begun: &Begun) -> bool {
 const COLUMNS: &[Column] = &[
     Column {
         head: "second",
+        width: 6,
         has: |_| true,
         value: |_, s| Some(s.number.to_string()),
     },
     Column {
         head: "Gbit/s",
+        width: 8,
         has: |_| true,
         value: |_, s| Some(units::number(Figures::of(&s.own).gbit_per_s())),
     },
     Column {
         head: "messages/s",
+        width: 10,
         has: |_| true,
         value: |_, s| Some(whole(Figures::of(&s.own).messages_per_s() as u64)),
     },
     Column {
         head: "bytes",
+        width: 15,
         has: sends,
         value: |_, s| Some(whole(Figures::of(&s.own).bytes())),
     },
     Column {
         head: "sender s/GB",
+        width: 8,
         has: |_| true,
         value: |b, s| {
             Figures::of(sending(b, s)?)
@@ -77,48 +84,52 @@ const COLUMNS: &[Column] = &[
     },
     Column {
         head: "receiver s/GB",
+        width: 8,
         has: |b| !sends(b),
         value: |_, s| Figures::of(&s.own).cpu_s_per_gb().map(units::number),
     },
     Column {
-        head: "calls/message",
+        head: "calls/msg",
+        width: 8,
         has: |_| true,
         value: |_, s| Figures::of(&s.own).calls_per_message().map(units::number),
     },
     Column {
         head: "copied",
+        width: 8,
         has: |b| b.completes,
         value: |b, s| Figures::of(sending(b, s)?).copied_share().map(percent),
     },
     Column {
         head: "fairness",
+        width: 8,
         has: |b| b.cell.threads > 1,
         value: |_, s| Figures::of(&s.own).fairness().map(|f| format!("{f:.3}")),
     },
     Column {
         head: "p50 µs",
+        width: 8,
         has: asks,
         value: |b, s| latency(b, s, |l| l.us_p50),
     },
     Column {
         head: "p99 µs",
+        width: 8,
         has: asks,
         value: |b, s| latency(b, s, |l| l.us_p99),
     },
     Column {
         head: "max µs",
+        width: 8,
         has: asks,
         value: |b, s| latency(b, s, |l| l.us_max),
     },
 ];
 
-/// The fewest columns of text that a value is given, so that lines stay below one another.
-const LEAST_WIDTH: usize = 9;
-
-fn aligned(values: impl Iterator<Item = (&'static str, String)>) -> String {
+fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
     let mut line = String::new();
-    for (head, value) in values {
-        let width = columns(head).max(LEAST_WIDTH);
+    for (column, value) in values {
+        let width = columns(column.head).max(column.width);
         let blanks = (width + 2).saturating_sub(columns(&value)).max(1);
         line.extend(std::iter::repeat_n(' ', blanks));
         line.push_str(&value);
@@ -140,7 +151,7 @@ pub fn begun(begun: &Begun, style: Style) -> String {
         what(begun)
     );
     let heads = COLUMNS.iter().filter(|c| (c.has)(begun));
-    let heads = aligned(heads.map(|c| (c.head, c.head.to_owned())));
+    let heads = aligned(heads.map(|c| (c, c.head.to_owned())));
     format!("{what}\n{}\n", style.paint(Ink::Faint, &heads))
 }
 
@@ -173,7 +184,7 @@ pub fn second(begun: &Begun, second: &Second) -> String {
     let values = COLUMNS.iter().filter(|c| (c.has)(begun));
     let mut line = aligned(values.map(|c| {
         let value = (c.value)(begun, second);
-        (c.head, value.unwrap_or_else(|| "–".to_owned()))
+        (c, value.unwrap_or_else(|| "–".to_owned()))
     }));
     if second.own.flows_silent > 0 {
         line.push_str(&format!("  {} silent", second.own.flows_silent));
