@@ -1,12 +1,15 @@
 //! The commands, one file each.
 
 pub mod doctor;
+pub mod drive;
 pub mod endpoint;
 pub mod list;
+mod live;
 pub mod manual;
 pub mod report;
 pub mod run;
 pub mod runs;
+pub mod serve;
 
 use std::io::{self, Write};
 

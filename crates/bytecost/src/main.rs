@@ -35,6 +35,8 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
+        Some(Sub::Serve(args)) => commands::serve::run(*args),
+        Some(Sub::Drive(args)) => commands::drive::run(*args),
         Some(Sub::Report(args)) => commands::report::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),

@@ -11,6 +11,7 @@ mod chart;
 mod facts;
 mod figure;
 mod grid;
+pub mod hand;
 mod json;
 mod markdown;
 mod numbers;

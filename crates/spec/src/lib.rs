@@ -5,6 +5,7 @@
 
 pub mod axis;
 pub mod cell;
+pub mod hand;
 pub mod host;
 pub mod manifest;
 pub mod metric;
