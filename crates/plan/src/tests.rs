@@ -299,6 +299,21 @@ fn a_mover_without_completions_stays_comparable_and_is_measured_once() {
 }
 
 #[test]
+fn a_published_design_is_told_as_such() {
+    let theirs =
+        "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send\", \"sendfile\"] }\n";
+    let mut study = Study::parse(&format!("{STUDY}{theirs}")).unwrap();
+    assert_eq!(plan(&study).notes, [""; 0]);
+    study.choose_as_published().unwrap();
+    let plan = plan(&study);
+    assert_eq!(movers(&plan.cells), ["null", "send", "sendfile"]);
+    let [note] = plan.notes.as_slice() else {
+        panic!("{:?}", plan.notes);
+    };
+    assert!(note.starts_with("the traffic is as published"), "{note}");
+}
+
+#[test]
 fn a_study_of_null_alone_has_no_floor_but_itself() {
     let mut only = study(&[]);
     only.set_axis(Axis::Mover, &["null".into()]).unwrap();
