@@ -5,6 +5,7 @@
 
 mod answers;
 mod cells;
+mod crossovers;
 mod doubts;
 mod figures;
 mod findings;
@@ -38,14 +39,18 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
     let study = run::study_facts(input.manifest, &trials);
     let cells = cells::results(&trials);
-    let findings = findings::all(input.manifest, &trials, &study.varied);
+    let stalls = doubts::Stalls::of(&trials);
+    let mut findings = findings::all(input.manifest, &trials, &study.varied);
+    stalls.mark(&mut findings);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
+        stalls: &stalls,
     };
     let answers = answers::all(&view, &study.varied);
+    let crossovers = crossovers::all(&view, &study.varied);
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -61,7 +66,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         study,
         cells,
         findings,
-        crossovers: Vec::new(),
+        crossovers,
         explanations: Vec::new(),
         audit: Vec::new(),
         published: input.published.cloned(),

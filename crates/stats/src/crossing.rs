@@ -72,7 +72,8 @@ pub struct Resampling {
 /// wider than the normal distribution (the expanded percentile interval: Hesterberg, "What
 /// teachers should know about the bootstrap", The American Statistician 69, 2015), since few
 /// blocks would otherwise look better than they are. A course without edges, and a stretch between two
-/// edges, must be there in at least `level` of the resamples.
+/// edges, must be there in at least `level` of the resamples. An edge whose interval has no end
+/// within the range on either side is left out.
 ///
 /// `None` for fewer than two places, places that do not rise, a row that does not have one number
 /// a place, a place with fewer than three blocks, what is not finite, and a resampling out of
@@ -347,8 +348,19 @@ impl Curve<'_> {
         found.sort_unstable_by(f64::total_cmp);
         let most = (found.len() - 1) as f64;
         let tail = (1.0 - level) / 2.0;
-        let low = found[(tail * most).floor() as usize].min(at);
-        let high = found[((1.0 - tail) * most).ceil() as usize].max(at);
+        let below = |tail: f64| found[(tail * most).floor() as usize];
+        let above = |tail: f64| found[((1.0 - tail) * most).ceil() as usize];
+        // With one end alone it is seen on one side only, where any of the places may have been
+        // wild: that side must stand the stricter for their number.
+        let strict = tail / self.places.len() as f64;
+        let (from_below, from_above) = (below(tail).is_finite(), above(tail).is_finite());
+        let seen = match (from_below, from_above) {
+            (true, true) => true,
+            (true, false) => below(strict).is_finite(),
+            (false, true) => above(strict).is_finite(),
+            (false, false) => false,
+        };
+        let (low, high) = (below(tail).min(at), above(tail).max(at));
         // Between two edges an end cannot lie beyond the range.
         let low = if number == 0 {
             low
@@ -367,7 +379,7 @@ impl Curve<'_> {
             low: low.is_finite().then_some(low),
             high: high.is_finite().then_some(high),
         };
-        (at.is_finite() && (edge.low.is_some() || edge.high.is_some())).then_some(edge)
+        (at.is_finite() && seen).then_some(edge)
     }
 }
 

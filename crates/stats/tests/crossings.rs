@@ -225,3 +225,17 @@ fn the_same_seed_gives_the_same_interval_and_garbage_gives_none() {
     };
     assert!(matches!(course(gains, fine), Some(Course::Edges(e)) if e.len() == 1));
 }
+
+#[test]
+fn equal_ways_are_seldom_said_to_cross() {
+    const TIMES: u64 = 400;
+    for (n, noise) in [(8, 0.3), (16, 0.1), (40, 0.3)] {
+        let mut g = Generator::new(23);
+        let alarms = (0..TIMES).filter(|seed| {
+            let course = judge(&blocks(&mut g, n, noise, |_| 0.0), 0.05, *seed);
+            matches!(course, Course::Edges(_) | Course::Always)
+        });
+        let share = alarms.count() as f64 / TIMES as f64;
+        assert!(share <= 0.06, "{n} blocks, noise {noise}: {share}");
+    }
+}
