@@ -41,6 +41,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::LlcLoadMissesPerKib => (Kind::Number, "LLC load misses per KiB"),
         M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
         M::CopiedShare => (Kind::Number, "copied share of the buffers"),
+        M::DelayedAcksPerMessage => (Kind::Number, "delayed acknowledgements per message"),
         M::NeighbourShare => (Kind::Number, "CPU time of others"),
         M::StealShare => (Kind::Number, "steal"),
     }

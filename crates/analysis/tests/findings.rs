@@ -212,6 +212,41 @@ fn the_two_sides_add_up_to_both() {
 }
 
 #[test]
+fn delayed_acknowledgements_are_told_per_message_of_the_sender() {
+    let delayed = Metric::both(Measure::DelayedAcksPerMessage);
+    let told = |study: &str, acks: Reading| {
+        let mut world = World::new(study).run(3, 6, 0.01, planted);
+        world.change(
+            |_| true,
+            |s| {
+                let sent = Reading::Measured(2_000);
+                s.sender.readings.insert(Counter::Messages, sent);
+                s.machine.insert(Counter::TcpDelayedAcks, acks.clone());
+            },
+        );
+        let cells = world.analyse().cells;
+        let of = |mover| {
+            let cell = cells.iter().find(|c| c.cell.mover == mover).unwrap();
+            let value = cell.estimates.get(&delayed).map(|e| e.value);
+            (value, cell.absent.get(&delayed).cloned())
+        };
+        assert_eq!(of("null"), (None, None), "nothing is connected");
+        of("send")
+    };
+    let near = |found: (Option<f64>, Option<String>), expected: f64| {
+        assert!((found.0.unwrap() - expected).abs() < 1e-9, "{found:?}");
+    };
+    near(told(STUDY, Reading::Measured(500)), 0.25);
+    near(told(STUDY, Reading::Measured(0)), 0.0);
+    let away = told(STUDY, Reading::absent("away"));
+    assert_eq!(away, (None, Some("away".to_owned())));
+    let over = |name| STUDY.replace("mover = [", &format!("transport = [\"{name}\"]\nmover = ["));
+    near(told(&over("veth"), Reading::Measured(500)), 0.25);
+    let unix = told(&over("unix"), Reading::Measured(500));
+    assert_eq!(unix, (None, None), "no TCP, no acknowledgements");
+}
+
+#[test]
 fn counters_that_shared_the_cpu_are_absent() {
     let mut world = quiet();
     let readings = [
