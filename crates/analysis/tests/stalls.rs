@@ -220,3 +220,28 @@ fn completions_that_wait_for_the_acknowledgement_are_named() {
         0
     );
 }
+
+#[test]
+fn where_delayed_acknowledgements_are_counted_the_count_decides() {
+    let counted = |per_message: f64| {
+        let mut world = asking("\"off\"");
+        world.change(stalls, |s| {
+            let sent = Reading::Measured(100);
+            s.sender.readings.insert(Counter::Messages, sent);
+            let acks = Reading::Measured((100.0 * per_message) as u64);
+            s.machine.insert(Counter::TcpDelayedAcks, acks);
+        });
+        world.analyse()
+    };
+    let few = counted(0.1);
+    assert_eq!(doubts(&few, "nagle-stall").len(), 0);
+    let many = counted(0.97);
+    let found = doubts(&many, "nagle-stall");
+    assert!(
+        found[0]
+            .evidence
+            .contains("delayed acknowledgements per message"),
+        "{found:?}"
+    );
+    assert_eq!(found[0].cells.len(), 3);
+}

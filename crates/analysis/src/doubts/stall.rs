@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::reading::COUNTERS;
-use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Pattern, Reading, units};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Pattern, units};
 use bytecost_stats::median;
 
 use super::{Told, View, span};
@@ -12,8 +11,6 @@ use crate::trials::{CellTrials, Trials};
 use crate::value::{Trial, read};
 use crate::words::{self, percent};
 
-/// The machine's counter of acknowledgements that the timer sent, where this version has it.
-const DELAYED_ACKS: &str = "tcp_delayed_acks";
 /// Delayed acknowledgements per message from which a message is said to wait for one.
 const WAITS: f64 = 0.5;
 /// Share of the round trips at the timer that says the same where they are not counted.
@@ -105,7 +102,7 @@ impl Signs {
         let flows = f64::from(cell.cell.threads);
         let ask = cell.cell.pattern == Pattern::Ask;
         Some(Signs {
-            delayed_acks: typical(&delayed_acks),
+            delayed_acks: metric(Measure::DelayedAcksPerMessage),
             // The histograms are read only where a stall can be.
             clustered: if ask && !cell.cell.sends_at_once() {
                 typical(&clustered)
@@ -151,17 +148,6 @@ impl Signs {
     fn rtt_is_far(&self) -> bool {
         matches!((self.rtt_us, self.min_rtt_us), (Some(rtt), Some(min)) if rtt >= RTT_TIMES * min)
     }
-}
-
-/// The counter of that name, where this version has it.
-fn delayed_acks(trial: &Trial<'_>) -> Option<f64> {
-    let row = COUNTERS.iter().find(|r| r.name == DELAYED_ACKS)?;
-    let count = trial
-        .sample
-        .machine
-        .get(&row.counter)
-        .and_then(Reading::measured)?;
-    per_message(trial, count as f64)
 }
 
 fn per_message(trial: &Trial<'_>, count: f64) -> Option<f64> {
