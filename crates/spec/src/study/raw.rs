@@ -12,7 +12,7 @@ use crate::units;
 mod expect;
 mod value;
 
-use value::{Text, Values};
+pub(crate) use value::{Text, Values};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -190,7 +190,7 @@ fn times_have_bounds() {
 #[test]
 fn a_published_design_stands_by_itself() {
     let text = format!(
-        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = \"off\" }}\n",
+        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = [\"off\"] }}\n",
         SMALL
     );
     let mut study = Study::parse(&text).unwrap();

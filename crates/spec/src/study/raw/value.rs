@@ -5,10 +5,10 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 /// A value as text, whether it was written as a string, a whole number or a boolean.
-pub(super) struct Text(pub(super) String);
+pub(crate) struct Text(pub(crate) String);
 
 /// One value or a list of them.
-pub(super) struct Values(pub(super) Vec<Spanned<Text>>);
+pub(crate) struct Values(pub(super) Vec<Spanned<Text>>);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
