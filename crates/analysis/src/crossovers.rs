@@ -14,8 +14,6 @@ use crate::{FEWEST, LEVEL};
 
 mod sentence;
 
-pub(crate) use sentence::place_in_words;
-
 /// How often the blocks of a crossover are drawn again.
 const RESAMPLES: usize = 1000;
 

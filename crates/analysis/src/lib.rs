@@ -7,6 +7,7 @@ mod answers;
 mod cells;
 mod crossovers;
 mod doubts;
+mod explanations;
 mod figures;
 mod findings;
 mod grid;
@@ -51,6 +52,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
+    let explanations = explanations::all(&view, &study.varied);
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -67,7 +69,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cells,
         findings,
         crossovers,
-        explanations: Vec::new(),
+        explanations,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

@@ -13,10 +13,7 @@ pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
     let [least, most] = [&c.range.0, &c.range.1].map(|v| words::named(c.along, v));
     let range = format!("from {least} to {most}");
     let step = step(c.along);
-    let place = match words::circumstances(&c.place) {
-        place if place.is_empty() => place,
-        place => format!(", {place}"),
-    };
+    let place = words::joined_circumstances(&c.place);
     match &c.outcome {
         Crossing::AlwaysBetter => {
             format!("{other} is better than {base} in {noun} at every {step} {range}{place}.")
@@ -94,7 +91,7 @@ fn beyond(points: &[CrossingPoint]) -> &'static str {
 }
 
 /// A place along an axis that need not be one of its values: `20 KiB`, `2.5 threads`.
-pub(crate) fn place_in_words(along: Axis, value: f64) -> String {
+fn place_in_words(along: Axis, value: f64) -> String {
     const UNITS: [(f64, &str); 3] = [
         ((1_u64 << 30) as f64, "GiB"),
         ((1_u64 << 20) as f64, "MiB"),
