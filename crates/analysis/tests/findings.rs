@@ -4,7 +4,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
 use bytecost_spec::sample::TrialKey;
-use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, Side};
+use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Side, Transport};
 use world::{STUDY, True, World};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -367,4 +367,47 @@ fn nothing_at_all_is_an_analysis_too() {
     assert_eq!((analysis.run.blocks, analysis.run.trials), (0, 0));
     assert_eq!(analysis.run.widest_interval, None);
     assert_eq!(analysis.cells.len(), 20);
+}
+
+#[test]
+fn transports_are_paired_by_what_both_share() {
+    let study = STUDY
+        .replace(
+            "mover = [",
+            "transport = [\"loopback\", \"unix\"]\nmover = [",
+        )
+        .replace(
+            "axis = \"mover\"\nbaseline = \"send\"",
+            "axis = \"transport\"\nbaseline = \"loopback\"",
+        );
+    let mut world = World::new(&study);
+    // As a plan writes them: a Unix socket has no congestion control and no options of TCP.
+    for cell in &mut world.cells {
+        if cell.transport == Transport::Unix {
+            "default".clone_into(&mut cell.congestion);
+        } else {
+            cell.nodelay = Nodelay::On;
+        }
+    }
+    let world = world.run(3, 8, 0.01, |cell| {
+        True::costs(if cell.transport == Transport::Unix {
+            0.1
+        } else {
+            0.2
+        })
+    });
+    let analysis = world.analyse();
+    assert_eq!(analysis.findings.len(), 2 * 4 * 4);
+    for finding in &analysis.findings {
+        assert_eq!(
+            (finding.value.as_str(), finding.verdict),
+            ("unix", Verdict::Better)
+        );
+        let cell = |id: &str| world.cells.iter().find(|c| c.id() == id).expect("a cell");
+        let (base, other) = (cell(&finding.baseline), cell(&finding.cell));
+        assert_eq!(
+            (&base.mover, base.size_bytes),
+            (&other.mover, other.size_bytes)
+        );
+    }
 }
