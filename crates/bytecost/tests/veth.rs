@@ -2,6 +2,7 @@
 
 mod fault_common;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,21 +58,16 @@ fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
 fn under_way(place: &Place) -> (Started, BTreeSet<PathBuf>) {
     let mut run = place.start(&mut place.bytecost(LONG));
     let coordinator = run.pid();
-    let networks = || -> BTreeSet<PathBuf> {
-        let ends = endpoints_of(coordinator);
-        ends.into_iter()
-            .filter_map(|e| network(&process(e)))
-            .collect()
-    };
-    run.until("a trial of two sides", || {
-        place.lines() >= 1 && networks().len() == 2
-    });
-    let networks = networks();
     let own = network(Path::new("/proc/self")).unwrap();
-    assert!(
-        networks.len() == 2 && !networks.contains(&own),
-        "{networks:?}"
-    );
+    let seen = RefCell::new(BTreeSet::new());
+    run.until("a trial of two sides", || {
+        let ends = endpoints_of(coordinator).into_iter();
+        let networks: BTreeSet<PathBuf> = ends.filter_map(|e| network(&process(e))).collect();
+        let are_apart = networks.len() == 2 && !networks.contains(&own);
+        seen.replace(networks);
+        place.lines() >= 1 && are_apart
+    });
+    let networks = seen.into_inner();
     assert!(is_held(&networks));
     assert_eq!(network(&process(coordinator)), Some(own));
     (run, networks)
