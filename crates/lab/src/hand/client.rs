@@ -36,7 +36,7 @@ pub fn drive(
     let mut sockets = Vec::with_capacity(cell.threads as usize);
     for flow in 0..cell.threads {
         let socket = connect(cell, what.address, stop)?;
-        transports::introduce(&socket, token, flow)?;
+        transports::introduce(&socket, token, flow).map_err(closed)?;
         sockets.push(socket);
     }
     let crew = Crew::start(Side::Receiver, cell, sockets)?;
@@ -65,12 +65,12 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
     let control = connect(&plain, what.address, stop)?;
     let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
     let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
-    transports::introduce(&control, greeting::NAME, greeting::VERSION)?;
+    transports::introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
     let hello = Said::Hello {
         version: greeting::VERSION,
         wishes,
     };
-    say(&control, &hello)?;
+    say(&control, &hello).map_err(closed)?;
     match answer(&control, after(PATIENCE), stop)? {
         Answered::Welcome {
             version,
@@ -133,12 +133,18 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
                 e.kind(),
                 "the server did not answer in time: is it `bytecost serve`?",
             )),
-            _ => Trouble::Failed(io::Error::new(
-                e.kind(),
-                "the server closed the connection: is it `bytecost serve`, and not too busy?",
-            )),
+            _ => closed(e),
         }),
     }
+}
+
+/// The server went away before the session began. No broken pipe: that is what a reader of this
+/// side's output leaves behind.
+fn closed(_: io::Error) -> Trouble {
+    Trouble::Failed(io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the server closed the connection: is it `bytecost serve`, and not too busy?",
+    ))
 }
 
 fn nonsense() -> Trouble {
