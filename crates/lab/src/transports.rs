@@ -191,7 +191,7 @@ mod tests {
         for transport in Transport::ALL {
             let cell = cell(&[(Axis::Transport, transport.name())]);
             let address = listen(&cell, None).unwrap().address();
-            match address.parse::<std::net::SocketAddr>() {
+            match address.parse::<SocketAddr>() {
                 Ok(tcp) => assert!(tcp.ip().is_loopback(), "{address}"),
                 Err(_) => assert_eq!(*transport, Transport::Unix, "{address}"),
             }

@@ -396,10 +396,11 @@ pub fn served(served: &Served) -> String {
         1 => "1 session".to_owned(),
         n => format!("{} sessions", whole(n)),
     };
-    let mut text = format!("served {sessions}, {} bytes", whole(served.bytes));
-    if served.failed > 0 {
-        text.push_str(&format!("; {} of them failed", whole(served.failed)));
-    }
+    let failed = match served.failed {
+        0 => String::new(),
+        n => format!(" ({} failed)", whole(n)),
+    };
+    let mut text = format!("served {sessions}{failed}, {} bytes", whole(served.bytes));
     if served.turned_away > 0 {
         text.push_str(&format!(
             "; connections turned away: {}",

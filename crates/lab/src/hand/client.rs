@@ -13,6 +13,7 @@ use super::crew::Crew;
 use super::greeting::{self, Answered, Said};
 use super::wire::{after, connect, hear, is_readable, say};
 use super::{Drive, Event, GRACE, LAST_WORD, PATIENCE, PREPARATION, Trouble};
+use crate::endpoint::explain;
 use crate::transports;
 
 /// The most memory of all receive buffers, in bytes: a server may name their size.
@@ -39,7 +40,8 @@ pub fn drive(
         transports::introduce(&socket, token, flow).map_err(closed)?;
         sockets.push(socket);
     }
-    let crew = Crew::start(Side::Receiver, cell, sockets)?;
+    let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
+    let crew = Crew::start(Side::Receiver, cell, sockets).map_err(told)?;
     let client = Client {
         what,
         stop,

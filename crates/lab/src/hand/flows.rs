@@ -280,3 +280,81 @@ fn flow_end(
         failed: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports;
+
+    const SIZE: u64 = 4096;
+
+    /// Runs one loop until it ends; the times that it allocated.
+    fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
+        let mut ended = Ok(());
+        let info = allocation_counter::measure(|| ended = run());
+        ended.unwrap();
+        info.count_total
+    }
+
+    fn sent(socket: OwnedFd, board: &Board, asks: bool) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut mover = (Mover::named("send").unwrap().open)(Setup {
+            socket: Some(socket),
+            size: SIZE as usize,
+            fields: 1,
+            slots: 4,
+            flow: 0,
+            fresh: false,
+            patience: PATIENCE,
+        })
+        .unwrap();
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = if asks {
+            let mut ask = Ask::new(&mut *mover, &kept, SIZE);
+            counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
+        } else {
+            counted(|| streaming(&mut *mover, &mut desk))
+        };
+        rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
+        (count, mover.tally().bytes)
+    }
+
+    fn took(socket: OwnedFd, board: &Board, asks: bool) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut receiver = (Receiver::named("recv").unwrap().open)(socket, 1 << 16).unwrap();
+        let mut intake = Intake {
+            receiver: &mut *receiver,
+            checker: Checker::new(Pattern::new(0, 4 * SIZE), false),
+            size_bytes: SIZE,
+            answers: asks.then(|| (&kept, vec![0x5a; ANSWER_BYTES as usize])),
+        };
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = counted(|| taking(&mut intake, &mut desk));
+        (count, intake.tally().bytes)
+    }
+
+    #[test]
+    fn a_flow_that_tells_what_it_does_allocates_nothing() {
+        for asks in [false, true] {
+            let cell = Cell::default();
+            let listener = transports::listen(&cell, None).unwrap();
+            let sending = transports::connect(&cell, &listener.address()).unwrap();
+            let taking = listener.accept(PATIENCE).unwrap();
+            let (here, there) = (Board::new(1, asks), Board::new(1, false));
+            thread::scope(|scope| {
+                let sender = scope.spawn(|| sent(sending, &here, asks));
+                let receiver = scope.spawn(|| took(taking, &there, asks));
+                for number in 1..20 {
+                    here.turn(number);
+                    there.turn(number);
+                    thread::sleep(Duration::from_millis(2));
+                }
+                here.turn(STOP);
+                let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
+                assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
+                assert_eq!(sent.1, got.1);
+                assert!(sent.1 > 0);
+            });
+        }
+    }
+}
