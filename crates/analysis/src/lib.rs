@@ -5,7 +5,9 @@
 
 mod answers;
 mod cells;
+mod crossovers;
 mod doubts;
+mod explanations;
 mod figures;
 mod findings;
 mod grid;
@@ -38,14 +40,19 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
     let study = run::study_facts(input.manifest, &trials);
     let cells = cells::results(&trials);
-    let findings = findings::all(input.manifest, &trials, &study.varied);
+    let stalls = doubts::Stalls::of(&trials);
+    let mut findings = findings::all(input.manifest, &trials, &study.varied);
+    stalls.mark(&mut findings);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
+        stalls: &stalls,
     };
     let answers = answers::all(&view, &study.varied);
+    let crossovers = crossovers::all(&view, &study.varied);
+    let explanations = explanations::all(&view, &study.varied);
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -61,8 +68,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         study,
         cells,
         findings,
-        crossovers: Vec::new(),
-        explanations: Vec::new(),
+        crossovers,
+        explanations,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

@@ -40,7 +40,7 @@ pub enum Sub {
     /// List movers, receivers, transports and studies: what works here, and why not
     List,
     /// Look at this machine: what it means for results, and what to do
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -65,6 +65,15 @@ pub struct RootArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Remove what a killed run may have left on this machine, and say what that was
+    #[arg(long)]
+    pub clean: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
@@ -78,6 +87,9 @@ pub struct RunArgs {
     pub study: Option<String>,
     #[command(flatten)]
     pub axes: AxisArgs,
+    /// Measure what a study's publication did, to the letter, in the place of the study's own design
+    #[arg(long)]
+    pub as_published: bool,
     /// Time that the run may take, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
@@ -116,7 +128,11 @@ pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
 impl Args for AxisArgs {
     fn augment_args(mut command: Command) -> Command {
         for row in AXES {
-            command = command.arg(axis_arg(row, "VALUES"));
+            let mut arg = axis_arg(row, "VALUES");
+            if row.axis.is_switch() {
+                arg = arg.help(format!("{}; `both` measures on and off", row.summary));
+            }
+            command = command.arg(arg);
         }
         command
     }

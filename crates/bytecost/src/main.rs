@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Some(Sub::Report(args)) => commands::report::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
-        Some(Sub::Doctor) => commands::doctor::run(),
+        Some(Sub::Doctor(args)) => commands::doctor::run(&args),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man) => commands::manual::page(),
         Some(Sub::Schema) => commands::manual::schema(),

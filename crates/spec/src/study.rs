@@ -15,7 +15,10 @@ use crate::cell::{Cell, Invalid};
 use crate::metric::Metric;
 use crate::units;
 
+mod expect;
 mod raw;
+
+pub use expect::{Expect, Outcome};
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
@@ -60,6 +63,9 @@ pub struct Study {
     pub compare: Vec<Compare>,
     /// What is drawn.
     pub figures: Vec<Figure>,
+    /// The prediction, or a part of it, in a form that can be held against findings.
+    #[serde(default)]
+    pub expects: Vec<Expect>,
     /// The cells as someone else published them, for studies that set up a published one again:
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
     #[serde(default)]
@@ -159,7 +165,8 @@ impl Study {
     }
 
     /// Gives an axis the values of the command line. The study then consists of its first part
-    /// alone, with these values: what was asked for, and no more.
+    /// alone, with these values: what was asked for, and no more. `both` stands for `on` and `off`
+    /// where the axis is a switch.
     ///
     /// # Errors
     /// What is wrong with a value, or that there is none.
@@ -170,10 +177,16 @@ impl Study {
         let mut probe = Cell::default();
         let mut written: Vec<String> = Vec::new();
         for value in values {
-            probe.set(axis, value)?;
-            let value = probe.value(axis);
-            if !written.contains(&value) {
-                written.push(value);
+            let stands_for = match value.as_str() {
+                "both" if axis.is_switch() => &["on", "off"][..],
+                other => &[other],
+            };
+            for value in stands_for {
+                probe.set(axis, value)?;
+                let value = probe.value(axis);
+                if !written.contains(&value) {
+                    written.push(value);
+                }
             }
         }
         self.tiers.truncate(1);

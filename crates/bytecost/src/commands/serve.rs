@@ -21,7 +21,7 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
         )));
     }
     let cell = chosen(&args)?;
-    let (host, survey) = super::look_around();
+    let (host, survey) = super::look_around(&[Transport::Loopback]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Move, Mover, Pattern, Receiver, Setup, Tally};
+use bytecost_engine::{Checker, Move, Tally};
 use bytecost_meter::{Meter, Snapshot, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
@@ -20,8 +20,9 @@ use hdrhistogram::Histogram;
 use super::PATIENCE;
 use super::board::{Board, Entry, STOP, WAIT};
 use super::spread::Spread;
+use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
 use crate::connection::ConnectionMeter;
-use crate::flow::{self, ANSWER_BYTES, Ask, Intake};
+use crate::flow::{self, Ask, Intake};
 
 /// What one flow brings back, well or not.
 pub(super) struct FlowEnd {
@@ -59,23 +60,15 @@ impl<R: FnOnce()> Flow<'_, R> {
 
     fn send(self, socket: OwnedFd) -> io::Result<FlowEnd> {
         let (cell, board, number) = (self.cell, self.board, self.number);
-        let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+        let mover = mover_of(cell)?;
         let kept = socket.try_clone()?;
-        let mut engine = (mover.open)(Setup {
-            socket: Some(socket),
-            size: usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
-            fields: cell.fields as usize,
-            slots: usize::try_from(cell.ring_slots()).map_err(|_| io::ErrorKind::InvalidInput)?,
-            flow: number,
-            fresh: false,
-            patience: PATIENCE,
-        })?;
+        let mut engine = sending_end(cell, Some(socket), number, false, PATIENCE)?;
         let mut desk = Desk::new(board, number, &kept);
         let from;
         let mut latency_ns = None;
         let ended = match (cell.pattern, board.spread(number)) {
             (Exchange::Ask, Some(spread)) => {
-                let mut ask = Ask::new(&mut *engine, &kept, cell.size_bytes);
+                let mut ask = Ask::new(&mut *engine, &kept, answer(cell)?);
                 self.wait();
                 from = desk.meter.read_start();
                 let ended = asking(&mut ask, &mut desk, spread);
@@ -103,20 +96,14 @@ impl<R: FnOnce()> Flow<'_, R> {
 
     fn receive(self, socket: OwnedFd) -> io::Result<FlowEnd> {
         let (cell, board, number) = (self.cell, self.board, self.number);
-        let row =
-            Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
         let kept = socket.try_clone()?;
-        let read_size =
-            usize::try_from(cell.read_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut receiver = (row.open)(socket, read_size)?;
+        let mut receiver = receiving_end(cell, socket)?;
         let mut desk = Desk::new(board, number, &kept);
-        let answer = vec![0x5a; cell.size_bytes.min(ANSWER_BYTES) as usize];
-        let period = cell.size_bytes.saturating_mul(cell.ring_slots());
         let mut intake = Intake {
             receiver: &mut *receiver,
-            checker: Checker::new(Pattern::new(number, period), false),
+            checker: Checker::new(content(cell, number, false), false),
             size_bytes: cell.size_bytes,
-            answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer)),
+            answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
         };
         self.wait();
         let from = desk.meter.read_start();
@@ -241,13 +228,6 @@ fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
         Some(cpu) => process::set_affinity(&[*cpu]),
         None => Ok(()),
     }
-}
-
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
 }
 
 fn flow_end(

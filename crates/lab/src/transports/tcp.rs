@@ -1,4 +1,4 @@
-//! TCP over 127.0.0.1, and over any other address where a person asks for it.
+//! TCP between two addresses of this machine, and over any other where a person asks for it.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,14 +10,18 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::{Listen, set_buffers};
 
-struct Loopback {
+struct Tcp {
     socket: OwnedFd,
     address: SocketAddr,
     nodelay: bool,
 }
 
-pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+pub(super) fn listen(
+    cell: &Cell,
+    address: Ipv4Addr,
+    port: Option<u16>,
+) -> io::Result<Box<dyn Listen>> {
+    let address = SocketAddr::from((address, port.unwrap_or(0)));
     let listening = listen_at(cell, address).map_err(|e| match port {
         Some(port) if e.kind() == io::ErrorKind::AddrInUse => io::Error::new(
             io::ErrorKind::AddrInUse,
@@ -38,7 +42,7 @@ pub(super) fn listen_at(
     rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, 1024)?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-    Ok(Box::new(Loopback {
+    Ok(Box::new(Tcp {
         socket,
         address,
         nodelay: cell.sends_at_once(),
@@ -76,7 +80,7 @@ pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-impl Listen for Loopback {
+impl Listen for Tcp {
     fn address(&self) -> String {
         self.address.to_string()
     }
