@@ -310,7 +310,7 @@ fn what_is_no_server_is_told_in_one_line() {
         welcome(&mut s, "no/such/cell");
         rest(&mut s);
     });
-    check(2, "receive buffers of 16 GiB", |mut s| {
+    check(2, "buffers of 16 GiB", |mut s| {
         let cell = cell(&[(Axis::Threads, "256"), (Axis::ReadSize, "64MiB")]);
         welcome(&mut s, &cell);
         rest(&mut s);
@@ -345,7 +345,7 @@ fn content_that_is_wrong_fails_the_session() {
         greeting::write(&mut control, &Answered::Go).unwrap();
         let _ = flow.write_all(&[0; 4096]);
         drop(flow);
-        let done = Answered::Done(Box::new(Part::default()));
+        let done = Answered::Done(Box::default());
         let _ = greeting::write(&mut control, &done);
         rest(&mut control);
     });

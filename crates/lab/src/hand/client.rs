@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Receiver;
 use bytecost_spec::hand::{Begun, End, Part, Second, Stretch, Summary};
-use bytecost_spec::{Axis, Cell, Nodelay, Side, units};
+use bytecost_spec::{Axis, Cell, Nodelay, Pattern, Side, units};
 use bytecost_sys::clock;
 
 use super::crew::Crew;
@@ -16,7 +16,7 @@ use super::{Drive, Event, GRACE, LAST_WORD, PATIENCE, PREPARATION, Trouble};
 use crate::endpoint::explain;
 use crate::transports;
 
-/// The most memory of all receive buffers, in bytes: a server may name their size.
+/// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 /// How long a second's line waits for the server's figures of it.
 const PEER_LATE_NS: u64 = 300_000_000;
@@ -103,10 +103,15 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
 
 /// Whether what the server wants of this side is within reason.
 fn fits(cell: &Cell) -> Result<(), Trouble> {
-    let needed = cell.read_bytes().saturating_mul(cell.threads.into());
+    let answers = match cell.pattern {
+        Pattern::Ask => cell.answer_bytes(),
+        Pattern::Stream => 0,
+    };
+    let each = cell.read_bytes().saturating_add(answers);
+    let needed = each.saturating_mul(cell.threads.into());
     if needed > MOST_BUFFER_BYTES {
         return Err(Trouble::Refused(format!(
-            "receive buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
+            "buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
             units::bytes_in_words(needed),
             units::bytes_in_words(MOST_BUFFER_BYTES)
         )));
