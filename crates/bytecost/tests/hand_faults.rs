@@ -235,10 +235,16 @@ fn a_server_that_is_killed_is_told_by_its_client() {
 
 #[test]
 fn an_end_that_stands_still_does_not_keep_the_other() {
-    let server = Server::start("--json --threads 2 --size 16KiB");
+    let mut server = Server::start("--json --threads 2 --size 16KiB");
     let mut client = server.driven("--json");
     client.until("a second", |out, _| !objects(out).is_empty());
     client.send(Signal::STOP);
+    server
+        .running
+        .until("flows in a call without end", |out, _| {
+            let lines = objects(out);
+            lines.last().is_some_and(|l| l["flows_silent"] == 2)
+        });
     let told = summaries(&server.end().stdout).remove(0);
     assert_eq!(told["own"]["cut"], true);
     client.send(Signal::CONT);

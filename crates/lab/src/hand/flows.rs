@@ -266,8 +266,6 @@ mod tests {
     use super::*;
     use crate::transports;
 
-    const SIZE: u64 = 4096;
-
     /// Runs one loop until it ends; the times that it allocated.
     fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
         let mut ended = Ok(());
@@ -276,37 +274,30 @@ mod tests {
         info.count_total
     }
 
-    fn sent(socket: OwnedFd, board: &Board, asks: bool) -> (u64, u64) {
+    fn sent(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut mover = (Mover::named("send").unwrap().open)(Setup {
-            socket: Some(socket),
-            size: SIZE as usize,
-            fields: 1,
-            slots: 4,
-            flow: 0,
-            fresh: false,
-            patience: PATIENCE,
-        })
-        .unwrap();
+        let mut mover = sending_end(cell, Some(socket), 0, false, PATIENCE).unwrap();
         let mut desk = Desk::new(board, 0, &kept);
-        let count = if asks {
-            let mut ask = Ask::new(&mut *mover, &kept, SIZE);
-            counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
-        } else {
-            counted(|| streaming(&mut *mover, &mut desk))
+        let count = match cell.pattern {
+            Exchange::Ask => {
+                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
+                counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
+            }
+            Exchange::Stream => counted(|| streaming(&mut *mover, &mut desk)),
         };
         rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
         (count, mover.tally().bytes)
     }
 
-    fn took(socket: OwnedFd, board: &Board, asks: bool) -> (u64, u64) {
+    fn took(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut receiver = (Receiver::named("recv").unwrap().open)(socket, 1 << 16).unwrap();
+        let mut receiver = receiving_end(cell, socket).unwrap();
+        let asked = cell.pattern == Exchange::Ask;
         let mut intake = Intake {
             receiver: &mut *receiver,
-            checker: Checker::new(Pattern::new(0, 4 * SIZE), false),
-            size_bytes: SIZE,
-            answers: asks.then(|| (&kept, vec![0x5a; ANSWER_BYTES as usize])),
+            checker: Checker::new(content(cell, 0, false), false),
+            size_bytes: cell.size_bytes,
+            answers: asked.then(|| (&kept, answer(cell).unwrap())),
         };
         let mut desk = Desk::new(board, 0, &kept);
         let count = counted(|| taking(&mut intake, &mut desk));
@@ -315,15 +306,20 @@ mod tests {
 
     #[test]
     fn a_flow_that_tells_what_it_does_allocates_nothing() {
-        for asks in [false, true] {
-            let cell = Cell::default();
+        for pattern in [Exchange::Stream, Exchange::Ask] {
+            let asks = pattern == Exchange::Ask;
+            let cell = Cell {
+                pattern,
+                size_bytes: 4096,
+                ..Cell::default()
+            };
             let listener = transports::listen(&cell, None).unwrap();
             let sending = transports::connect(&cell, &listener.address()).unwrap();
             let taking = listener.accept(PATIENCE).unwrap();
             let (here, there) = (Board::new(1, asks), Board::new(1, false));
             thread::scope(|scope| {
-                let sender = scope.spawn(|| sent(sending, &here, asks));
-                let receiver = scope.spawn(|| took(taking, &there, asks));
+                let sender = scope.spawn(|| sent(&cell, sending, &here));
+                let receiver = scope.spawn(|| took(&cell, taking, &there));
                 for number in 1..20 {
                     here.turn(number);
                     there.turn(number);
