@@ -365,7 +365,8 @@ fn content_that_is_wrong_fails_the_session() {
 fn bytes_that_are_missing_fail_the_session() {
     let end = against(|mut control, listener| {
         welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
-        let (flow, _) = listener.accept().unwrap();
+        let (mut flow, _) = listener.accept().unwrap();
+        flow.read_exact(&mut [0; 12]).unwrap();
         greeting::write(&mut control, &Answered::Go).unwrap();
         drop(flow);
         let mut part = Part::default();
