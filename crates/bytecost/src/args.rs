@@ -29,9 +29,9 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
-    /// By hand: send to whoever drives, and show what it costs
+    /// By hand: send to whoever drives, and show what it costs, until Ctrl-C
     Serve(Box<ServeArgs>),
-    /// By hand: receive from a server, and show what it costs
+    /// By hand: receive from a server, and show what it costs, until Ctrl-C
     Drive(Box<DriveArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),

@@ -48,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long memory and threads may take to be made ready.
 const PREPARATION: Duration = Duration::from_secs(60);
 /// How long flows may take to end by themselves before they are cut off.
-const GRACE: Duration = Duration::from_millis(500);
+const GRACE: Duration = Duration::from_millis(400);
 /// How long the other side's last word may take once all flows are over.
 const LAST_WORD: Duration = Duration::from_millis(300);
 /// How long a client waits for the one before it to be gone.

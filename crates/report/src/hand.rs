@@ -236,7 +236,11 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     for hint in hints::hints(summary) {
         row("note", &hint);
     }
-    row("note", &by_hand(begun));
+    row(
+        "note",
+        "a look by hand, without statistics; the same with intervals:",
+    );
+    out.push_str(&format!("                {}\n", with_intervals(begun)));
     out
 }
 
@@ -374,18 +378,15 @@ fn checked(summary: &Summary) -> String {
     format!("{count}; {content}")
 }
 
-/// What this was, and how to measure the same.
-fn by_hand(begun: &Begun) -> String {
+/// The command that measures the same; on a line of its own, so that it can be copied.
+fn with_intervals(begun: &Begun) -> String {
     let options = AXES.iter().filter_map(|row| {
         let value = begun.cell.value(row.axis);
         let named = matches!(row.axis, Axis::Mover | Axis::Size) || value != row.default;
         named.then(|| format!("--{} {value}", row.name))
     });
     let options: Vec<String> = options.collect();
-    format!(
-        "a look by hand, without statistics; `bytecost run {}` measures with intervals",
-        options.join(" ")
-    )
+    format!("bytecost run {}", options.join(" "))
 }
 
 /// What a server came to, when it ends.
@@ -395,10 +396,11 @@ pub fn served(served: &Served) -> String {
         1 => "1 session".to_owned(),
         n => format!("{} sessions", whole(n)),
     };
-    let mut text = format!("served {sessions}, {} bytes", whole(served.bytes));
-    if served.failed > 0 {
-        text.push_str(&format!("; {} of them failed", whole(served.failed)));
-    }
+    let failed = match served.failed {
+        0 => String::new(),
+        n => format!(" ({} failed)", whole(n)),
+    };
+    let mut text = format!("served {sessions}{failed}, {} bytes", whole(served.bytes));
     if served.turned_away > 0 {
         text.push_str(&format!(
             "; connections turned away: {}",

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use bytecost_lab::hand::{CLIENT_AXES, PORT};
-use bytecost_spec::axis::AXES;
+use bytecost_spec::axis::{AXES, AxisRow};
 use bytecost_spec::{Axis, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
@@ -72,18 +72,24 @@ pub struct ServeAxes(pub AxisArgs);
 pub struct DriveAxes(pub AxisArgs);
 
 /// All axes are options, so that the wrong ones can be refused in words; help shows the others.
-fn augmented(mut command: Command, shows: impl Fn(Axis) -> bool) -> Command {
+fn augmented(
+    mut command: Command,
+    shows: impl Fn(Axis) -> bool,
+    default: impl Fn(&AxisRow) -> &'static str,
+) -> Command {
     for row in AXES {
-        command = command.arg(axis_arg(row, "VALUE").hide(!shows(row.axis)));
+        let help = format!("{} [default: {}]", row.summary, default(row));
+        let arg = axis_arg(row, "VALUE").help(help).hide(!shows(row.axis));
+        command = command.arg(arg);
     }
     command
 }
 
 macro_rules! axes {
-    ($name:ident, $shows:expr) => {
+    ($name:ident, $shows:expr, $default:expr) => {
         impl Args for $name {
             fn augment_args(command: Command) -> Command {
-                augmented(command, $shows)
+                augmented(command, $shows, $default)
             }
 
             fn augment_args_for_update(command: Command) -> Command {
@@ -103,5 +109,11 @@ macro_rules! axes {
     };
 }
 
-axes!(ServeAxes, |axis| !NOT_BY_HAND.contains(&axis));
-axes!(DriveAxes, |axis| CLIENT_AXES.contains(&axis));
+axes!(
+    ServeAxes,
+    |axis| !NOT_BY_HAND.contains(&axis),
+    |row: &AxisRow| row.default
+);
+axes!(DriveAxes, |axis| CLIENT_AXES.contains(&axis), |_| {
+    "the server's"
+});

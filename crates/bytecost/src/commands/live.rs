@@ -2,6 +2,7 @@
 //! on standard error.
 
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -35,9 +36,7 @@ impl<'a> Live<'a> {
     /// Prints one event.
     pub fn show(&mut self, event: Event) {
         match event {
-            Event::Listening { address } => note(&format!(
-                "listening at {address}; receive with `bytecost drive {address}`, end with Ctrl-C"
-            )),
+            Event::Listening { address } => listening(address),
             Event::TurnedAway { why } => note(&format!("turned away {}", units::one_line(&why))),
             Event::Began(begun) => {
                 if !self.how.json && !self.how.quiet {
@@ -96,8 +95,21 @@ impl<'a> Live<'a> {
     }
 }
 
+fn listening(address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        note(&format!(
+            "anyone who can reach port {} of {} can make this machine send",
+            address.port(),
+            address.ip()
+        ));
+    }
+    note(&format!(
+        "listening at {address}; receive with `bytecost drive {address}`, end with Ctrl-C"
+    ));
+}
+
 /// Says something that is no figure.
-pub fn note(text: &str) {
+fn note(text: &str) {
     let _ = writeln!(io::stderr(), "note: {text}");
 }
 

@@ -8,7 +8,7 @@ use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Serve, serve};
 use bytecost_spec::{Axis, Cell, Transport};
 
-use super::live::{Live, note, one_value_each};
+use super::live::{Live, one_value_each};
 use crate::args::{NOT_BY_HAND, ServeArgs};
 use crate::failure::{Ending, bad_input};
 use crate::{known, signals};
@@ -26,12 +26,6 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
         return Err(bad_input(why));
     }
     let address = SocketAddr::new(args.listen, args.port);
-    if !address.ip().is_loopback() {
-        note(&format!(
-            "anyone who can reach port {} of {} can make this machine send",
-            args.port, args.listen
-        ));
-    }
     let stop = signals::stop_flag()?;
     let mut live = Live::new(args.output, &stop);
     let served = serve(&Serve { cell, address }, &stop, &mut |event| {

@@ -21,8 +21,8 @@ use super::spread::{Counts, Spread};
 pub(super) const WAIT: u32 = 0;
 /// Flows finish what is under way.
 pub(super) const STOP: u32 = u32::MAX;
-/// How long the board waits for flows that are in a call.
-const LATE: Duration = Duration::from_millis(30);
+/// How long the board waits for flows that are in a call, or wait for a CPU.
+const LATE: Duration = Duration::from_millis(150);
 
 /// What a flow tells: totals since it began.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Receiver;
 use bytecost_spec::hand::{Begun, End, Part, Second, Stretch, Summary};
-use bytecost_spec::{Axis, Cell, Nodelay, Side, units};
+use bytecost_spec::{Axis, Cell, Nodelay, Pattern, Side, units};
 use bytecost_sys::clock;
 
 use super::crew::Crew;
 use super::greeting::{self, Answered, Said};
 use super::wire::{after, connect, hear, is_readable, say};
 use super::{Drive, Event, GRACE, LAST_WORD, PATIENCE, PREPARATION, Trouble};
+use crate::endpoint::explain;
 use crate::transports;
 
-/// The most memory of all receive buffers, in bytes: a server may name their size.
+/// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 /// How long a second's line waits for the server's figures of it.
 const PEER_LATE_NS: u64 = 300_000_000;
@@ -36,10 +37,11 @@ pub fn drive(
     let mut sockets = Vec::with_capacity(cell.threads as usize);
     for flow in 0..cell.threads {
         let socket = connect(cell, what.address, stop)?;
-        transports::introduce(&socket, token, flow)?;
+        transports::introduce(&socket, token, flow).map_err(closed)?;
         sockets.push(socket);
     }
-    let crew = Crew::start(Side::Receiver, cell, sockets)?;
+    let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
+    let crew = Crew::start(Side::Receiver, cell, sockets).map_err(told)?;
     let client = Client {
         what,
         stop,
@@ -65,12 +67,12 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
     let control = connect(&plain, what.address, stop)?;
     let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
     let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
-    transports::introduce(&control, greeting::NAME, greeting::VERSION)?;
+    transports::introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
     let hello = Said::Hello {
         version: greeting::VERSION,
         wishes,
     };
-    say(&control, &hello)?;
+    say(&control, &hello).map_err(closed)?;
     match answer(&control, after(PATIENCE), stop)? {
         Answered::Welcome {
             version,
@@ -101,10 +103,15 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
 
 /// Whether what the server wants of this side is within reason.
 fn fits(cell: &Cell) -> Result<(), Trouble> {
-    let needed = cell.read_bytes().saturating_mul(cell.threads.into());
+    let answers = match cell.pattern {
+        Pattern::Ask => cell.answer_bytes(),
+        Pattern::Stream => 0,
+    };
+    let each = cell.read_bytes().saturating_add(answers);
+    let needed = each.saturating_mul(cell.threads.into());
     if needed > MOST_BUFFER_BYTES {
         return Err(Trouble::Refused(format!(
-            "receive buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
+            "buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
             units::bytes_in_words(needed),
             units::bytes_in_words(MOST_BUFFER_BYTES)
         )));
@@ -133,12 +140,18 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
                 e.kind(),
                 "the server did not answer in time: is it `bytecost serve`?",
             )),
-            _ => Trouble::Failed(io::Error::new(
-                e.kind(),
-                "the server closed the connection: is it `bytecost serve`, and not too busy?",
-            )),
+            _ => closed(e),
         }),
     }
+}
+
+/// The server went away before the session began. No broken pipe: that is what a reader of this
+/// side's output leaves behind.
+fn closed(_: io::Error) -> Trouble {
+    Trouble::Failed(io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the server closed the connection: is it `bytecost serve`, and not too busy?",
+    ))
 }
 
 fn nonsense() -> Trouble {

@@ -260,3 +260,77 @@ fn flow_end(
         failed: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports;
+
+    /// Runs one loop until it ends; the times that it allocated.
+    fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
+        let mut ended = Ok(());
+        let info = allocation_counter::measure(|| ended = run());
+        ended.unwrap();
+        info.count_total
+    }
+
+    fn sent(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut mover = sending_end(cell, Some(socket), 0, false, PATIENCE).unwrap();
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = match cell.pattern {
+            Exchange::Ask => {
+                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
+                counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
+            }
+            Exchange::Stream => counted(|| streaming(&mut *mover, &mut desk)),
+        };
+        rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
+        (count, mover.tally().bytes)
+    }
+
+    fn took(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut receiver = receiving_end(cell, socket).unwrap();
+        let asked = cell.pattern == Exchange::Ask;
+        let mut intake = Intake {
+            receiver: &mut *receiver,
+            checker: Checker::new(content(cell, 0, false), false),
+            size_bytes: cell.size_bytes,
+            answers: asked.then(|| (&kept, answer(cell).unwrap())),
+        };
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = counted(|| taking(&mut intake, &mut desk));
+        (count, intake.tally().bytes)
+    }
+
+    #[test]
+    fn a_flow_that_tells_what_it_does_allocates_nothing() {
+        for pattern in [Exchange::Stream, Exchange::Ask] {
+            let asks = pattern == Exchange::Ask;
+            let cell = Cell {
+                pattern,
+                size_bytes: 4096,
+                ..Cell::default()
+            };
+            let listener = transports::listen(&cell, None).unwrap();
+            let sending = transports::connect(&cell, &listener.address()).unwrap();
+            let taking = listener.accept(PATIENCE).unwrap();
+            let (here, there) = (Board::new(1, asks), Board::new(1, false));
+            thread::scope(|scope| {
+                let sender = scope.spawn(|| sent(&cell, sending, &here));
+                let receiver = scope.spawn(|| took(&cell, taking, &there));
+                for number in 1..20 {
+                    here.turn(number);
+                    there.turn(number);
+                    thread::sleep(Duration::from_millis(2));
+                }
+                here.turn(STOP);
+                let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
+                assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
+                assert_eq!(sent.1, got.1);
+                assert!(sent.1 > 0);
+            });
+        }
+    }
+}

@@ -18,6 +18,7 @@ use super::greeting::{self, Answered, Said};
 use super::lobby::{Door, Guest, Lobby};
 use super::wire::{after, hear, is_readable, say};
 use super::{CLIENT_AXES, Event, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve};
+use crate::endpoint::explain;
 use crate::transports;
 
 /// Who went away, in mid-session.
@@ -277,7 +278,7 @@ fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
 fn told(error: io::Error) -> String {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => CLIENT_GONE.to_owned(),
-        _ => error.to_string(),
+        _ => explain(&error),
     }
 }
 

@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
 
 use super::{LOOK, PATIENCE, Trouble, greeting};
+use crate::endpoint::explain;
 use crate::transports::{self, Socket};
 
 /// How long a word may take to be taken by the kernel: there is always room, unless the other
@@ -100,7 +101,8 @@ pub(super) fn connect(
         )),
         _ => Trouble::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
     };
-    let socket = transports::tcp_socket(cell, address)?;
+    let socket =
+        transports::tcp_socket(cell, address).map_err(|e| io::Error::new(e.kind(), explain(&e)))?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once()).map_err(io::Error::from)?;
     // So that Ctrl-C ends also a connection to nowhere.
     rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;

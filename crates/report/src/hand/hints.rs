@@ -24,10 +24,12 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
     ) && rtt >= STALL_US
         && rtt >= least.saturating_mul(STALL_TIMES)
     {
-        let cure = match summary.begun.cell.pattern {
-            Pattern::Ask => {
+        let cell = &summary.begun.cell;
+        let cure = match cell.pattern {
+            Pattern::Ask if !cell.sends_at_once() => {
                 "a small write may wait for a delayed acknowledgement: try `--nodelay on`"
             }
+            Pattern::Ask => "something on the way waits, and it is not the sender's TCP_NODELAY",
             Pattern::Stream => {
                 "the receiver may be slower than the sender, or the buffers are deep: try a smaller `--socket-buffer`"
             }
