@@ -15,7 +15,7 @@ use crate::cell::{Cell, Invalid};
 use crate::metric::Metric;
 use crate::units;
 
-mod raw;
+pub(crate) mod raw;
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
