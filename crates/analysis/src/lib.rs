@@ -4,6 +4,7 @@
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
 mod answers;
+mod audit;
 mod cells;
 mod doubts;
 mod figures;
@@ -18,6 +19,8 @@ mod trials;
 mod value;
 mod words;
 
+pub use audit::{Grounds, audit, beside};
+pub use cells::typical;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 
@@ -37,7 +40,8 @@ pub(crate) const FEWEST: usize = 3;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
     let study = run::study_facts(input.manifest, &trials);
-    let cells = cells::results(&trials);
+    let mut cells = cells::results(&trials);
+    cells::take_published(&mut cells, &input);
     let findings = findings::all(input.manifest, &trials, &study.varied);
     let view = doubts::View {
         input: &input,
