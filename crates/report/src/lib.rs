@@ -12,6 +12,7 @@ mod facts;
 mod figure;
 mod grid;
 mod json;
+pub mod layout;
 mod markdown;
 mod numbers;
 mod page;

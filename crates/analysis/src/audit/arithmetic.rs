@@ -15,7 +15,7 @@ type Groups = Vec<(Vec<String>, Vec<f64>)>;
 pub(super) fn draft(desk: &Desk<'_>, sum: &Arithmetic) -> Draft {
     match items(desk, sum) {
         Ok(items) if items.is_empty() => {
-            Draft::missing(format!("no row of {} is asked for", sum.term.table))
+            Draft::missing(format!("the table {} has no such row", sum.term.table))
         }
         Ok(items) => Draft {
             subject: subject(sum),
@@ -141,7 +141,7 @@ fn groups(desk: &Desk<'_>, term: &Term, by: &[String]) -> Result<Groups, String>
             continue;
         }
         let number = table::number(&row[column])
-            .map_err(|e| format!("{}.csv, line {line}: {e}", table.name))?;
+            .map_err(|e| format!("in {}.csv, line {line}: {e}", table.name))?;
         let key: Vec<String> = by.iter().map(|at| row[*at].clone()).collect();
         let place = *places.entry(key.clone()).or_insert(groups.len());
         if place == groups.len() {
@@ -156,7 +156,7 @@ fn column(table: &Table, name: &str) -> Result<usize, String> {
     table.column(name).ok_or_else(|| {
         let known = table.columns.join(", ");
         format!(
-            "{}.csv has no column `{name}`: its columns are {known}",
+            "there is no column `{name}` in {}.csv: its columns are {known}",
             table.name
         )
     })
