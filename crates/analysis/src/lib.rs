@@ -6,7 +6,9 @@
 mod answers;
 mod audit;
 mod cells;
+mod crossovers;
 mod doubts;
+mod explanations;
 mod figures;
 mod findings;
 mod grid;
@@ -42,14 +44,19 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);
-    let findings = findings::all(input.manifest, &trials, &study.varied);
+    let stalls = doubts::Stalls::of(&trials);
+    let mut findings = findings::all(input.manifest, &trials, &study.varied);
+    stalls.mark(&mut findings);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
+        stalls: &stalls,
     };
     let answers = answers::all(&view, &study.varied);
+    let crossovers = crossovers::all(&view, &study.varied);
+    let explanations = explanations::all(&view, &study.varied);
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -65,8 +72,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         study,
         cells,
         findings,
-        crossovers: Vec::new(),
-        explanations: Vec::new(),
+        crossovers,
+        explanations,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

@@ -11,7 +11,7 @@ pub mod runs;
 use std::io::{self, Write};
 
 use bytecost_lab::survey::survey;
-use bytecost_spec::{Host, Survey};
+use bytecost_spec::{Host, Survey, Transport};
 
 /// Prints to standard output; a closed pipe is an error that ends the command quietly.
 fn print(text: &str) -> io::Result<()> {
@@ -20,9 +20,9 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// This machine, and what works on it.
-fn look_around() -> (Host, Survey) {
+/// This machine, and what works on it over these transports.
+fn look_around(transports: &[Transport]) -> (Host, Survey) {
     let host = crate::machine::host();
-    let survey = survey(&host);
+    let survey = survey(&host, transports);
     (host, survey)
 }

@@ -9,6 +9,8 @@ mod ends;
 pub mod event;
 pub mod flow;
 pub mod gate;
+pub mod leftovers;
+mod netlink;
 pub mod protocol;
 pub mod survey;
 pub mod transports;

@@ -15,7 +15,10 @@ use crate::cell::{Cell, Invalid};
 use crate::metric::Metric;
 use crate::units;
 
+mod expect;
 pub(crate) mod raw;
+
+pub use expect::{Expect, Outcome};
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
@@ -60,6 +63,9 @@ pub struct Study {
     pub compare: Vec<Compare>,
     /// What is drawn.
     pub figures: Vec<Figure>,
+    /// The prediction, or a part of it, in a form that can be held against findings.
+    #[serde(default)]
+    pub expects: Vec<Expect>,
     /// The cells as someone else published them, for studies that set up a published one again:
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
     #[serde(default)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::FORMAT;
-use bytecost_spec::{Manifest, Study};
+use bytecost_spec::{Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -63,7 +63,7 @@ pub fn run(args: RunArgs) -> Result<Ending> {
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let study = chosen(args)?;
-    let (host, survey) = super::look_around();
+    let (host, survey) = super::look_around(&transports(&study));
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
@@ -107,6 +107,15 @@ fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, S
     set_limits(&mut study, args);
     run.resume()?;
     Ok((run, plan, study))
+}
+
+/// What is tried out for a study: all that costs nothing, and what it asks for itself.
+fn transports(study: &Study) -> Vec<Transport> {
+    let asked = study.cells();
+    let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
+    let all = Transport::ALL.iter().copied();
+    all.filter(|t| *t != Transport::Veth || is_asked(*t))
+        .collect()
 }
 
 /// The study that the command line asks for.

@@ -1,7 +1,6 @@
 //! The TOML of a study as it stands in the file, and the way from there to a [`Study`].
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::{Compare, Figure, Study, StudyError, Tier};
@@ -9,6 +8,11 @@ use crate::axis::{AXES, Axis};
 use crate::cell::Cell;
 use crate::metric::Metric;
 use crate::units;
+
+mod expect;
+mod value;
+
+pub(crate) use value::{Text, Values};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -38,6 +42,8 @@ struct RawStudy {
     compare: Vec<RawCompare>,
     #[serde(default, rename = "figure")]
     figures: Vec<RawFigure>,
+    #[serde(default, rename = "expect")]
+    expects: Vec<expect::RawExpect>,
 }
 
 #[derive(Default, Deserialize)]
@@ -96,12 +102,6 @@ struct RawFigure {
     #[serde(default)]
     or: Option<Spanned<String>>,
 }
-
-/// A value as text, whether it was written as a string, a whole number or a boolean.
-pub(crate) struct Text(pub(crate) String);
-
-/// One value or a list of them.
-pub(crate) struct Values(Vec<Spanned<Text>>);
 
 impl RawAxes {
     pub(crate) fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
@@ -250,6 +250,7 @@ impl Reader<'_> {
             tiers,
             compare,
             figures,
+            expects: self.expects(&raw.expects)?,
             as_published,
             design: None,
         })
@@ -398,50 +399,5 @@ impl Reader<'_> {
                 .map(|m| self.take(m, |m| m.parse()))
                 .transpose()?,
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Scalar;
-        impl Visitor<'_> for Scalar {
-            type Value = Text;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a string, a whole number or a boolean")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Text, E> {
-                Ok(Text(v.to_owned()))
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Text, E> {
-                Ok(Text(v.to_string()))
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Text, E> {
-                Ok(Text(v.to_string()))
-            }
-            fn visit_bool<E: de::Error>(self, v: bool) -> Result<Text, E> {
-                Ok(Text(if v { "on" } else { "off" }.to_owned()))
-            }
-        }
-        deserializer.deserialize_any(Scalar)
-    }
-}
-
-impl<'de> Deserialize<'de> for Values {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Values;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of strings or whole numbers")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
-                let mut list = Vec::new();
-                while let Some(value) = seq.next_element()? {
-                    list.push(value);
-                }
-                Ok(Values(list))
-            }
-        }
-        deserializer.deserialize_seq(List)
     }
 }

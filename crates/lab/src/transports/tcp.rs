@@ -1,4 +1,4 @@
-//! TCP over 127.0.0.1.
+//! TCP over IPv4, between two addresses of this machine.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -10,15 +10,19 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::{Listen, set_buffers};
 
-struct Loopback {
+struct Tcp {
     socket: OwnedFd,
     address: SocketAddrV4,
     nodelay: bool,
 }
 
-pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
+pub(super) fn listen(
+    cell: &Cell,
+    address: Ipv4Addr,
+    port: Option<u16>,
+) -> io::Result<Box<dyn Listen>> {
     let socket = socket(cell)?;
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.unwrap_or(0));
+    let address = SocketAddrV4::new(address, port.unwrap_or(0));
     sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, &address).map_err(|e| match (e, port) {
         (rustix::io::Errno::ADDRINUSE, Some(port)) => io::Error::new(
@@ -32,7 +36,7 @@ pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Liste
         Ok(SocketAddr::V4(address)) => address,
         _ => return Err(io::ErrorKind::AddrNotAvailable.into()),
     };
-    Ok(Box::new(Loopback {
+    Ok(Box::new(Tcp {
         socket,
         address,
         nodelay: cell.sends_at_once(),
@@ -71,7 +75,7 @@ fn socket(cell: &Cell) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-impl Listen for Loopback {
+impl Listen for Tcp {
     fn address(&self) -> String {
         self.address.to_string()
     }
