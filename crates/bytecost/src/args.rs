@@ -70,6 +70,9 @@ pub struct RunArgs {
     pub study: Option<String>,
     #[command(flatten)]
     pub axes: AxisArgs,
+    /// Measure what a study's publication did, to the letter, in the place of the study's own design
+    #[arg(long)]
+    pub as_published: bool,
     /// Time that the run may take, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
@@ -111,7 +114,10 @@ impl Args for AxisArgs {
             let mut arg = Arg::new(row.name)
                 .long(row.name)
                 .value_name("VALUES")
-                .help(row.summary)
+                .help(match row.axis.is_switch() {
+                    true => format!("{}; `both` measures on and off", row.summary),
+                    false => row.summary.to_owned(),
+                })
                 .allow_hyphen_values(true)
                 .action(clap::ArgAction::Append);
             // A placement has commas of its own.

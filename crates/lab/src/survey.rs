@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
 use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
@@ -154,10 +155,13 @@ fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<
         slots: SLOTS,
         flow: 0,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: PATIENCE,
     };
     let pattern = setup.pattern(false);
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
+    taker.expect(SIZE);
     let mut mover = (mover.open)(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));

@@ -105,7 +105,7 @@ counters! {
     BranchMisses "branch_misses" Side "mispredicted branches, kernel included";
     PerfEnabledNs "perf_enabled_ns" Side "time for which the hardware group was enabled";
     PerfRunningNs "perf_running_ns" Side "time for which it was on the CPU; less than enabled makes the group absent";
-    Completions "completions" Side "zero-copy buffers that came back";
+    Completions "completions" Side "zero-copy buffers that came back; over the whole trial where the sender left them lying";
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     TcpRttUs "tcp_rtt_us" Side "TCP_INFO smoothed round-trip time at the end, largest flow";

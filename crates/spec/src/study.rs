@@ -165,7 +165,8 @@ impl Study {
     }
 
     /// Gives an axis the values of the command line. The study then consists of its first part
-    /// alone, with these values: what was asked for, and no more.
+    /// alone, with these values: what was asked for, and no more. `both` stands for `on` and `off`
+    /// where the axis is a switch.
     ///
     /// # Errors
     /// What is wrong with a value, or that there is none.
@@ -176,10 +177,16 @@ impl Study {
         let mut probe = Cell::default();
         let mut written: Vec<String> = Vec::new();
         for value in values {
-            probe.set(axis, value)?;
-            let value = probe.value(axis);
-            if !written.contains(&value) {
-                written.push(value);
+            let stands_for = match value.as_str() {
+                "both" if axis.is_switch() => &["on", "off"][..],
+                other => &[other],
+            };
+            for value in stands_for {
+                probe.set(axis, value)?;
+                let value = probe.value(axis);
+                if !written.contains(&value) {
+                    written.push(value);
+                }
             }
         }
         self.tiers.truncate(1);

@@ -93,6 +93,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
 /// A run that is there already: its own plan, with the time and precision of the command line.
 fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     if !args.axes.0.is_empty()
+        || args.as_published
         || args.seed.is_some()
         || args.window.is_some()
         || args.warmup.is_some()
@@ -127,6 +128,9 @@ fn chosen(args: &RunArgs) -> Result<Study> {
             None => from_file(name)?,
         },
     };
+    if args.as_published {
+        study.choose_as_published().map_err(bad_input)?;
+    }
     for (axis, values) in &args.axes.0 {
         study.set_axis(*axis, values).map_err(bad_input)?;
     }

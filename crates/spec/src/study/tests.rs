@@ -143,6 +143,20 @@ fn the_command_line_narrows_a_study_to_what_was_asked() {
 }
 
 #[test]
+fn both_stands_for_on_and_off_where_there_is_a_switch() {
+    let mut study = Study::parse(SMALL).unwrap();
+    for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
+        study
+            .set_axis(axis, &["both".into(), "off".into()])
+            .unwrap();
+        let values = study.tiers[0].axes.last().unwrap();
+        assert_eq!(values, &(axis, vec!["on".to_owned(), "off".to_owned()]));
+    }
+    assert_eq!(study.cells().len(), 2 * 2 * 2 * 2);
+    assert!(study.set_axis(Axis::Pattern, &["both".into()]).is_err());
+}
+
+#[test]
 fn names_and_fields_are_held_against_the_tables() {
     let with = |axis, value: &str| {
         let mut study = Study::parse(SMALL).unwrap();
