@@ -347,7 +347,7 @@ fn crossovers_are_near_the_claimed_place_or_not() {
     check(
         &of("send-zerocopy", "2KiB"),
         Ruling::DoesNotHold,
-        &["between 8 KiB and 32 KiB"],
+        &["better from between 2"],
     );
     check(
         &of("sendmsg", "8KiB"),

@@ -1,7 +1,10 @@
 //! The commands, one file each.
 
+pub mod audit;
 pub mod doctor;
 pub mod endpoint;
+pub mod export;
+pub mod import;
 pub mod list;
 pub mod manual;
 pub mod report;

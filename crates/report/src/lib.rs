@@ -7,6 +7,7 @@
 //! What the renderers say alike is made once: `question` turns findings into tables, `facts`
 //! says in words what a run, a host and a group of cells are.
 
+pub mod audit;
 mod chart;
 mod facts;
 mod figure;

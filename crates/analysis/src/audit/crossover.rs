@@ -199,7 +199,7 @@ fn item(
 ) -> Item {
     let told = |number: f64| match claimed.along {
         Axis::Threads | Axis::Fields | Axis::Depth => units::number(number),
-        _ => units::bytes_in_words(number.round().max(0.0) as u64),
+        _ => size_in_words(number),
     };
     let measured = match found {
         Found::Always { least } => Some(format!("better from the least, {}, on", told(least))),
@@ -224,6 +224,16 @@ fn item(
         finding: findings.first().cloned(),
         stalled,
         twin: String::new(),
+    }
+}
+
+/// A size that need not be whole: `21.6 KiB`.
+fn size_in_words(bytes: f64) -> String {
+    let whole = units::bytes_in_words(bytes.round().max(0.0) as u64);
+    match bytes {
+        b if !whole.ends_with(" B") || b < 1024.0 => whole,
+        b if b < 1_048_576.0 => format!("{} KiB", units::number(b / 1024.0)),
+        b => format!("{} MiB", units::number(b / 1_048_576.0)),
     }
 }
 

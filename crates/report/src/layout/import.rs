@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bytecost_spec::cell::{MAX_SIZE_BYTES, MAX_THREADS};
 use bytecost_spec::study::{AS_PUBLISHED, Compare, Figure, Study, Tier};
 use bytecost_spec::table::{TableError, number};
-use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table};
+use bytecost_spec::{
+    Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table, units,
+};
 
 use super::{FIELDS, Layout, What};
 
@@ -19,7 +21,6 @@ const MOST: f64 = 1e21;
 /// threads out of bounds, a number that is none, negative or beyond all measure, a row twice.
 pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
     let table = Table::parse(layout.name, text)?;
-    let fail = |line: u64, message: String| Err(TableError { line, message });
     let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
     if table.columns != names {
         let message = format!(
@@ -79,6 +80,11 @@ pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
     })
 }
 
+fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
+    let message = units::one_line(&message);
+    Err(TableError { line, message })
+}
+
 /// The study that a table would be a run of, in the published design: its cells are those of
 /// the table.
 #[must_use]
@@ -119,6 +125,7 @@ pub fn study(layout: &Layout, published: &Published) -> Study {
         ],
         as_published: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
+        expects: Vec::new(),
     }
 }
 

@@ -230,20 +230,20 @@ impl Reader<'_> {
             "ratio" => Test::Ratio {
                 contrast: self.contrast(raw)?,
                 metric: self.metric(raw)?,
-                expect: self.expect(raw, false)?,
+                expect: self.expected(raw, false)?,
                 cells: self.cells(raw)?,
             },
             "crossover" => self.crossover(raw)?,
             "level" => Test::Level {
                 metric: self.metric(raw)?,
                 place: self.place(raw)?,
-                expect: self.expect(raw, false)?,
+                expect: self.expected(raw, false)?,
                 cells: self.cells(raw)?,
             },
             "copied-share" => Test::Level {
                 metric: Metric::both(crate::Measure::CopiedShare),
                 place: self.place(raw)?,
-                expect: self.expect(raw, false)?,
+                expect: self.expected(raw, false)?,
                 cells: self.cells(raw)?,
             },
             "counter" => self.counter(raw)?,

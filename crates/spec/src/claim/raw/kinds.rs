@@ -24,7 +24,7 @@ impl Reader<'_> {
     }
 
     /// What is expected; `among` only where there is something to be among.
-    pub(super) fn expect(&self, raw: &RawTest, among: bool) -> Result<Expected, StudyError> {
+    pub(super) fn expected(&self, raw: &RawTest, among: bool) -> Result<Expected, StudyError> {
         self.take(
             self.needed(raw, &raw.expect, "expect")?,
             |text| match text.parse()? {
@@ -60,12 +60,12 @@ impl Reader<'_> {
 
     pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
         let axis = self.axis(self.needed(raw, &raw.axis, "axis")?)?;
-        let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
+        let value = self.named_value(axis, self.needed(raw, &raw.value, "value")?)?;
         let against = self.needed(raw, &raw.against, "against")?;
         let contrast = Contrast {
             axis,
             value,
-            against: self.value(axis, against)?,
+            against: self.named_value(axis, against)?,
             place: self.place(raw)?,
         };
         if contrast.value == contrast.against {
@@ -78,7 +78,11 @@ impl Reader<'_> {
         Ok(contrast)
     }
 
-    pub(super) fn value(&self, axis: Axis, text: &Spanned<Text>) -> Result<String, StudyError> {
+    pub(super) fn named_value(
+        &self,
+        axis: Axis,
+        text: &Spanned<Text>,
+    ) -> Result<String, StudyError> {
         self.take(text, |t| {
             let mut probe = Cell::default();
             probe.set(axis, &t.0).map(|()| probe.value(axis))
@@ -174,7 +178,7 @@ impl Reader<'_> {
             metric: self.metric(raw)?,
             place: self.place(raw)?,
             between,
-            expect: self.expect(raw, false)?,
+            expect: self.expected(raw, false)?,
             cells: self.cells(raw)?,
         })
     }
@@ -204,7 +208,7 @@ impl Reader<'_> {
             None => 0.0,
         };
         Ok(Test::Arithmetic(Arithmetic {
-            expect: self.expect(raw, against.is_some())?,
+            expect: self.expected(raw, against.is_some())?,
             term,
             against,
             by: raw
