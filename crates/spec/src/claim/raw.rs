@@ -73,7 +73,7 @@ struct RawTerm {
 }
 
 /// Each kind with the keys that it takes besides `kind` and `otherwise`.
-const KINDS: &[(&str, &[&str])] = &[
+pub(super) const KINDS: &[(&str, &[&str])] = &[
     (
         "ratio",
         &[

@@ -172,3 +172,32 @@ fn nodelay_is_taken_as_it_is_in_effect() {
     }
     assert!(is_at(&cell, &Vec::new()));
 }
+
+#[test]
+fn the_worked_example_of_the_guide_is_a_claims_file() {
+    let guide = include_str!("../../../../published/README.md");
+    let example = guide
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let claims = parse(example).unwrap();
+    assert_eq!((claims[0].tests.len(), claims[0].reasons.len()), (2, 1));
+}
+
+#[test]
+fn the_guide_tells_every_kind_of_test() {
+    let guide = include_str!("../../../../published/README.md");
+    for (kind, keys) in raw::KINDS {
+        let row = guide
+            .lines()
+            .find(|l| l.starts_with(&format!("| `{kind}` |")));
+        let row = row.unwrap_or_else(|| panic!("{kind}"));
+        let common = ["where", "cells"];
+        for key in keys.iter().filter(|k| !common.contains(k)) {
+            assert!(row.contains(&format!("`{key}")), "{kind}: {key}");
+        }
+    }
+}
