@@ -21,6 +21,9 @@ use desk::Desk;
 pub use desk::beside;
 use draft::{Draft, Family, Outcome, Told};
 
+/// What the figures are called that a claim gives in its own words.
+pub const AS_PUBLISHED: &str = "as published";
+
 /// What claims are judged by besides the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Grounds<'a> {
@@ -167,7 +170,7 @@ impl<'c> Case<'c> {
         let (ruling, because) = rule(&tests, &reasons);
         let all = || tests.iter().chain(reasons.iter().map(|(_, told)| told));
         let given = self.claim.published.iter().map(|text| AuditFigure {
-            what: "as published".to_owned(),
+            what: AS_PUBLISHED.to_owned(),
             published: Some(text.clone()),
             measured: None,
         });

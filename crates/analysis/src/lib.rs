@@ -21,7 +21,7 @@ mod trials;
 mod value;
 mod words;
 
-pub use audit::{Grounds, audit, beside};
+pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
 pub use progress::{Progress, widest_interval};
 pub use result::*;

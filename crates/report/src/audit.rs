@@ -1,6 +1,6 @@
 //! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
 
-use bytecost_analysis::{Audited, Ruling};
+use bytecost_analysis::{AS_PUBLISHED, Audited, Ruling};
 use serde::Serialize;
 
 use crate::prose::{clean, count, wrap};
@@ -176,7 +176,10 @@ impl Out {
                 .iter()
                 .filter_map(|(whose, number)| number.as_ref().map(|n| format!("{whose} {n}")));
             let told = told.collect::<Vec<_>>().join("; ");
-            let line = format!("{}: {told}", clean(&figure.what));
+            let line = match &figure.published {
+                Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
+                _ => format!("{}: {told}", clean(&figure.what)),
+            };
             self.prose(Some(Ink::Faint), &line, "    · ", "      ");
         }
         if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {

@@ -1,7 +1,7 @@
 //! Whether the first of several counted metrics falls more than the others.
 
-use bytecost_spec::Metric;
 use bytecost_spec::claim::{Contrast, Quantity};
+use bytecost_spec::{Cell, Metric};
 use bytecost_stats::{Interval, trimmed_mean};
 
 use super::desk::Desk;
@@ -22,6 +22,8 @@ pub(super) fn draft(
         return Draft::missing(desk.no_cells(&contrast.place, Some(contrast)));
     };
     let nouns: Vec<String> = others.iter().map(|m| words::metric(*m)).collect();
+    let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
+    let places = desk.places(&cells_of, &[contrast.axis]);
     Draft {
         subject: ratio::subject(contrast, *first),
         expected: format!("below that of {}", words::list(&nouns)),
@@ -29,8 +31,9 @@ pub(super) fn draft(
         cells,
         items: pairs
             .iter()
-            .map(|pair| Item {
-                place: desk.place(pair.other.cell, &[contrast.axis]),
+            .zip(places)
+            .map(|(pair, place)| Item {
+                place,
                 stalled: desk.stalls_apart(pair),
                 twin: ratio::twin(pair),
                 ..item(desk, pair, metrics)

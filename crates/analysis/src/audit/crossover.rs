@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::claim::{Contrast, Quantity};
-use bytecost_spec::{Axis, Metric, units};
+use bytecost_spec::{Axis, Cell, Metric, units};
 
 use super::desk::Desk;
 use super::draft::{Draft, Item, State};
@@ -85,8 +85,15 @@ fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Ve
                     .all(|(_, v)| values.contains(v))
             })
     };
-    let found = desk.analysis.crossovers.iter().filter(same);
+    let found: Vec<&Crossover> = desk.analysis.crossovers.iter().filter(same).collect();
+    let told = |(axis, value): &&(Axis, String)| {
+        let here = found
+            .iter()
+            .filter_map(|c| c.place.iter().find(|(a, _)| a == axis));
+        *axis == Axis::Threads || here.into_iter().any(|(_, v)| v != value)
+    };
     found
+        .iter()
         .map(|c| {
             let number = |text: &str| units::parse_bytes(text).map_or(f64::NAN, |n| n as f64);
             let (least, most) = (number(&c.range.0), number(&c.range.1));
@@ -102,7 +109,8 @@ fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Ve
                 },
                 Crossing::Undecided => Found::Open,
             };
-            let place = words::circumstances(&c.place);
+            let place: Vec<(Axis, String)> = c.place.iter().filter(told).cloned().collect();
+            let place = words::circumstances(&place);
             let stalled = stalled(desk, contrast, &c.place, claimed.along);
             item(place, stalled, found, claimed, Vec::new())
         })
@@ -128,8 +136,10 @@ fn by_findings(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> V
         let group = pair.other.cell.id_without(&[contrast.axis, claimed.along]);
         groups.entry(group).or_default().push(*pair);
     }
+    let firsts: Vec<&Cell> = groups.values().map(|g| g[0].other.cell).collect();
+    let places = desk.places(&firsts, &[contrast.axis, claimed.along]);
     let mut items = Vec::new();
-    for group in groups.into_values() {
+    for (group, place) in groups.values().zip(places) {
         let values: Vec<String> = group
             .iter()
             .map(|p| p.other.cell.value(claimed.along))
@@ -145,7 +155,6 @@ fn by_findings(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> V
             steps.push((number, own.map(|(f, turned)| turn(f.verdict, turned))));
         }
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let place = desk.place(group[0].other.cell, &[contrast.axis, claimed.along]);
         let stalled = group.iter().any(|p| desk.stalls_apart(p));
         items.push(item(place, stalled, between(&steps), claimed, findings));
     }

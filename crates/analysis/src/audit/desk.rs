@@ -1,5 +1,6 @@
 //! What tests look things up in: cells and pairs of cells, doubts, published numbers.
 
+use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
 use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, units};
 
@@ -124,25 +125,17 @@ impl<'d> Desk<'d> {
         ))
     }
 
-    /// Where a cell is, in words, by the axes that the study varies, but for some.
-    pub(super) fn place(&self, cell: &Cell, but: &[Axis]) -> String {
-        let axes = self.analysis.study.varied.iter().copied();
-        let rest: Vec<Axis> = axes.filter(|a| !but.contains(a)).collect();
-        let words = grid::coordinates(cell, &rest)
-            .into_iter()
-            .map(|(axis, value)| {
-                let circumstance = words::circumstance(axis, &value);
-                if axis == Axis::Size
-                    && cell.fields > 1
-                    && cell.size_bytes.is_multiple_of(u64::from(cell.fields))
-                {
-                    let field = units::bytes_in_words(cell.field_bytes());
-                    format!("{circumstance} ({} × {field})", cell.fields)
-                } else {
-                    circumstance
-                }
-            });
-        words.collect::<Vec<_>>().join(", ")
+    /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
+    /// where the study varies those; but for some.
+    pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<String> {
+        let apart = grid::varied(cells.iter().copied());
+        let always = [Axis::Mover, Axis::Size, Axis::Threads];
+        let varied = |a: &Axis| always.contains(a) && self.analysis.study.varied.contains(a);
+        let axes = AXES.iter().map(|row| row.axis);
+        let axes: Vec<Axis> = axes
+            .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a)))
+            .collect();
+        cells.iter().map(|cell| in_words(cell, &axes)).collect()
     }
 
     /// What was published of the cell that is set up again here.
@@ -202,6 +195,23 @@ impl<'d> Desk<'d> {
             host.cpus_allowed.len()
         }
     }
+}
+
+/// Where a cell is; a size with its fields, since some publications count those.
+fn in_words(cell: &Cell, axes: &[Axis]) -> String {
+    let words = grid::coordinates(cell, axes)
+        .into_iter()
+        .map(|(axis, value)| {
+            let circumstance = words::circumstance(axis, &value);
+            let fields = u64::from(cell.fields);
+            if axis == Axis::Size && fields > 1 && cell.size_bytes.is_multiple_of(fields) {
+                let field = units::bytes_in_words(cell.field_bytes());
+                format!("{circumstance} ({fields} × {field})")
+            } else {
+                circumstance
+            }
+        });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The place of the published cell that a cell sets up again: alike in what tells published

@@ -1,7 +1,7 @@
 //! A metric by itself, in its own unit.
 
 use bytecost_spec::claim::{Expected, Place, Quantity};
-use bytecost_spec::{Measure, Metric, units};
+use bytecost_spec::{Cell, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
 
 use super::desk::Desk;
@@ -27,15 +27,19 @@ pub(super) fn draft(
     if found.is_empty() {
         return Draft::missing(desk.no_cells(place, None));
     }
-    let unit = metric.measure.row().unit;
+    let cells_of: Vec<&Cell> = found.iter().map(|c| c.cell).collect();
+    let places = desk.places(&cells_of, &[]);
+    let items = found.iter().zip(places);
     Draft {
         subject: words::metric(metric),
-        expected: format!("{expect} {unit}").trim_end().to_owned(),
+        expected: expected(metric, expect),
         noun: "cell",
         cells,
-        items: found
-            .iter()
-            .map(|c| item(desk, c, metric, expect, family))
+        items: items
+            .map(|(c, place)| Item {
+                place,
+                ..item(desk, c, metric, expect, family)
+            })
             .collect(),
         note: None,
         missing: None,
@@ -71,7 +75,7 @@ fn item(
     };
     Item {
         value: location.map_or(0.0, |l| l.value),
-        place: desk.place(cell.cell, &[]),
+        place: String::new(),
         state,
         published: desk.published(cell.cell, metric).map(|v| value(metric, v)),
         measured: result.and_then(|r| r.estimates.get(&metric)).map(|e| {
@@ -89,15 +93,34 @@ fn item(
     }
 }
 
-/// A value with its unit; shares as percentages.
-fn value(metric: Metric, value: f64) -> String {
-    match metric.measure {
-        Measure::CopiedShare
-        | Measure::SystemShare
-        | Measure::NeighbourShare
-        | Measure::StealShare => words::percent(value),
-        measure => format!("{} {}", units::number(value), measure.row().unit)
+/// What is expected, with the unit; of shares as percentages.
+fn expected(metric: Metric, expect: Expected) -> String {
+    let of = |v: f64| value(metric, v);
+    match expect {
+        Expected::Above(bound) if is_share(metric) => format!("above {}", of(bound)),
+        Expected::Below(bound) if is_share(metric) => format!("below {}", of(bound)),
+        Expected::Within(low, high) if is_share(metric) => {
+            format!("from {} to {}", of(low), of(high))
+        }
+        other => format!("{other} {}", metric.measure.row().unit)
             .trim_end()
             .to_owned(),
     }
+}
+
+fn is_share(metric: Metric) -> bool {
+    matches!(
+        metric.measure,
+        Measure::CopiedShare | Measure::SystemShare | Measure::NeighbourShare | Measure::StealShare
+    )
+}
+
+/// A value with its unit; shares as percentages.
+fn value(metric: Metric, value: f64) -> String {
+    if is_share(metric) {
+        return words::percent(value);
+    }
+    format!("{} {}", units::number(value), metric.measure.row().unit)
+        .trim_end()
+        .to_owned()
 }

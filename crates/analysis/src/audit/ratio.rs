@@ -1,7 +1,7 @@
 //! A metric at one value of an axis over the same at another.
 
 use bytecost_spec::claim::{Contrast, Expected, Quantity};
-use bytecost_spec::{Axis, Better, Metric, units};
+use bytecost_spec::{Axis, Better, Cell, Metric, units};
 use bytecost_stats::trimmed_mean;
 
 use super::desk::Desk;
@@ -23,10 +23,13 @@ pub(super) fn draft(
     if pairs.is_empty() {
         return Draft::missing(desk.no_cells(&contrast.place, Some(contrast)));
     }
+    let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
+    let places = desk.places(&cells_of, &[contrast.axis]);
     let items = pairs
         .iter()
-        .map(|pair| Item {
-            place: desk.place(pair.other.cell, &[contrast.axis]),
+        .zip(places)
+        .map(|(pair, place)| Item {
+            place,
             stalled: desk.stalls_apart(pair),
             twin: twin(pair),
             ..compared(desk, pair, metric, expect, family)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::claim::{Between, Expected, Place, Quantity};
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Cell, Metric};
 
 use super::desk::{Desk, runnable};
 use super::draft::{Draft, Family, Item};
@@ -37,27 +37,35 @@ pub(super) fn draft(
         return Draft::missing(format!("{why} over several numbers of threads"));
     }
     let cpus = desk.cpus();
-    let items: Vec<Item> = groups
-        .values_mut()
-        .filter_map(|group| {
-            group.sort_by_key(|c| c.cell.threads);
-            let (baseline, other) = chosen(group, claimed.between, cpus)?;
-            let pair = Pairing {
-                axis: Axis::Threads,
-                baseline,
-                other,
-            };
+    let pairs = groups.values_mut().filter_map(|group| {
+        group.sort_by_key(|c| c.cell.threads);
+        let (baseline, other) = chosen(group, claimed.between, cpus)?;
+        Some(Pairing {
+            axis: Axis::Threads,
+            baseline,
+            other,
+        })
+    });
+    let pairs: Vec<Pairing<'_, '_>> = pairs.collect();
+    let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
+    let places = desk.places(&cells_of, &[Axis::Threads]);
+    let items: Vec<Item> = pairs
+        .iter()
+        .zip(places)
+        .map(|(pair, place)| {
             let threads = format!(
                 "with {} against {}",
-                words::count(other.cell.threads as usize, "thread"),
-                baseline.cell.threads
+                words::count(pair.other.cell.threads as usize, "thread"),
+                pair.baseline.cell.threads
             );
-            let place = [desk.place(other.cell, &[Axis::Threads]), threads];
-            let place: Vec<String> = place.into_iter().filter(|p| !p.is_empty()).collect();
-            Some(Item {
+            let place: Vec<String> = [place, threads]
+                .into_iter()
+                .filter(|p| !p.is_empty())
+                .collect();
+            Item {
                 place: place.join(", "),
-                ..ratio::compared(desk, &pair, claimed.metric, claimed.expect, family)
-            })
+                ..ratio::compared(desk, pair, claimed.metric, claimed.expect, family)
+            }
         })
         .collect();
     if items.is_empty() {

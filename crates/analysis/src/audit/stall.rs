@@ -1,10 +1,12 @@
 //! Whether a kind of doubt touches cells: the stall of small writes, unless another is named.
 
+use bytecost_spec::Cell;
 use bytecost_spec::claim::{Place, Quantity};
 
 use super::desk::Desk;
 use super::draft::{Draft, Item, State};
 use crate::doubts;
+use crate::trials::CellTrials;
 
 pub(super) fn draft(
     desk: &Desk<'_>,
@@ -16,14 +18,17 @@ pub(super) fn draft(
     if !doubts::is_looked_for(kind) {
         return Draft::missing(format!("this version does not look for `{kind}`"));
     }
-    let items: Vec<Item> = desk
-        .cells(place)
-        .filter(|c| !c.by_block.is_empty())
-        .map(|c| {
+    let measured = desk.cells(place).filter(|c| !c.by_block.is_empty());
+    let measured: Vec<&CellTrials<'_>> = measured.collect();
+    let cells_of: Vec<&Cell> = measured.iter().map(|c| c.cell).collect();
+    let items: Vec<Item> = measured
+        .iter()
+        .zip(desk.places(&cells_of, &[]))
+        .map(|(c, place)| {
             let found = desk.doubted(kind, &c.id);
             Item {
                 value: 0.0,
-                place: desk.place(c.cell, &[]),
+                place,
                 state: if found == present {
                     State::Met
                 } else {
