@@ -59,6 +59,11 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("estimators", course::estimators),
 ];
 
+/// Whether there is a doubt of that kind at all.
+pub(crate) fn is_looked_for(kind: &str) -> bool {
+    DOUBTS.iter().any(|(name, _)| *name == kind)
+}
+
 /// Every doubt that the run gives rise to.
 pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
     DOUBTS

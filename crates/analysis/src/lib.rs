@@ -4,6 +4,7 @@
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
 mod answers;
+mod audit;
 mod cells;
 mod crossovers;
 mod doubts;
@@ -20,6 +21,8 @@ mod trials;
 mod value;
 mod words;
 
+pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use cells::typical;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 
@@ -39,7 +42,8 @@ pub(crate) const FEWEST: usize = 3;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
     let study = run::study_facts(input.manifest, &trials);
-    let cells = cells::results(&trials);
+    let mut cells = cells::results(&trials);
+    cells::take_published(&mut cells, &input);
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);

@@ -262,6 +262,16 @@ pub(crate) fn capital(text: &str) -> String {
     })
 }
 
+/// A text that ends as a sentence does.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
+}
+
 /// A finding in one sentence.
 pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
     let rest: Vec<Axis> = varied

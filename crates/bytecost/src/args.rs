@@ -35,6 +35,22 @@ pub enum Sub {
     Drive(Box<DriveArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),
+    /// Hold what others concluded against runs: holds, does not, for another reason, or open
+    ///
+    /// The claims are those of published/claims.toml, or of a file of your own; how to write one
+    /// tells published/README.md. Tables that a file names are looked for beside it.
+    Audit(AuditArgs),
+    /// Write a run as CSV in the columns of a publication
+    ///
+    /// Only columns, names and order of the publication, so that its own scripts run on it: empty
+    /// where something cannot be had, and no row for a cell that was not measured. Numbers are
+    /// those of one window, the trimmed mean over trials. pa02-a: msg_size is the size of one of
+    /// 8 fields; counters are the client's. pa02-b: msg_size is that of the message; counters are
+    /// the server's. Throughput and latency (elapsed time over messages) are of the first client
+    /// alone for a run with --as-published, as the programs print them, and of all otherwise.
+    Export(ExportArgs),
+    /// Read a published CSV file as a run without trials, to compare and to plot
+    Import(ImportArgs),
     /// List the runs that are there
     Runs(RootArgs),
     /// List movers, receivers, transports and studies: what works here, and why not
@@ -77,6 +93,53 @@ pub struct DoctorArgs {
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
+    /// An imported run whose published numbers are shown beside the measured ones
+    #[arg(long, value_name = "RUN")]
+    pub beside: Option<String>,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Runs by their names or directories, each claim settled by the first that can; the newest
+    /// where they are left out
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Claims of your own, in the place of those that are built in
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
+    /// Only the claims of this source, for example pa02-a
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The run's name, or its directory
+    pub run: String,
+    /// pa02-a or pa02-b
+    #[arg(long, value_name = "NAME")]
+    pub layout: String,
+    /// The file to write; standard output where it is left out
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The CSV file
+    pub file: PathBuf,
+    /// pa02-a or pa02-b
+    #[arg(long, value_name = "NAME")]
+    pub layout: String,
     #[command(flatten)]
     pub root: RootArgs,
 }

@@ -1,8 +1,11 @@
 //! The commands, one file each.
 
+pub mod audit;
 pub mod doctor;
 pub mod drive;
 pub mod endpoint;
+pub mod export;
+pub mod import;
 pub mod list;
 mod live;
 pub mod manual;

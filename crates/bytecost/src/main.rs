@@ -3,10 +3,12 @@
 mod args;
 mod campaign;
 mod commands;
+mod evidence;
 mod failure;
 mod known;
 mod machine;
 mod progress;
+mod published;
 mod signals;
 mod studies;
 mod terminal;
@@ -38,6 +40,9 @@ fn main() -> ExitCode {
         Some(Sub::Serve(args)) => commands::serve::run(*args),
         Some(Sub::Drive(args)) => commands::drive::run(*args),
         Some(Sub::Report(args)) => commands::report::run(args),
+        Some(Sub::Audit(args)) => commands::audit::run(&args),
+        Some(Sub::Export(args)) => commands::export::run(&args),
+        Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),

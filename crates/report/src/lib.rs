@@ -7,12 +7,14 @@
 //! What the renderers say alike is made once: `question` turns findings into tables, `facts`
 //! says in words what a run, a host and a group of cells are.
 
+pub mod audit;
 mod chart;
 mod facts;
 mod figure;
 mod grid;
 pub mod hand;
 mod json;
+pub mod layout;
 mod markdown;
 mod numbers;
 mod page;

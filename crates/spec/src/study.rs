@@ -16,7 +16,7 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
-mod raw;
+pub(crate) mod raw;
 
 pub use expect::{Expect, Outcome};
 

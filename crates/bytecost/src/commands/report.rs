@@ -1,12 +1,12 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
 use anyhow::Result;
-use bytecost_analysis::{Analysis, Input, analyse};
-use bytecost_plan::Plan;
-use bytecost_spec::{Record, Sample};
+use bytecost_analysis::{Analysis, beside};
+use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::args::ReportArgs;
+use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
@@ -26,7 +26,8 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
         },
     };
     let run = root.open(&name)?;
-    let failed = tell(&run)?;
+    let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
+    let failed = show(&run, beside.as_ref())?;
     Ok(if failed {
         Ending::SomeFailed
     } else {
@@ -34,54 +35,48 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
     })
 }
 
+/// The published table of an imported run.
+fn imported(root: &Root, name: &str) -> Result<Published> {
+    match root.open(name)?.published()? {
+        Some(imported) => Ok(imported.published),
+        None => Err(bad_input(format!(
+            "run {name} measured: --beside takes one that `bytecost import` made"
+        ))),
+    }
+}
+
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
-    let loaded = run.records()?;
-    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
-    for record in &loaded.records {
-        let (cell, id) = match record {
-            Record::Sample(s) => (s.trial.cell, &s.cell),
-            Record::Failure(f) => (f.trial.cell, &f.cell),
-        };
-        // A version that chose cells otherwise would give every number to the wrong cell.
-        if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
-            return Err(bad_input(format!(
-                "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
-                run.dir().display(),
-                run.manifest().bytecost_version
-            )));
+    show(run, None)
+}
+
+fn show(run: &Run, published: Option<&Published>) -> Result<bool> {
+    let evidence = Evidence::of(run)?;
+    let published = match published {
+        Some(published) => {
+            let beside = beside(published, &evidence.cells);
+            if beside.cells.is_empty() {
+                return Err(bad_input(format!(
+                    "run {} has no cell that {} published",
+                    run.manifest().id,
+                    published.source
+                )));
+            }
+            Some(beside)
         }
-    }
-    let mut samples = Vec::with_capacity(loaded.records.len());
-    let mut failures = Vec::new();
-    for record in loaded.records {
-        match record {
-            Record::Sample(sample) => samples.push(sample),
-            Record::Failure(failure) => failures.push(failure),
-        }
-    }
-    let ended_early = run.ending()?.and_then(|e| e.early);
-    let analysis = analyse(Input {
-        manifest: run.manifest(),
-        cells: &plan.cells,
-        refusals: &plan.refusals,
-        left_out: &plan.left_out,
-        samples: &samples,
-        failures: &failures,
-        notes: &plan.notes,
-        ended_early: ended_early.as_deref(),
-        published: None,
-    });
-    write(run, &analysis, &plan, &samples)?;
+        None => None,
+    };
+    let analysis = evidence.analysis(published.as_ref())?;
+    write(run, &analysis, &evidence.cells, &evidence.samples)?;
     super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
     super::print(&format!(
         "\nThe page to look at: {}\n",
         run.dir().join("report.html").display()
     ))?;
-    Ok(!failures.is_empty())
+    Ok(!evidence.failures.is_empty())
 }
 
-fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
+fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
     for (name, picture) in bytecost_report::pictures(analysis) {
         run.write_output(&name, picture.as_bytes())?;
@@ -93,7 +88,7 @@ fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Res
     )?;
     run.write_output(
         "samples.csv",
-        &bytecost_report::samples_csv(&plan.cells, samples)?,
+        &bytecost_report::samples_csv(cells, samples)?,
     )?;
     Ok(())
 }

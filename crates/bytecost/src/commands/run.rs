@@ -193,13 +193,14 @@ fn port_is_free(port: u16) -> Result<()> {
     }
 }
 
-fn now() -> Result<String> {
+/// The time as manifests have it.
+pub fn now() -> Result<String> {
     let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
     Ok(second.format(&Rfc3339)?)
 }
 
 /// The command line as it was given, but for where the program lies.
-fn command_line() -> Vec<String> {
+pub fn command_line() -> Vec<String> {
     let words = std::env::args_os()
         .skip(1)
         .map(|w| w.to_string_lossy().into_owned());

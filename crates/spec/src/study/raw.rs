@@ -48,7 +48,7 @@ struct RawStudy {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct RawAxes {
+pub(crate) struct RawAxes {
     transport: Option<Spanned<Values>>,
     pattern: Option<Spanned<Values>>,
     mover: Option<Spanned<Values>>,
@@ -104,7 +104,7 @@ struct RawFigure {
 }
 
 impl RawAxes {
-    fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
+    pub(crate) fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
         match axis {
             Axis::Transport => self.transport.as_ref(),
             Axis::Pattern => self.pattern.as_ref(),
@@ -140,7 +140,7 @@ pub(super) fn parse(text: &str) -> Result<Study, StudyError> {
     reader.study(raw)
 }
 
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     message
         .split('\n')
         .map(str::trim)
@@ -149,7 +149,7 @@ fn one_line(message: &str) -> String {
         .join("; ")
 }
 
-fn at(text: &str, offset: usize, message: String) -> StudyError {
+pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
@@ -160,12 +160,12 @@ fn at(text: &str, offset: usize, message: String) -> StudyError {
     }
 }
 
-struct Reader<'t> {
-    text: &'t str,
+pub(crate) struct Reader<'t> {
+    pub(crate) text: &'t str,
 }
 
 impl Reader<'_> {
-    fn fail<T>(
+    pub(crate) fn fail<T>(
         &self,
         place: std::ops::Range<usize>,
         message: impl Into<String>,
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Err(at(self.text, place.start, message.into()))
     }
 
-    fn take<T, U, E: ToString>(
+    pub(crate) fn take<T, U, E: ToString>(
         &self,
         value: &Spanned<T>,
         read: impl Fn(&T) -> Result<U, E>,
@@ -309,7 +309,11 @@ impl Reader<'_> {
         Ok(tiers)
     }
 
-    fn values(&self, axis: Axis, values: &Spanned<Values>) -> Result<Vec<String>, StudyError> {
+    pub(crate) fn values(
+        &self,
+        axis: Axis,
+        values: &Spanned<Values>,
+    ) -> Result<Vec<String>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
             return self.fail(
@@ -333,7 +337,7 @@ impl Reader<'_> {
         Ok(written)
     }
 
-    fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
+    pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
         self.take(name, |n| {
             Axis::named(n).ok_or_else(|| {
                 let names: Vec<&str> = AXES.iter().map(|r| r.name).collect();
