@@ -27,6 +27,8 @@ pub enum Sub {
     Run(Box<RunArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),
+    /// Say why: questions about a run's results, each answered from it or told what is missing
+    Explain(ExplainArgs),
     /// List the runs that are there
     Runs(RootArgs),
     /// List movers, receivers, transports and studies: what works here, and why not
@@ -60,6 +62,17 @@ pub struct RootArgs {
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The run's name, or its directory; the newest where it is left out
+    pub run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub root: RootArgs,
 }

@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod endpoint;
+pub mod explain;
 pub mod list;
 pub mod manual;
 pub mod report;

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
         Some(Sub::Report(args)) => commands::report::run(args),
+        Some(Sub::Explain(args)) => commands::explain::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
         Some(Sub::Doctor) => commands::doctor::run(),

@@ -8,6 +8,7 @@
 //! says in words what a run, a host and a group of cells are.
 
 mod chart;
+mod explain;
 mod facts;
 mod figure;
 mod grid;
@@ -24,7 +25,8 @@ mod style;
 pub mod tables;
 mod terminal;
 
-pub use json::{findings_json, schema_json};
+pub use explain::explain;
+pub use json::{explain_json, findings_json, schema_json};
 pub use markdown::markdown;
 pub use page::html;
 pub use picture::pictures;

@@ -6,26 +6,13 @@ use bytecost_plan::Plan;
 use bytecost_spec::{Record, Sample};
 use bytecost_store::{Root, Run};
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, RootArgs};
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
 /// Analyses a run, writes its files anew and prints the answer.
 pub fn run(args: ReportArgs) -> Result<Ending> {
-    let root = Root::at(&args.root.runs_dir);
-    let name = match args.run {
-        Some(name) => name,
-        None => match root.runs()?.pop() {
-            Some(newest) => newest.id,
-            None => {
-                return Err(bad_input(format!(
-                    "no runs in {}: `bytecost run` makes one",
-                    args.root.runs_dir.display()
-                )));
-            }
-        },
-    };
-    let run = root.open(&name)?;
+    let run = open(&args.root, args.run)?;
     let failed = tell(&run)?;
     Ok(if failed {
         Ending::SomeFailed
@@ -34,8 +21,50 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
     })
 }
 
+/// The run of that name, or the newest.
+pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
+    let root = Root::at(&args.runs_dir);
+    let name = match name {
+        Some(name) => name,
+        None => match root.runs()?.pop() {
+            Some(newest) => newest.id,
+            None => {
+                return Err(bad_input(format!(
+                    "no runs in {}: `bytecost run` makes one",
+                    args.runs_dir.display()
+                )));
+            }
+        },
+    };
+    Ok(root.open(&name)?)
+}
+
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
+    let told = read(run)?;
+    write(run, &told)?;
+    super::print(&bytecost_report::terminal(
+        &told.analysis,
+        terminal::style(),
+    ))?;
+    super::print(&format!(
+        "\nThe page to look at: {}\n",
+        run.dir().join("report.html").display()
+    ))?;
+    Ok(told.failed)
+}
+
+/// A run read back and analysed.
+pub(super) struct Told {
+    pub(super) analysis: Analysis,
+    plan: Plan,
+    samples: Vec<Sample>,
+    /// Whether trials failed.
+    failed: bool,
+}
+
+/// Reads a run back and analyses it.
+pub(super) fn read(run: &Run) -> Result<Told> {
     let loaded = run.records()?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     for record in &loaded.records {
@@ -72,16 +101,21 @@ pub fn tell(run: &Run) -> Result<bool> {
         ended_early: ended_early.as_deref(),
         published: None,
     });
-    write(run, &analysis, &plan, &samples)?;
-    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
-    super::print(&format!(
-        "\nThe page to look at: {}\n",
-        run.dir().join("report.html").display()
-    ))?;
-    Ok(!failures.is_empty())
+    Ok(Told {
+        analysis,
+        plan,
+        samples,
+        failed: !failures.is_empty(),
+    })
 }
 
-fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
+fn write(run: &Run, told: &Told) -> Result<()> {
+    let Told {
+        analysis,
+        plan,
+        samples,
+        ..
+    } = told;
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
     for (name, picture) in bytecost_report::pictures(analysis) {
         run.write_output(&name, picture.as_bytes())?;
