@@ -132,12 +132,10 @@ fn progress_names_the_least_precise_comparison() {
                 .into_iter()
                 .flatten()
             {
-                let cpu = side.readings[&bytecost_spec::Counter::CpuNs]
-                    .measured()
-                    .expect("cpu");
+                let cpu = side.readings[&Counter::CpuNs].measured().expect("cpu");
                 let new = (cpu as f64 * flip) as u64;
-                let reading = bytecost_spec::Reading::Measured(new);
-                side.readings.insert(bytecost_spec::Counter::CpuNs, reading);
+                let reading = Reading::Measured(new);
+                side.readings.insert(Counter::CpuNs, reading);
             }
         },
     );

@@ -137,11 +137,11 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
                 Verdict::NotDecided => "not decided".to_owned(),
                 _ => words::compared(first, &words::factors(&of)),
             };
-            Some(format!(
-                "{clause} in {} of {}",
-                of.len(),
-                words::count(left.len(), "comparison")
-            ))
+            Some(if of.len() == left.len() {
+                clause
+            } else {
+                format!("{clause} in {} of {} comparisons", of.len(), left.len())
+            })
         })
         .collect();
     let how: Vec<String> = how.into_iter().map(str::to_owned).collect();

@@ -12,6 +12,8 @@ use crate::words::{self, percent};
 
 /// Copied share from which nothing is saved to speak of.
 const COPIES: f64 = 0.5;
+/// How many times the calls of the copying way are told as more.
+const MORE_CALLS: f64 = 1.05;
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let pairs = why.zero_copy_pairs();
@@ -62,20 +64,19 @@ fn shares(why: &Why<'_>, zero: &str) -> Vec<(f64, String)> {
         let told = if known.len() == 1 {
             estimate(first, COPIED)
         } else {
-            let least = known
-                .iter()
-                .map(|e| e.low.unwrap_or(e.value))
-                .fold(f64::INFINITY, f64::min);
-            let most = known
-                .iter()
-                .map(|e| e.high.unwrap_or(e.value))
-                .fold(0.0, f64::max);
-            format!(
-                "{} (by cell, intervals included, {} to {})",
-                percent(mean),
-                percent(least),
-                percent(most.min(1.0))
-            )
+            let low = |e: &&crate::result::Estimate| e.low.unwrap_or(e.value);
+            let high = |e: &&crate::result::Estimate| e.high.unwrap_or(e.value).min(1.0);
+            let least = percent(known.iter().map(low).fold(f64::INFINITY, f64::min));
+            let most = percent(known.iter().map(high).fold(0.0, f64::max));
+            if least == most {
+                format!("{most} in each of {}", words::count(known.len(), "cell"))
+            } else {
+                let mean = percent(mean);
+                format!(
+                    "{mean} ({least} to {most} over the intervals of {} cells)",
+                    known.len()
+                )
+            }
         };
         let name = transport.name();
         Some((
@@ -146,7 +147,7 @@ fn extra_calls(why: &Why<'_>, zero: &str, copying: &str) -> String {
         known.reduce(f64::max)
     };
     match (most(zero), most(copying)) {
-        (Some(zero), Some(copying)) if zero > 1.01 * copying => format!(
+        (Some(zero), Some(copying)) if zero >= MORE_CALLS * copying => format!(
             " (up to {zero:.1} calls a message with completions taken in, instead of {copying:.1})"
         ),
         _ => String::new(),
