@@ -5,7 +5,7 @@ use bytecost_spec::{Measure, Metric, Side};
 use super::one_call::calls;
 use super::zero_copy_from::COPIED;
 use super::{MOST_ROWS, Told, Why, estimate, row};
-use crate::crossovers::Curve;
+use crate::crossovers::{Curve, is_open};
 use crate::doubts::copied;
 use crate::result::Crossing;
 use crate::words::{self, percent};
@@ -106,10 +106,12 @@ fn answer(
         .ok_or_else(|| "CPU time per byte was not had at two sizes".to_owned())?;
     let extra = extra_calls(why, zero, copying);
     let copies = shares.iter().any(|(share, _)| *share >= COPIES);
-    match crossover.outcome {
-        Crossing::Undecided => Err(format!(
+    if is_open(&crossover.outcome) {
+        return Err(format!(
             "whether `{zero}` loses to `{copying}` is not decided: needs more blocks (--budget)"
-        )),
+        ));
+    }
+    match crossover.outcome {
         Crossing::AlwaysBetter => Ok(format!(
             "here it is: `{zero}` costs less CPU time per byte than `{copying}` at every size that was measured{}.",
             words::joined_circumstances(&curve.place)
@@ -127,7 +129,7 @@ fn answer(
         Crossing::NeverBetter => Ok(format!(
             "because what it adds to a message costs more than the copy that it saves, at every size that was measured{extra}."
         )),
-        Crossing::At(_) => Ok(format!(
+        _ => Ok(format!(
             "because what it adds to each message is paid back only where the copy is large{extra}: {}",
             crossover.sentence
         )),
