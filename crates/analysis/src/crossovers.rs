@@ -14,6 +14,8 @@ use crate::{FEWEST, LEVEL};
 
 mod sentence;
 
+pub(crate) use sentence::is_open;
+
 /// How often the blocks of a crossover are drawn again.
 const RESAMPLES: usize = 1000;
 

@@ -388,6 +388,9 @@ pub struct FigureData {
     pub relative_to: Option<String>,
     /// One line each.
     pub series: Vec<Series>,
+    /// What a reader must know of it: that it shows another metric than was asked for, and why.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// A line of a figure.

@@ -73,7 +73,8 @@ pub(crate) struct Factor {
 
 /// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.
 pub(crate) fn ratio(value: f64, low: f64, high: f64) -> String {
-    let decimals = decimals(low, high).max(2);
+    let most = if value < 0.1 { 3 } else { 2 };
+    let decimals = decimals(low, high).clamp(2, most);
     let [value, low, high] = [value, low, high].map(|v| written(v, decimals));
     format!("{value}× ({low} to {high})")
 }

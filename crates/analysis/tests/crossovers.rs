@@ -184,3 +184,23 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
         found.sentence
     );
 }
+
+#[test]
+fn a_crossing_that_the_intervals_do_not_bear_out_is_not_claimed() {
+    let analysis = world(10, 0.12, |c: &Cell| {
+        match (c.mover.as_str(), c.size_bytes) {
+            ("sendfile", 256..=4096) => 1.6,
+            ("sendfile", 65_536) => 1.05,
+            ("sendfile", _) => 0.95,
+            _ => 1.0,
+        }
+    })
+    .analyse();
+    let found = crossover(&analysis, "sendfile");
+    let [point] = points(found) else {
+        panic!("{found:?}")
+    };
+    assert!(point.low.is_some() && point.high.is_none(), "{point:?}");
+    let start = "Whether `sendfile` is better than `send` in CPU time per byte anywhere from 256 B to 1 MiB is not decided: up to ";
+    assert!(found.sentence.starts_with(start), "{}", found.sentence);
+}

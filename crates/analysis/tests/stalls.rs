@@ -124,7 +124,7 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
         .map(|a| a.sentence.as_str())
         .collect();
     assert!(
-        all[0].starts_with("`send-fields` stalls in 3 cells"),
+        all[0].starts_with("`send-fields` stalls in 3 cells with nodelay off: "),
         "{all:#?}"
     );
     assert!(all[0].contains("not the cost of copying"), "{all:#?}");
@@ -244,4 +244,17 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
         "{found:?}"
     );
     assert_eq!(found[0].cells.len(), 3);
+}
+
+#[test]
+fn what_waits_for_a_timer_is_not_told_as_waiting_for_a_wake_up() {
+    let mut world = asking("\"off\"");
+    let often = |s: &mut bytecost_spec::Sample| {
+        let slept = Reading::Measured(1_000_000);
+        s.sender
+            .readings
+            .insert(Counter::ContextSwitchesVoluntary, slept);
+    };
+    world.change(stalls, often);
+    assert_eq!(doubts(&world.analyse(), "wake-ups").len(), 0);
 }

@@ -51,6 +51,8 @@ pub enum Sub {
     Export(ExportArgs),
     /// Read a published CSV file as a run without trials, to compare and to plot
     Import(ImportArgs),
+    /// Say why: questions about a run's results, each answered from it or told what is missing
+    Explain(ExplainArgs),
     /// List the runs that are there
     Runs(RootArgs),
     /// List movers, receivers, transports and studies: what works here, and why not
@@ -140,6 +142,17 @@ pub struct ImportArgs {
     /// pa02-a or pa02-b
     #[arg(long, value_name = "NAME")]
     pub layout: String,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The run's name, or its directory; the newest where it is left out
+    pub run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
     #[command(flatten)]
     pub root: RootArgs,
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod doctor;
 pub mod drive;
 pub mod endpoint;
+pub mod explain;
 pub mod export;
 pub mod import;
 pub mod list;

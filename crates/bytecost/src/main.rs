@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Some(Sub::Audit(args)) => commands::audit::run(&args),
         Some(Sub::Export(args)) => commands::export::run(&args),
         Some(Sub::Import(args)) => commands::import::run(&args),
+        Some(Sub::Explain(args)) => commands::explain::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),

@@ -318,6 +318,7 @@ mod tests {
                     points: row.iter().map(point).collect(),
                 })
                 .collect(),
+            note: None,
         }
     }
 

@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod chart;
+mod explain;
 mod facts;
 mod figure;
 mod grid;
@@ -27,7 +28,8 @@ mod style;
 pub mod tables;
 mod terminal;
 
-pub use json::{findings_json, schema_json};
+pub use explain::explain;
+pub use json::{explain_json, findings_json, schema_json};
 pub use markdown::markdown;
 pub use page::html;
 pub use picture::pictures;

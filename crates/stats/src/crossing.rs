@@ -72,8 +72,8 @@ pub struct Resampling {
 /// wider than the normal distribution (the expanded percentile interval: Hesterberg, "What
 /// teachers should know about the bootstrap", The American Statistician 69, 2015), since few
 /// blocks would otherwise look better than they are. A course without edges must be there by the
-/// interval of each place, or in at least `level` of the resamples, and so must a stretch between
-/// two edges. An edge whose interval has no end
+/// interval of each place, or in as many resamples as lie above the interval's lower end; a
+/// stretch between two edges in at least `level` of them. An edge whose interval has no end
 /// within the range on either side is left out.
 ///
 /// `None` for fewer than two places, places that do not rise, a row that does not have one number
@@ -94,11 +94,13 @@ pub fn course(gains: Gains<'_>, resampling: Resampling) -> Option<Course> {
     let mut breaks = observed.breaks();
     if breaks.is_empty() {
         let better = observed.state(0) == State::Better;
+        // Of one side alone, as an end of the interval is.
+        let most = 0.5 + resampling.level / 2.0;
         let never = |d: &[f64]| !d.iter().any(|g| state(*g, gains.bound) == State::Better);
         let always = |d: &[f64]| d.iter().all(|g| *g > 0.0);
         return Some(match better {
-            true if draws.share(always) >= resampling.level => Course::Always,
-            false if draws.share(never) >= resampling.level => Course::Never,
+            true if draws.share(always) >= most => Course::Always,
+            false if draws.share(never) >= most => Course::Never,
             _ => Course::Open,
         });
     }

@@ -11,7 +11,7 @@ use crate::words;
 
 /// For each value of a compared axis whose cells stall: that it does, and what remains of the
 /// comparison without the stall.
-pub(super) fn all(view: &View<'_>) -> Vec<Answer> {
+pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     let compares = &view.input.manifest.study.compare;
     let mut answers: Vec<Answer> = Vec::new();
     for compare in compares {
@@ -33,7 +33,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Answer> {
         let told = values
             .iter()
             .filter(|_| !all)
-            .flat_map(|v| sentences(view, compare, v));
+            .flat_map(|v| sentences(view, varied, compare, v));
         for answer in told {
             if !answers.iter().any(|a| a.sentence == answer.sentence) {
                 answers.push(answer);
@@ -43,7 +43,7 @@ pub(super) fn all(view: &View<'_>) -> Vec<Answer> {
     answers
 }
 
-fn sentences(view: &View<'_>, compare: &Compare, value: &str) -> Vec<Answer> {
+fn sentences(view: &View<'_>, varied: &[Axis], compare: &Compare, value: &str) -> Vec<Answer> {
     let of_value = |cell: &Cell| cell.value(compare.axis) == value;
     let stalled: Vec<(&Cell, Waits)> = view
         .measured()
@@ -68,6 +68,12 @@ fn sentences(view: &View<'_>, compare: &Compare, value: &str) -> Vec<Answer> {
     };
     let name = words::named(compare.axis, value);
     let n = words::count(stalled.len(), "cell");
+    let place = words::circumstances(&shared(varied, compare.axis, &stalled));
+    let n = if place.is_empty() {
+        n
+    } else {
+        format!("{n} {place}")
+    };
     let mut answers = vec![Answer {
         sentence: format!(
             "{} stalls in {n}: {what}, which is not the cost of copying, so it is not compared there.",
@@ -77,6 +83,17 @@ fn sentences(view: &View<'_>, compare: &Compare, value: &str) -> Vec<Answer> {
     }];
     answers.push(remains(view, compare, value, &stalled));
     answers
+}
+
+/// What the stalled cells have in common, of the axes that vary.
+fn shared(varied: &[Axis], compared: Axis, stalled: &[(&Cell, Waits)]) -> Vec<(Axis, String)> {
+    let held = varied.iter().filter(|axis| **axis != compared);
+    let common = held.filter_map(|axis| {
+        let mut values = stalled.iter().map(|(cell, _)| cell.value(*axis));
+        let first = values.next()?;
+        values.all(|v| v == first).then_some((*axis, first))
+    });
+    common.collect()
 }
 
 /// What the comparison comes to in the cells beside, where the same way does not stall.
@@ -137,11 +154,11 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
                 Verdict::NotDecided => "not decided".to_owned(),
                 _ => words::compared(first, &words::factors(&of)),
             };
-            Some(format!(
-                "{clause} in {} of {}",
-                of.len(),
-                words::count(left.len(), "comparison")
-            ))
+            Some(if of.len() == left.len() {
+                clause
+            } else {
+                format!("{clause} in {} of {} comparisons", of.len(), left.len())
+            })
         })
         .collect();
     let how: Vec<String> = how.into_iter().map(str::to_owned).collect();

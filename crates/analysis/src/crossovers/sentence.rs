@@ -7,7 +7,8 @@ use crate::words::{self, percent};
 
 /// What becomes of the two along the axis.
 pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
-    let other = words::capital(&words::named(c.axis, &c.value));
+    let lower = words::named(c.axis, &c.value);
+    let other = words::capital(&lower);
     let base = words::named(c.axis, &c.baseline);
     let noun = words::metric(c.metric);
     let [least, most] = [&c.range.0, &c.range.1].map(|v| words::named(c.along, v));
@@ -27,6 +28,12 @@ pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
         Crossing::Undecided => format!(
             "At which {step} {range} {other} becomes better than {base} in {noun} is not decided{place}."
         ),
+        Crossing::At(points) if is_open(&c.outcome) => {
+            let told = estimate(c.along, &points[0]);
+            format!(
+                "Whether {lower} is better than {base} in {noun} anywhere {range} is not decided{place}: {told}."
+            )
+        }
         Crossing::At(points) => {
             let spans = spans(c.along, points);
             let beyond = beyond(points);
@@ -72,13 +79,39 @@ fn told(along: Axis, point: &CrossingPoint) -> String {
     format!("about {} (95 % interval {interval})", place(point.value))
 }
 
+/// Whether it is not shown that the other is better anywhere, nor that it is better nowhere.
+pub(crate) fn is_open(outcome: &Crossing) -> bool {
+    match outcome {
+        Crossing::Undecided => true,
+        Crossing::At(points) => matches!(points.as_slice(), [only] if unseen(only)),
+        Crossing::AlwaysBetter | Crossing::NeverBetter => false,
+    }
+}
+
+/// Whether the interval leaves open that the better side lies within the range.
+fn unseen(point: &CrossingPoint) -> bool {
+    match point.better_above {
+        true => point.high.is_none(),
+        false => point.low.is_none(),
+    }
+}
+
+/// Where it is surely not better, and from where on it is by the estimate alone.
+fn estimate(along: Axis, point: &CrossingPoint) -> String {
+    let place = |value: Option<f64>| value.map_or_else(String::new, |v| place_in_words(along, v));
+    let at = place_in_words(along, point.value);
+    if point.better_above {
+        let low = place(point.low);
+        format!("up to {low} it is not, and by the estimate alone it is from about {at} on")
+    } else {
+        let high = place(point.high);
+        format!("from {high} on it is not, and by the estimate alone it is up to about {at}")
+    }
+}
+
 /// What lies on the other side, where all crossings are of one kind; or that the better side is
 /// beyond what the intervals show.
 fn beyond(points: &[CrossingPoint]) -> &'static str {
-    let unseen = |p: &CrossingPoint| match p.better_above {
-        true => p.high.is_none(),
-        false => p.low.is_none(),
-    };
     if points.iter().any(unseen) {
         "; that it is better within the range is an estimate that the interval does not bear out"
     } else if points.iter().all(|p| p.fades) {

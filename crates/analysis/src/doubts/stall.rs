@@ -242,7 +242,7 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
         ),
         (&|s| s.min_rtt_us, &us, "its least {}"),
         (&|s| s.busy, &percent, "data in flight for {} of the time"),
-        (&|s| s.calls, &count, "{} calls a message"),
+        (&|s| s.calls, &count, "system calls a message: {}"),
     ];
     let mut parts: Vec<String> = table
         .iter()

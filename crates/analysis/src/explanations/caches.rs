@@ -56,6 +56,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|(name, measure, _)| Some((*name, over_sizes(&curve, *measure)?)))
         .collect();
+    let smallest_effect = why.view.input.manifest.study.smallest_effect;
     let numbers = ratios.iter().map(|(name, r)| {
         format!(
             "`{}` against `{}`, load misses of the {name} per KiB over all sizes: {}",
@@ -69,7 +70,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .filter_map(|l| super::row(&curve, Metric::both(l.1)));
     Some(Told {
         numbers: numbers.chain(rows).collect(),
-        ..told(answer(&curve, &ratios))
+        ..told(answer(&curve, &ratios, smallest_effect))
     })
 }
 
@@ -89,13 +90,18 @@ fn over_sizes(curve: &Curve<'_>, measure: Measure) -> Option<Ratio> {
     Ratio::of(&means.collect::<Vec<f64>>())
 }
 
-fn answer(curve: &Curve<'_>, ratios: &[(&str, Ratio)]) -> Result<String, String> {
+fn answer(
+    curve: &Curve<'_>,
+    ratios: &[(&str, Ratio)],
+    smallest_effect: f64,
+) -> Result<String, String> {
     let least = ratios.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let Some((name, best)) = least else {
         return Err("no level was counted".to_owned());
     };
     let told = words::ratio(best.value, best.low, best.high);
-    if ratios.iter().all(|(_, r)| r.high >= 1.0) {
+    let gains = 1.0 / (1.0 + smallest_effect);
+    if ratios.iter().all(|(_, r)| r.high >= gains) {
         return Ok(format!(
             "none was shown to gain: `{}` has {told} the load misses of `{}` in the {name}, where it does best.",
             curve.value, curve.baseline

@@ -39,7 +39,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
             .into_iter()
             .filter_map(|mover| calls(why, mover))
             .collect(),
-        would_change: "other --fields, sizes beyond the range, or waiting for answers (--pattern ask) instead of streaming",
+        would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
         findings,
     })
 }

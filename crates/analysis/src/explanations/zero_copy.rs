@@ -5,13 +5,15 @@ use bytecost_spec::{Measure, Metric, Side};
 use super::one_call::calls;
 use super::zero_copy_from::COPIED;
 use super::{MOST_ROWS, Told, Why, estimate, row};
-use crate::crossovers::Curve;
+use crate::crossovers::{Curve, is_open};
 use crate::doubts::copied;
 use crate::result::Crossing;
 use crate::words::{self, percent};
 
 /// Copied share from which nothing is saved to speak of.
 const COPIES: f64 = 0.5;
+/// How many times the calls of the copying way are told as more.
+const MORE_CALLS: f64 = 1.05;
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let pairs = why.zero_copy_pairs();
@@ -62,20 +64,19 @@ fn shares(why: &Why<'_>, zero: &str) -> Vec<(f64, String)> {
         let told = if known.len() == 1 {
             estimate(first, COPIED)
         } else {
-            let least = known
-                .iter()
-                .map(|e| e.low.unwrap_or(e.value))
-                .fold(f64::INFINITY, f64::min);
-            let most = known
-                .iter()
-                .map(|e| e.high.unwrap_or(e.value))
-                .fold(0.0, f64::max);
-            format!(
-                "{} (by cell, intervals included, {} to {})",
-                percent(mean),
-                percent(least),
-                percent(most.min(1.0))
-            )
+            let low = |e: &&crate::result::Estimate| e.low.unwrap_or(e.value);
+            let high = |e: &&crate::result::Estimate| e.high.unwrap_or(e.value).min(1.0);
+            let least = percent(known.iter().map(low).fold(f64::INFINITY, f64::min));
+            let most = percent(known.iter().map(high).fold(0.0, f64::max));
+            if least == most {
+                format!("{most} in each of {}", words::count(known.len(), "cell"))
+            } else {
+                let mean = percent(mean);
+                format!(
+                    "{mean} ({least} to {most} over the intervals of {} cells)",
+                    known.len()
+                )
+            }
         };
         let name = transport.name();
         Some((
@@ -105,10 +106,12 @@ fn answer(
         .ok_or_else(|| "CPU time per byte was not had at two sizes".to_owned())?;
     let extra = extra_calls(why, zero, copying);
     let copies = shares.iter().any(|(share, _)| *share >= COPIES);
-    match crossover.outcome {
-        Crossing::Undecided => Err(format!(
+    if is_open(&crossover.outcome) {
+        return Err(format!(
             "whether `{zero}` loses to `{copying}` is not decided: needs more blocks (--budget)"
-        )),
+        ));
+    }
+    match crossover.outcome {
         Crossing::AlwaysBetter => Ok(format!(
             "here it is: `{zero}` costs less CPU time per byte than `{copying}` at every size that was measured{}.",
             words::joined_circumstances(&curve.place)
@@ -126,7 +129,7 @@ fn answer(
         Crossing::NeverBetter => Ok(format!(
             "because what it adds to a message costs more than the copy that it saves, at every size that was measured{extra}."
         )),
-        Crossing::At(_) => Ok(format!(
+        _ => Ok(format!(
             "because what it adds to each message is paid back only where the copy is large{extra}: {}",
             crossover.sentence
         )),
@@ -146,7 +149,7 @@ fn extra_calls(why: &Why<'_>, zero: &str, copying: &str) -> String {
         known.reduce(f64::max)
     };
     match (most(zero), most(copying)) {
-        (Some(zero), Some(copying)) if zero > 1.01 * copying => format!(
+        (Some(zero), Some(copying)) if zero >= MORE_CALLS * copying => format!(
             " (up to {zero:.1} calls a message with completions taken in, instead of {copying:.1})"
         ),
         _ => String::new(),

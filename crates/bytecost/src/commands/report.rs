@@ -5,27 +5,15 @@ use bytecost_analysis::{Analysis, beside};
 use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
-use crate::args::ReportArgs;
+use crate::args::{ReportArgs, RootArgs};
 use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
 /// Analyses a run, writes its files anew and prints the answer.
 pub fn run(args: ReportArgs) -> Result<Ending> {
+    let run = open(&args.root, args.run)?;
     let root = Root::at(&args.root.runs_dir);
-    let name = match args.run {
-        Some(name) => name,
-        None => match root.runs()?.pop() {
-            Some(newest) => newest.id,
-            None => {
-                return Err(bad_input(format!(
-                    "no runs in {}: `bytecost run` makes one",
-                    args.root.runs_dir.display()
-                )));
-            }
-        },
-    };
-    let run = root.open(&name)?;
     let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
     let failed = show(&run, beside.as_ref())?;
     Ok(if failed {
@@ -33,6 +21,24 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
     } else {
         Ending::Done
     })
+}
+
+/// The run of that name, or the newest.
+pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
+    let root = Root::at(&args.runs_dir);
+    let name = match name {
+        Some(name) => name,
+        None => match root.runs()?.pop() {
+            Some(newest) => newest.id,
+            None => {
+                return Err(bad_input(format!(
+                    "no runs in {}: `bytecost run` makes one",
+                    args.runs_dir.display()
+                )));
+            }
+        },
+    };
+    Ok(root.open(&name)?)
 }
 
 /// The published table of an imported run.
