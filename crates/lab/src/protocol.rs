@@ -136,7 +136,7 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 /// Writes one frame of at most `most` bytes.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_within<T: Serialize>(to: &mut impl Write, message: &T, most: usize) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     if body.len() > most {
