@@ -145,6 +145,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             y: figure.y,
             relative_to: figure.relative.then(|| self.baseline(figure).to_owned()),
             series,
+            note: None,
         })
     }
 

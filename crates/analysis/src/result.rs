@@ -113,6 +113,9 @@ pub struct RunFacts {
 pub struct StudyFacts {
     /// Its name.
     pub name: String,
+    /// The name of the design, where it is not the study's own: `as-published`.
+    #[serde(default)]
+    pub design: Option<String>,
     /// Its heading.
     pub title: String,
     /// The question.
@@ -384,6 +387,9 @@ pub struct FigureData {
     pub relative_to: Option<String>,
     /// One line each.
     pub series: Vec<Series>,
+    /// What a reader must know of it: that it shows another metric than was asked for, and why.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// A line of a figure.

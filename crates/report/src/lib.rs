@@ -7,17 +7,23 @@
 //! What the renderers say alike is made once: `question` turns findings into tables, `facts`
 //! says in words what a run, a host and a group of cells are.
 
+mod beside;
 mod chart;
+mod crossing;
 mod facts;
 mod figure;
+mod gaps;
 mod grid;
 mod json;
 mod markdown;
 mod numbers;
+mod overlay;
 mod page;
 mod picture;
 mod prose;
 mod question;
+mod raster;
+mod ruling;
 mod samples;
 mod scale;
 mod style;
@@ -27,7 +33,8 @@ mod terminal;
 pub use json::{findings_json, schema_json};
 pub use markdown::markdown;
 pub use page::html;
-pub use picture::pictures;
+pub use picture::{Picture, pictures};
+pub use raster::{RasterError, png};
 pub use samples::{SamplesError, samples_csv};
 pub use style::Style;
 pub use terminal::terminal;

@@ -1,12 +1,14 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
-use anyhow::Result;
+use std::fs;
+
+use anyhow::{Context, Result};
 use bytecost_analysis::{Analysis, Input, analyse};
 use bytecost_plan::Plan;
 use bytecost_spec::{Record, Sample};
 use bytecost_store::{Root, Run};
 
-use crate::args::ReportArgs;
+use crate::args::{FigureFormat, FiguresArgs, ReportArgs};
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
@@ -26,7 +28,10 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
         },
     };
     let run = root.open(&name)?;
-    let failed = tell(&run)?;
+    let failed = match args.figures.figures {
+        Some(format) => figures(&run, format, &args.figures)?,
+        None => tell(&run)?,
+    };
     Ok(if failed {
         Ending::SomeFailed
     } else {
@@ -34,8 +39,57 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
     })
 }
 
+/// Writes every figure of a run as a file and prints the paths; true when trials failed.
+fn figures(run: &Run, format: FigureFormat, args: &FiguresArgs) -> Result<bool> {
+    let told = read(run)?;
+    let pictures = bytecost_report::pictures(&told.analysis);
+    if pictures.is_empty() {
+        return Err(bad_input(format!(
+            "{}: this run has no figures: its study draws none, or nothing that it draws was measured",
+            run.dir().display()
+        )));
+    }
+    let own = run.dir().join("figures");
+    let dir = args.out.as_deref().unwrap_or(&own);
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+    for picture in pictures {
+        let (ending, bytes) = match format {
+            FigureFormat::Svg => ("svg", picture.svg.into_bytes()),
+            FigureFormat::Png => ("png", bytecost_report::png(&picture)?),
+        };
+        let path = dir.join(format!("{}.{ending}", picture.name));
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        super::print(&format!("{}\n", path.display()))?;
+    }
+    Ok(told.failed)
+}
+
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
+    let told = read(run)?;
+    write(run, &told)?;
+    super::print(&bytecost_report::terminal(
+        &told.analysis,
+        terminal::style(),
+    ))?;
+    super::print(&format!(
+        "\nThe page to look at: {}\n",
+        run.dir().join("report.html").display()
+    ))?;
+    Ok(told.failed)
+}
+
+/// A run read back and analysed.
+struct Told {
+    analysis: Analysis,
+    plan: Plan,
+    samples: Vec<Sample>,
+    /// Whether trials failed.
+    failed: bool,
+}
+
+fn read(run: &Run) -> Result<Told> {
     let loaded = run.records()?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     for record in &loaded.records {
@@ -72,19 +126,24 @@ pub fn tell(run: &Run) -> Result<bool> {
         ended_early: ended_early.as_deref(),
         published: None,
     });
-    write(run, &analysis, &plan, &samples)?;
-    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
-    super::print(&format!(
-        "\nThe page to look at: {}\n",
-        run.dir().join("report.html").display()
-    ))?;
-    Ok(!failures.is_empty())
+    Ok(Told {
+        analysis,
+        plan,
+        samples,
+        failed: !failures.is_empty(),
+    })
 }
 
-fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
+fn write(run: &Run, told: &Told) -> Result<()> {
+    let Told {
+        analysis,
+        plan,
+        samples,
+        ..
+    } = told;
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
-    for (name, picture) in bytecost_report::pictures(analysis) {
-        run.write_output(&name, picture.as_bytes())?;
+    for picture in bytecost_report::pictures(analysis) {
+        run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
     }
     run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     run.write_output(
