@@ -7,7 +7,7 @@ use crate::scale::{Scale, places, tick};
 
 /// Width and height of the drawing, in its own units.
 pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 68.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 /// Height of a label beside the end of a line.
