@@ -104,7 +104,7 @@ fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {
     let feet = lines(&foot(a), COLUMNS.2, LINE_HEIGHT.1, &mut y);
     let mut middle = plot + chart::SIZE.1 / 2.0 - 40.0;
     let reasons = match &f.empty {
-        Some(why) => lines(why, COLUMNS.1 - 20, LINE_HEIGHT.1, &mut middle),
+        Some(why) => lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle),
         None => Vec::new(),
     };
     Drawing {
