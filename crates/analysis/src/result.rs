@@ -113,6 +113,9 @@ pub struct RunFacts {
 pub struct StudyFacts {
     /// Its name.
     pub name: String,
+    /// The name of the design, where it is not the study's own: `as-published`.
+    #[serde(default)]
+    pub design: Option<String>,
     /// Its heading.
     pub title: String,
     /// The question.

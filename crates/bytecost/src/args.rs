@@ -154,7 +154,28 @@ pub struct ExplainArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
+    pub figures: FiguresArgs,
+    #[command(flatten)]
     pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct FiguresArgs {
+    /// Write each figure as a file for a paper, and print the files' paths instead of the answer
+    #[arg(long, value_name = "FORMAT")]
+    pub figures: Option<FigureFormat>,
+    /// Where to write them; `figures` in the run's directory where it is left out
+    #[arg(long, value_name = "DIR", requires = "figures")]
+    pub out: Option<PathBuf>,
+}
+
+/// What a figure is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FigureFormat {
+    /// Lines and text, at any size
+    Svg,
+    /// Dots, three for each unit of the SVG
+    Png,
 }
 
 #[derive(Debug, Args)]

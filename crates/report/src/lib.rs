@@ -8,20 +8,26 @@
 //! says in words what a run, a host and a group of cells are.
 
 pub mod audit;
+mod beside;
 mod chart;
+mod crossing;
 mod explain;
 mod facts;
 mod figure;
+mod gaps;
 mod grid;
 pub mod hand;
 mod json;
 pub mod layout;
 mod markdown;
 mod numbers;
+mod overlay;
 mod page;
 mod picture;
 mod prose;
 mod question;
+mod raster;
+mod ruling;
 mod samples;
 mod scale;
 mod style;
@@ -32,7 +38,8 @@ pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};
 pub use markdown::markdown;
 pub use page::html;
-pub use picture::pictures;
+pub use picture::{Picture, pictures};
+pub use raster::{RasterError, png};
 pub use samples::{SamplesError, samples_csv};
 pub use style::Style;
 pub use terminal::terminal;

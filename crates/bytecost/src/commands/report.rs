@@ -1,25 +1,32 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
-use anyhow::Result;
+use std::fs;
+
+use anyhow::{Context, Result};
 use bytecost_analysis::{Analysis, beside};
 use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
-use crate::args::{ReportArgs, RootArgs};
+use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
 use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
-/// Analyses a run, writes its files anew and prints the answer.
+/// Analyses a run, writes its files anew and prints the answer; or writes its figures.
 pub fn run(args: ReportArgs) -> Result<Ending> {
     let run = open(&args.root, args.run)?;
     let root = Root::at(&args.root.runs_dir);
     let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
-    let failed = show(&run, beside.as_ref())?;
-    Ok(if failed {
-        Ending::SomeFailed
-    } else {
+    let evidence = Evidence::of(&run)?;
+    let analysis = judged(&evidence, beside.as_ref())?;
+    match args.figures.figures {
+        Some(format) => figures(&run, &analysis, format, &args.figures)?,
+        None => show(&evidence, &analysis)?,
+    }
+    Ok(if evidence.failures.is_empty() {
         Ending::Done
+    } else {
+        Ending::SomeFailed
     })
 }
 
@@ -53,39 +60,66 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
-    show(run, None)
+    let evidence = Evidence::of(run)?;
+    show(&evidence, &evidence.analysis(None)?)?;
+    Ok(!evidence.failures.is_empty())
 }
 
-fn show(run: &Run, published: Option<&Published>) -> Result<bool> {
-    let evidence = Evidence::of(run)?;
-    let published = match published {
-        Some(published) => {
-            let beside = beside(published, &evidence.cells);
-            if beside.cells.is_empty() {
-                return Err(bad_input(format!(
-                    "run {} has no cell that {} published",
-                    run.manifest().id,
-                    published.source
-                )));
-            }
-            Some(beside)
-        }
-        None => None,
+/// The run judged, beside what was published.
+fn judged(evidence: &Evidence<'_>, published: Option<&Published>) -> Result<Analysis> {
+    let Some(published) = published else {
+        return evidence.analysis(None);
     };
-    let analysis = evidence.analysis(published.as_ref())?;
-    write(run, &analysis, &evidence.cells, &evidence.samples)?;
-    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
+    let beside = beside(published, &evidence.cells);
+    if beside.cells.is_empty() {
+        return Err(bad_input(format!(
+            "run {} has no cell that {} published",
+            evidence.run.manifest().id,
+            published.source
+        )));
+    }
+    evidence.analysis(Some(&beside))
+}
+
+/// Writes every figure of a run as a file and prints the paths.
+fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresArgs) -> Result<()> {
+    let pictures = bytecost_report::pictures(analysis);
+    if pictures.is_empty() {
+        return Err(bad_input(format!(
+            "{}: this run has no figures: its study draws none, or nothing that it draws was measured",
+            run.dir().display()
+        )));
+    }
+    let own = run.dir().join("figures");
+    let dir = args.out.as_deref().unwrap_or(&own);
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+    for picture in pictures {
+        let (ending, bytes) = match format {
+            FigureFormat::Svg => ("svg", picture.svg.into_bytes()),
+            FigureFormat::Png => ("png", bytecost_report::png(&picture)?),
+        };
+        let path = dir.join(format!("{}.{ending}", picture.name));
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        super::print(&format!("{}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+fn show(evidence: &Evidence<'_>, analysis: &Analysis) -> Result<()> {
+    let run = evidence.run;
+    write(run, analysis, &evidence.cells, &evidence.samples)?;
+    super::print(&bytecost_report::terminal(analysis, terminal::style()))?;
     super::print(&format!(
         "\nThe page to look at: {}\n",
         run.dir().join("report.html").display()
-    ))?;
-    Ok(!evidence.failures.is_empty())
+    ))
 }
 
 fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
-    for (name, picture) in bytecost_report::pictures(analysis) {
-        run.write_output(&name, picture.as_bytes())?;
+    for picture in bytecost_report::pictures(analysis) {
+        run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
     }
     run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     run.write_output(
