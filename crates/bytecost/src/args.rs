@@ -99,6 +99,8 @@ pub struct ReportArgs {
     #[arg(long, value_name = "RUN")]
     pub beside: Option<String>,
     #[command(flatten)]
+    pub figures: FiguresArgs,
+    #[command(flatten)]
     pub root: RootArgs,
 }
 
@@ -153,8 +155,6 @@ pub struct ExplainArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    #[command(flatten)]
-    pub figures: FiguresArgs,
     #[command(flatten)]
     pub root: RootArgs,
 }

@@ -113,7 +113,8 @@ fn show(evidence: &Evidence<'_>, analysis: &Analysis) -> Result<()> {
     super::print(&format!(
         "\nThe page to look at: {}\n",
         run.dir().join("report.html").display()
-    ))
+    ))?;
+    Ok(())
 }
 
 fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
