@@ -572,6 +572,19 @@ fn published_figures_stand_beside_measured_ones() {
             .is_some_and(|m| ["1.4", "1.5"].iter().any(|n| m.starts_with(n)))
     }));
     assert_eq!(found.findings.len(), 4);
+    // Its programs knew no other TCP_NODELAY to hold it against.
+    let nodelay = "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"nodelay\"\nvalue = \"on\"\nagainst = \"off\"\nexpect = \"alike\"\n";
+    let grounds = Grounds {
+        claims: &self::claims(&test(nodelay)),
+        ..grounds
+    };
+    let found = audit(world.input(), analysis, &grounds).remove(0);
+    assert!(
+        found
+            .figures
+            .iter()
+            .all(|f| f.published.is_none() && f.measured.is_some())
+    );
     let beside = bytecost_analysis::beside(&published[0], &world.cells);
     let ids: Vec<&str> = beside.cells.iter().map(|c| c.id.as_str()).collect();
     let wanted = world
