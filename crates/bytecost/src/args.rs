@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::axis::AXES;
+use bytecost_spec::axis::{AXES, AxisRow};
 use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+
+mod hand;
+
+pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs};
 
 /// What does it cost this machine to move a byte, which of the ways that Linux offers is best
 /// here, from which size on, and why?
@@ -25,6 +29,10 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
+    /// By hand: send to whoever drives, and show what it costs, until Ctrl-C
+    Serve(Box<ServeArgs>),
+    /// By hand: receive from a server, and show what it costs, until Ctrl-C
+    Drive(Box<DriveArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),
     /// Hold what others concluded against runs: holds, does not, for another reason, or open
@@ -48,7 +56,7 @@ pub enum Sub {
     /// List movers, receivers, transports and studies: what works here, and why not
     List,
     /// Look at this machine: what it means for results, and what to do
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -70,6 +78,15 @@ pub struct RootArgs {
         default_value = "bytecost-runs"
     )]
     pub runs_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Remove what a killed run may have left on this machine, and say what that was
+    #[arg(long)]
+    pub clean: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
 }
 
 #[derive(Debug, Args)]
@@ -174,18 +191,9 @@ pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
 impl Args for AxisArgs {
     fn augment_args(mut command: Command) -> Command {
         for row in AXES {
-            let mut arg = Arg::new(row.name)
-                .long(row.name)
-                .value_name("VALUES")
-                .help(match row.axis.is_switch() {
-                    true => format!("{}; `both` measures on and off", row.summary),
-                    false => row.summary.to_owned(),
-                })
-                .allow_hyphen_values(true)
-                .action(clap::ArgAction::Append);
-            // A placement has commas of its own.
-            if row.axis != Axis::Placement {
-                arg = arg.value_delimiter(',');
+            let mut arg = axis_arg(row, "VALUES");
+            if row.axis.is_switch() {
+                arg = arg.help(format!("{}; `both` measures on and off", row.summary));
             }
             command = command.arg(arg);
         }
@@ -194,6 +202,22 @@ impl Args for AxisArgs {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+/// The option of an axis.
+fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
+    let arg = Arg::new(row.name)
+        .long(row.name)
+        .value_name(value_name)
+        .help(row.summary)
+        .allow_hyphen_values(true)
+        .action(clap::ArgAction::Append);
+    // A placement has commas of its own.
+    if row.axis == Axis::Placement {
+        arg
+    } else {
+        arg.value_delimiter(',')
     }
 }
 

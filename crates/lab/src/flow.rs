@@ -86,7 +86,7 @@ fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Resul
 }
 
 #[inline]
-fn push(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn push(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         mover.reap(1)?;
     }
@@ -94,7 +94,7 @@ fn push(mover: &mut dyn Move) -> io::Result<()> {
 }
 
 /// The end of a trial is its last completion, not its last call.
-fn drain(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
     mover.flush()?;
     loop {
         let tally = mover.tally();
@@ -119,13 +119,13 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Ready to ask, with room for answers of `answer_bytes`.
+    /// Ready to ask; `answer` is the room for one.
     #[must_use]
-    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer_bytes: usize) -> Ask<'a> {
+    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer: Vec<u8>) -> Ask<'a> {
         Ask {
             mover,
             socket,
-            answer: vec![0; answer_bytes],
+            answer,
             latency_ns: histogram(),
         }
     }
@@ -177,7 +177,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    fn exchange(&mut self) -> io::Result<()> {
+    /// One message and its answer.
+    pub(crate) fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
         }
@@ -284,7 +285,8 @@ impl Intake<'_> {
         offset < least || !offset.is_multiple_of(self.size_bytes)
     }
 
-    fn pull(&mut self) -> io::Result<bool> {
+    /// Takes what is there; false when the sender has closed.
+    pub(crate) fn pull(&mut self) -> io::Result<bool> {
         let before = self.checker.offset() / self.size_bytes;
         let got = self.receiver.take()?;
         if got == 0 {
@@ -299,7 +301,8 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    fn tally(&self) -> Tally {
+    /// What was taken in so far.
+    pub(crate) fn tally(&self) -> Tally {
         let bytes = self.checker.offset();
         Tally {
             bytes,

@@ -120,3 +120,39 @@ fn unlink(name: &str) -> io::Result<bool> {
         _ => Ok(false),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_sys::network::Network;
+
+    #[test]
+    fn a_link_of_ours_is_removed_and_another_one_stays() {
+        let Ok(network) = Network::new() else {
+            assert!(!rustix::process::geteuid().is_root());
+            eprintln!("skipped: namespaces need root");
+            return;
+        };
+        let all = || -> io::Result<()> {
+            let mut netlink = Netlink::open()?;
+            netlink.add_veth(NAMES[0], "other0", &network, 1500)?;
+            netlink.add_veth("other1", "other2", &network, 1500)?;
+            assert!(unlink(NAMES[0])?);
+            assert!(!unlink(NAMES[0])?, "there is none any more");
+            assert_eq!(netlink.link("other0")?, None, "it went with its end");
+            assert!(netlink.link("other1")?.is_some());
+            Ok(())
+        };
+        network.within(all).unwrap().unwrap();
+    }
+
+    #[test]
+    fn only_endpoints_of_bytecost_have_a_coordinator() {
+        assert_eq!(coordinator(Path::new("/proc/self")), None);
+        assert!(!is_orphan(Path::new("/proc/1")));
+        assert_eq!(
+            parent(Path::new("/proc/self")),
+            Some(rustix::process::getppid().unwrap().as_raw_pid() as u32)
+        );
+    }
+}

@@ -1,7 +1,7 @@
 //! What lies between the two ends: connections, made and dressed as the cell asks.
 
 use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -35,6 +35,19 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Unix => unix::listen(cell),
         Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
     }
+}
+
+/// Listens with TCP at any address of this machine, for sessions by hand; port 0 takes a free one.
+///
+/// # Errors
+/// What the system calls answer; a port in use is `AddrInUse`.
+pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Box<dyn Listen + Send + Sync>> {
+    tcp::listen_at(cell, address)
+}
+
+/// A TCP socket with the cell's options for a peer at `address`, not yet connected.
+pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
+    tcp::socket(cell, address)
 }
 
 /// Connects to the receiving end.
@@ -182,7 +195,7 @@ mod tests {
         for transport in HERE {
             let cell = cell(&[(Axis::Transport, transport.name())]);
             let address = listen(&cell, None).unwrap().address();
-            match address.parse::<std::net::SocketAddr>() {
+            match address.parse::<SocketAddr>() {
                 Ok(tcp) => assert!(tcp.ip().is_loopback(), "{address}"),
                 Err(_) => assert_eq!(transport, Transport::Unix, "{address}"),
             }

@@ -243,6 +243,10 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
             read(&side.readings, counter)?;
         }
     }
+    let segments = read(&sample.machine, Counter::TcpOutSegs);
+    ensure(segments.is_ok() == cell.transport.is_tcp(), || {
+        format!("TCP alone is counted: {segments:?}")
+    })?;
     let mover = Mover::named(&cell.mover).unwrap();
     ensure(
         truth.sent_bytes >= 3 * cell.ring_slots() * cell.size_bytes,

@@ -193,7 +193,7 @@ fn neither_asking_nor_taking_allocates() {
         });
         let kept = a.try_clone().unwrap();
         let mut engine = (Mover::named("send").unwrap().open)(setup(Some(a))).unwrap();
-        let mut ask = Ask::new(&mut *engine, &kept, 64);
+        let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(100, 500);
         let mut window = None;

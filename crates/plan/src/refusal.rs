@@ -12,7 +12,8 @@ use crate::candidates::{congestion_controls, has_peer};
 const DESCRIPTORS_BESIDES: u64 = 64;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
-pub(crate) fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+#[must_use]
+pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let peer = if has_peer(survey, cell) {
         ends(cell, survey)
             .or_else(|| payload(cell, survey))

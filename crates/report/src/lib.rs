@@ -12,6 +12,7 @@ mod chart;
 mod facts;
 mod figure;
 mod grid;
+pub mod hand;
 mod json;
 pub mod layout;
 mod markdown;

@@ -129,7 +129,7 @@ counters! {
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";
     TcpAutoCorking "tcp_auto_corking" Machine "writes that waited for more since earlier ones had not left (TcpExt TCPAutoCorking), as tcp_delayed_acks";
     TcpOutSegs "tcp_out_segs" Machine "segments sent (Tcp OutSegs), as tcp_delayed_acks";
-    TcpInSegs "tcp_in_segs" Machine "segments received (Tcp InSegs), as tcp_delayed_acks";
+    TcpInSegs "tcp_in_segs" Machine "segments received, those that an offload has joined as one (Tcp InSegs), as tcp_delayed_acks";
     TcpRetransSegs "tcp_retrans_segs" Machine "segments sent again (Tcp RetransSegs), as tcp_delayed_acks";
 }
 

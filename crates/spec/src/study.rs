@@ -232,28 +232,7 @@ impl Study {
             )));
         }
         for (_, cell) in self.cells() {
-            let Some((_, uses_fields)) = known.movers.iter().find(|(name, _)| *name == cell.mover)
-            else {
-                let names: Vec<&str> = known.movers.iter().map(|(name, _)| *name).collect();
-                return Err(Invalid(format!(
-                    "mover `{}` is not known: choose from {}",
-                    cell.mover,
-                    names.join(", ")
-                )));
-            };
-            if !known.receivers.contains(&cell.receiver.as_str()) {
-                return Err(Invalid(format!(
-                    "receiver `{}` is not known: choose from {}",
-                    cell.receiver,
-                    known.receivers.join(", ")
-                )));
-            }
-            if *uses_fields && cell.size_bytes % u64::from(cell.fields) != 0 {
-                return Err(Invalid(format!(
-                    "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
-                    cell.size_bytes, cell.fields, cell.mover, cell.fields
-                )));
-            }
+            known.check(&cell)?;
         }
         Ok(())
     }
@@ -271,6 +250,39 @@ impl Study {
             }
         }
         cells
+    }
+}
+
+impl Known<'_> {
+    /// Holds a cell's names and fields against the tables.
+    ///
+    /// # Errors
+    /// An unknown mover or receiver, or a message that does not divide into its fields where the
+    /// mover needs that.
+    pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
+        let Some((_, uses_fields)) = self.movers.iter().find(|(name, _)| *name == cell.mover)
+        else {
+            let names: Vec<&str> = self.movers.iter().map(|(name, _)| *name).collect();
+            return Err(Invalid(format!(
+                "mover `{}` is not known: choose from {}",
+                cell.mover,
+                names.join(", ")
+            )));
+        };
+        if !self.receivers.contains(&cell.receiver.as_str()) {
+            return Err(Invalid(format!(
+                "receiver `{}` is not known: choose from {}",
+                cell.receiver,
+                self.receivers.join(", ")
+            )));
+        }
+        if *uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
+            return Err(Invalid(format!(
+                "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
+                cell.size_bytes, cell.fields, cell.mover, cell.fields
+            )));
+        }
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::distribution::t_quantile;
 use crate::generator::Generator;
-use crate::location::trimmed_cut;
+use crate::location::{trimmed_cut, trimmed_mean};
 
 /// Fewest blocks that a place needs before it is looked at.
 const FEWEST: usize = 3;
@@ -71,8 +71,9 @@ pub struct Resampling {
 /// disturbs all of it. The percentile interval is widened about the estimate as Student's t is
 /// wider than the normal distribution (the expanded percentile interval: Hesterberg, "What
 /// teachers should know about the bootstrap", The American Statistician 69, 2015), since few
-/// blocks would otherwise look better than they are. A course without edges, and a stretch between two
-/// edges, must be there in at least `level` of the resamples. An edge whose interval has no end
+/// blocks would otherwise look better than they are. A course without edges must be there by the
+/// interval of each place, or in at least `level` of the resamples, and so must a stretch between
+/// two edges. An edge whose interval has no end
 /// within the range on either side is left out.
 ///
 /// `None` for fewer than two places, places that do not rise, a row that does not have one number
@@ -86,6 +87,9 @@ pub fn course(gains: Gains<'_>, resampling: Resampling) -> Option<Course> {
         gains: &columns.iter().map(|c| c.mean).collect::<Vec<f64>>(),
         bound: gains.bound,
     };
+    if let Some(course) = plain(&columns, gains.bound, resampling.level) {
+        return Some(course);
+    }
     let draws = Draws::of(&columns, gains.blocks.len(), resampling)?;
     let mut breaks = observed.breaks();
     if breaks.is_empty() {
@@ -126,6 +130,24 @@ fn state(gain: f64, bound: f64) -> State {
         State::Worse
     } else {
         State::Same
+    }
+}
+
+/// A course that the interval of each place shows by itself.
+fn plain(columns: &[Column], bound: f64, level: f64) -> Option<Course> {
+    let all = |holds: &dyn Fn(f64, f64) -> bool| {
+        columns.iter().all(|column| {
+            let values: Vec<f64> = column.sorted.iter().map(|(v, _)| *v).collect();
+            let interval = trimmed_mean(&values).and_then(|l| l.interval(level));
+            interval.is_some_and(|i| holds(column.mean, i.low) && holds(column.mean, i.high))
+        })
+    };
+    if all(&|mean, end| state(mean, bound) == State::Better && end > 0.0) {
+        Some(Course::Always)
+    } else if all(&|_, end| state(end, bound) != State::Better) {
+        Some(Course::Never)
+    } else {
+        None
     }
 }
 

@@ -31,11 +31,15 @@ pub fn run(args: RunArgs) -> Result<Ending> {
     }
     let stop = signals::stop_flag()?;
     let root = Root::at(&args.root.runs_dir);
+    let left = super::clean(&root);
     let (mut run, plan, study) = match &args.resume {
         Some(name) => gone_on_with(&root, name, &args)?,
         None => begun(&root, &args)?,
     };
     if !args.quiet {
+        for what in &left {
+            writeln!(io::stderr(), "note: an earlier run was killed: {what}")?;
+        }
         for note in &plan.notes {
             writeln!(io::stderr(), "note: {note}")?;
         }

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Corked, Mover, Pattern, QuickAck, Receiver, Setup, Tally};
+use bytecost_engine::{Checker, Mover, Tally};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
@@ -19,6 +19,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use super::Signal;
+use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
 use crate::connection::ConnectionMeter;
 use crate::flow::{Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
@@ -82,22 +83,11 @@ fn send(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let mover = mover_of(cell)?;
     let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let mut engine = (mover.open)(Setup {
-        socket,
-        size: length(cell.size_bytes)?,
-        fields: cell.fields as usize,
-        slots: length(cell.ring_slots())?,
-        flow,
-        fresh: is_fresh(task, mover),
-        refill: cell.payload == Payload::Refilled,
-        reaping: cell.reaping,
-        patience: Duration::from_millis(task.patience_ms),
-    })?;
-    if let Some(socket) = kept.as_ref().filter(|_| cell.cork) {
-        engine = Box::new(Corked::new(engine, socket.try_clone()?));
-    }
+    let fresh = is_fresh(task, mover);
+    let patience = Duration::from_millis(task.patience_ms);
+    let mut engine = sending_end(cell, socket, flow, fresh, patience)?;
     let finish = Finish {
         closed,
         messages_least: task.messages_least,
@@ -110,7 +100,7 @@ fn send(
     };
     let (window, latency_ns) = match (cell.pattern, &kept) {
         (Exchange::Ask, Some(socket)) => {
-            let mut ask = Ask::new(&mut *engine, socket, length(cell.answer_bytes())?);
+            let mut ask = Ask::new(&mut *engine, socket, answer(cell)?);
             wait();
             let window = ask.run(gate, &mut meter, finish)?;
             (window, Some(ask.latency_ns))
@@ -132,10 +122,6 @@ fn send(
     ))
 }
 
-fn length(bytes_or_slots: u64) -> io::Result<usize> {
-    usize::try_from(bytes_or_slots).map_err(|_| io::ErrorKind::InvalidInput.into())
-}
-
 /// A perf event costs its thread some µs at every context switch, which is what asking and
 /// answering is made of; so there are none there.
 fn meter(cell: &Cell) -> ThreadMeter {
@@ -155,16 +141,6 @@ fn is_fresh(task: &Task, mover: &Mover) -> bool {
         && cell.reaping == Reaping::Full
 }
 
-/// What the flow's stream consists of.
-fn content(task: &Task, mover: &Mover, flow: u32) -> Pattern {
-    let cell = &task.cell;
-    match cell.payload {
-        Payload::Refilled => Pattern::constant(flow),
-        Payload::Prepared if is_fresh(task, mover) => Pattern::new(flow, 0),
-        Payload::Prepared => Pattern::new(flow, cell.size_bytes * cell.ring_slots()),
-    }
-}
-
 fn receive(
     task: &Task,
     socket: Option<OwnedFd>,
@@ -174,39 +150,26 @@ fn receive(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let fresh = is_fresh(task, mover_of(cell)?);
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
-    let mut receiver = (row.open)(socket, length(cell.read_bytes())?)?;
-    receiver.expect(length(cell.size_bytes)?);
-    if cell.quickack {
-        receiver = Box::new(QuickAck::new(receiver, kept.try_clone()?));
-    }
+    let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
         thread: meter(cell),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
-    let answer = vec![0x5a; length(cell.answer_bytes())?];
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: Checker::new(content(task, mover, flow), task.check == Check::Full),
+        checker: Checker::new(content(cell, flow, fresh), task.check == Check::Full),
         size_bytes: cell.size_bytes,
-        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer)),
+        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
     wait();
     let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
     let none = Completions::None;
     Ok(flow_done(&window, &meter, none, compared, None))
-}
-
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
 }
 
 /// When a sender learns of completions.

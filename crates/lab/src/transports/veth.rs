@@ -147,9 +147,12 @@ fn find(netlink: &mut Netlink, name: &str) -> io::Result<Link> {
 mod tests {
     use super::*;
     use crate::transports::{Listen, connect, introduce, introduced, listen};
-    use bytecost_spec::{Axis, Cell};
+    use bytecost_meter::{NetworkMeter, of_process};
+    use bytecost_spec::{Axis, Cell, Counter};
     use std::fs;
+    use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;
+    use std::process::{Child, Command, Stdio};
 
     /// A pair; none, and the reason printed, without the rights for one.
     fn pair(mtu_bytes: u32) -> Option<Pair> {
@@ -224,6 +227,50 @@ mod tests {
             let segment = bytecost_sys::tcp::info(&a).unwrap().snd_mss_bytes;
             assert!((mtu - 60..=mtu - 40).contains(&segment), "{mtu}: {segment}");
         }
+    }
+
+    /// A process in one of the namespaces that waits until it is ended.
+    struct Waiting(Child);
+
+    impl Waiting {
+        fn within(network: &Network) -> Waiting {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped());
+            network.start_in(&mut command).unwrap();
+            Waiting(command.spawn().unwrap())
+        }
+    }
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn the_counters_of_a_pair_hold_its_own_traffic_alone() {
+        let Some(pair) = pair(MTU_BYTES) else { return };
+        let both = [Role::Sender, Role::Receiver].map(|role| Waiting::within(pair.of(role)));
+        let dirs = both.each_ref().map(|w| of_process(w.0.id()));
+        let meter = NetworkMeter::open(&dirs);
+        let grown = |work: &dyn Fn()| {
+            let start = meter.read();
+            work();
+            let readings = meter.difference(&start, &meter.read());
+            readings[&Counter::TcpOutSegs].measured().unwrap()
+        };
+        let elsewhere = || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..20 {
+                let _socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                listener.accept().unwrap();
+            }
+        };
+        assert_eq!(grown(&elsewhere), 0, "nothing of the host is in them");
+        let connecting = || drop(connection(&pair));
+        // A handshake alone takes three segments.
+        assert!(grown(&connecting) >= 3);
     }
 
     #[test]
