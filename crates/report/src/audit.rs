@@ -1,6 +1,6 @@
 //! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
 
-use bytecost_analysis::{AS_PUBLISHED, Audited, Ruling};
+use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
 use serde::Serialize;
 
 use crate::prose::{clean, count, wrap};
@@ -170,7 +170,10 @@ impl Out {
         self.prose(Some(row.ink), &head, "", "  ");
         self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
         self.prose(None, &a.because, "  ", "  ");
-        for figure in a.figures.iter().take(MOST_FIGURES) {
+        // What was measured comes before what stands in published files alone.
+        let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
+        figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+        for figure in figures.into_iter().take(MOST_FIGURES) {
             let both = [("here", &figure.measured), ("published", &figure.published)];
             let told = both
                 .iter()

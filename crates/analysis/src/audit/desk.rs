@@ -140,10 +140,22 @@ impl<'d> Desk<'d> {
 
     /// What was published of the cell that is set up again here.
     pub(super) fn published(&self, cell: &Cell, metric: Metric) -> Option<f64> {
-        let of_source = |p: &&Published| p.source == self.claim.source;
-        let published = self.grounds.published.iter().find(of_source)?;
+        let published = self.publication()?;
         let like = like(published, cell)?;
         published.cells[like].values.get(&metric).copied()
+    }
+
+    /// The same of two cells, the first and the second, where they are not the same one there.
+    pub(super) fn published_pair(&self, cells: [&Cell; 2], metric: Metric) -> Option<(f64, f64)> {
+        let published = self.publication()?;
+        let [one, other] = [like(published, cells[0])?, like(published, cells[1])?];
+        let value = |place: usize| published.cells[place].values.get(&metric).copied();
+        (one != other).then_some((value(one)?, value(other)?))
+    }
+
+    fn publication(&self) -> Option<&'d Published> {
+        let of_source = |p: &&Published| p.source == self.claim.source;
+        self.grounds.published.iter().find(of_source)
     }
 
     /// A study by its name, and how to run it where it can be run.

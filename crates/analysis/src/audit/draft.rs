@@ -244,14 +244,20 @@ impl Draft {
         let mut items: Vec<&Item> = which.iter().map(|&i| &self.items[i]).collect();
         items.retain(|i| i.measured.is_some() || i.published.is_some());
         items.sort_by(|a, b| a.value.total_cmp(&b.value));
-        let told = |item: &Item| {
+        let number = |item: &Item| -> String {
             let number = item.measured.as_ref().or(item.published.as_ref());
-            let number = number.map_or("", String::as_str);
+            number.cloned().unwrap_or_default()
+        };
+        let told = |item: &Item| {
+            let number = number(item);
             format!("{} {number}", item.place).trim_start().to_owned()
         };
         match items.as_slice() {
             [] => String::new(),
             [one] => format!(": {}", told(one)),
+            [first, rest @ ..] if rest.iter().all(|i| number(i) == number(first)) => {
+                format!(": {}", number(first))
+            }
             [one, two] => format!(": {}; {}", told(one), told(two)),
             [least, .., most] => format!(", the least {}, the most {}", told(least), told(most)),
         }

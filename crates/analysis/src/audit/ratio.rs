@@ -120,8 +120,8 @@ fn by_finding(finding: &Finding, turned: bool, expect: Expected) -> State {
 }
 
 fn published(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> Option<String> {
-    let above = desk.published(pair.other.cell, metric)?;
-    let below = desk.published(pair.baseline.cell, metric)?;
+    let cells = [pair.other.cell, pair.baseline.cell];
+    let (above, below) = desk.published_pair(cells, metric)?;
     let both = format!("{} against {}", units::number(above), units::number(below));
     Some(if below > 0.0 {
         format!("{} ({both})", times(above / below))
