@@ -279,6 +279,10 @@ pub enum Crossing {
 pub struct CrossingPoint {
     /// Whether the other is the better one above this place, or below it.
     pub better_above: bool,
+    /// Whether the other side of the place is no difference that matters, rather than worse; the
+    /// place is then where the difference begins, or ceases, to matter.
+    #[serde(default)]
+    pub fades: bool,
     /// The place: interpolated over the logarithm.
     pub value: f64,
     /// Lower end of the 95 % interval from resampled blocks; absent where it lies below the range.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -22,6 +23,9 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) cell: &'a Cell,
     /// Whether the mover has no other end: it is never compared and never drawn.
     pub(crate) peerless: bool,
+    /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
+    /// that the survey does not know.
+    pub(crate) completes: bool,
     /// The last attempt that gave a sample, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
@@ -85,6 +89,9 @@ impl<'a> CellTrials<'a> {
             id: cell.id(),
             cell,
             peerless: peerless(survey, &cell.mover),
+            completes: survey
+                .mover(&cell.mover)
+                .is_none_or(|m| m.release == Release::AtCompletion),
             by_block: BTreeMap::new(),
             failures: Vec::new(),
         }

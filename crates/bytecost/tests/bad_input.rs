@@ -113,7 +113,24 @@ fn resume_takes_no_cells() {
         &["run", "--resume", "x", "--size", "4KiB"],
         &["--resume goes on with the cells that the run has"],
     );
+    check(
+        &["run", "--resume", "x", "--as-published"],
+        &["--resume goes on with the cells that the run has"],
+    );
     check(&["run", "--resume", "nothing-there"], &["nothing-there"]);
+}
+
+#[test]
+fn a_study_without_a_published_design_says_so() {
+    for words in [
+        &["--as-published"][..],
+        &["run", "send-copies", "--as-published"],
+    ] {
+        check(
+            words,
+            &["study `send-copies` has no published design: leave --as-published out"],
+        );
+    }
 }
 
 /// A study that is sound but for what is replaced.

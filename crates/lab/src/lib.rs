@@ -3,12 +3,16 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod conduct;
 pub mod connection;
 pub mod endpoint;
 mod ends;
 pub mod event;
 pub mod flow;
 pub mod gate;
+pub mod hand;
+pub mod leftovers;
+mod netlink;
 pub mod protocol;
 pub mod survey;
 pub mod transports;

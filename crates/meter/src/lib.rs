@@ -18,12 +18,14 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 mod events;
 mod fake;
 mod machine;
+mod network;
 mod proc_text;
 mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
+pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::{Pattern, Reaping, Transport};
+use bytecost_spec::cell::{Pattern, Transport};
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
@@ -56,6 +56,7 @@ impl<'a> Norm<'a> {
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
         }
+        let nothing = Cell::default();
         Cell {
             pattern: Pattern::Stream,
             mover: cell.mover,
@@ -64,6 +65,11 @@ impl<'a> Norm<'a> {
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            payload: nothing.payload,
+            answer: nothing.answer,
+            reaping: nothing.reaping,
+            cork: nothing.cork,
+            quickack: nothing.quickack,
             ..self.base.clone()
         }
     }
@@ -84,9 +90,10 @@ impl<'a> Norm<'a> {
         if cell.pattern == Pattern::Stream {
             cell.answer = Cell::default().answer;
         }
+        // Not always `full`: a cell must keep what it is compared with in all but one axis.
         let completes = |m: &MoverFacts| m.release == Release::AtCompletion;
         if !self.survey.mover(&cell.mover).is_none_or(completes) {
-            cell.reaping = Reaping::Full;
+            cell.reaping = self.base.reaping;
         }
         cell
     }

@@ -1,5 +1,7 @@
 //! What a cell needs, held against what this host has.
 
+use bytecost_spec::cell::{Payload, Reaping};
+use bytecost_spec::survey::Release;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cell, Host, Placement, Survey};
 
@@ -10,9 +12,13 @@ use crate::candidates::{congestion_controls, has_peer};
 const DESCRIPTORS_BESIDES: u64 = 64;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
-pub(crate) fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+#[must_use]
+pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let peer = if has_peer(survey, cell) {
-        ends(cell, survey).or_else(|| congestion(cell, host, survey))
+        ends(cell, survey)
+            .or_else(|| payload(cell, survey))
+            .or_else(|| reaping(cell, survey))
+            .or_else(|| congestion(cell, host, survey))
     } else {
         None
     };
@@ -31,6 +37,36 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
         survey
             .receiver_refused(&cell.receiver, cell.transport)
             .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
+    })
+}
+
+/// What lies in a file, or is read nobody knows how long, cannot be filled before each message.
+fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
+    let mover = survey.mover(&cell.mover)?;
+    if cell.payload == Payload::Prepared || mover.can_refill {
+        return None;
+    }
+    let why = match mover.release {
+        Release::Never => "nothing says when its pages were read, so they must not change",
+        _ => "it does not send from memory of its own",
+    };
+    Some(format!(
+        "payload `refilled` with mover `{}`: {why}: choose --payload prepared",
+        cell.mover
+    ))
+}
+
+fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
+    let mover = survey.mover(&cell.mover)?;
+    let fine = cell.reaping == Reaping::Full
+        || mover.release != Release::AtCompletion
+        || mover.leaves_completions;
+    (!fine).then(|| {
+        format!(
+            "reaping `{}` with mover `{}`: its completions come in one ring with its results, so that none can be left lying: choose --reaping full",
+            cell.reaping.name(),
+            cell.mover
+        )
     })
 }
 

@@ -120,6 +120,7 @@ mod tests {
     fn a_crossover_says_from_where_and_how_sure() {
         let at = |value: f64, better_above, low, high| CrossingPoint {
             better_above,
+            fades: false,
             value,
             low,
             high,

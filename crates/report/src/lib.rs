@@ -7,6 +7,7 @@
 //! What the renderers say alike is made once: `question` turns findings into tables, `facts`
 //! says in words what a run, a host and a group of cells are.
 
+pub mod audit;
 mod beside;
 mod chart;
 mod crossing;
@@ -14,7 +15,9 @@ mod facts;
 mod figure;
 mod gaps;
 mod grid;
+pub mod hand;
 mod json;
+pub mod layout;
 mod markdown;
 mod numbers;
 mod overlay;
@@ -23,7 +26,6 @@ mod picture;
 mod prose;
 mod question;
 mod raster;
-mod ruling;
 mod samples;
 mod scale;
 mod style;

@@ -10,6 +10,7 @@
 pub mod clock;
 pub mod errqueue;
 pub mod gather;
+pub mod network;
 pub mod perf;
 pub mod pipe;
 pub mod process;

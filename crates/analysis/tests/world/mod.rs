@@ -93,6 +93,8 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
         has_peer,
         locks_rings: 0,
         descriptors_per_flow: 1,
+        can_refill: true,
+        leaves_completions: false,
         caution: None,
     }
 }

@@ -1,7 +1,7 @@
 //! `bytecost list`: what there is, and what of it works here, found by trying.
 
 use anyhow::Result;
-use bytecost_spec::Study;
+use bytecost_spec::{Study, Transport};
 
 use crate::failure::Ending;
 use crate::studies::STUDIES;
@@ -9,7 +9,7 @@ use crate::terminal;
 
 /// Prints the tables.
 pub fn run() -> Result<Ending> {
-    let (_, survey) = super::look_around();
+    let (_, survey) = super::look_around(Transport::ALL);
     let studies: Vec<Study> = STUDIES
         .iter()
         .map(|(_, text)| Study::parse(text))

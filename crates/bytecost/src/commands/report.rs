@@ -3,12 +3,12 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use bytecost_analysis::{Analysis, Input, analyse};
-use bytecost_plan::Plan;
-use bytecost_spec::{Record, Sample};
+use bytecost_analysis::{Analysis, beside};
+use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::args::{FigureFormat, FiguresArgs, ReportArgs};
+use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
@@ -28,9 +28,10 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
         },
     };
     let run = root.open(&name)?;
+    let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
     let failed = match args.figures.figures {
-        Some(format) => figures(&run, format, &args.figures)?,
-        None => tell(&run)?,
+        Some(format) => figures(&run, beside.as_ref(), format, &args.figures)?,
+        None => show(&run, beside.as_ref())?,
     };
     Ok(if failed {
         Ending::SomeFailed
@@ -40,9 +41,14 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
 }
 
 /// Writes every figure of a run as a file and prints the paths; true when trials failed.
-fn figures(run: &Run, format: FigureFormat, args: &FiguresArgs) -> Result<bool> {
-    let told = read(run)?;
-    let pictures = bytecost_report::pictures(&told.analysis);
+fn figures(
+    run: &Run,
+    published: Option<&Published>,
+    format: FigureFormat,
+    args: &FiguresArgs,
+) -> Result<bool> {
+    let (evidence, analysis) = read(run, published)?;
+    let pictures = bytecost_report::pictures(&analysis);
     if pictures.is_empty() {
         return Err(bad_input(format!(
             "{}: this run has no figures: its study draws none, or nothing that it draws was measured",
@@ -62,85 +68,52 @@ fn figures(run: &Run, format: FigureFormat, args: &FiguresArgs) -> Result<bool> 
         fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         super::print(&format!("{}\n", path.display()))?;
     }
-    Ok(told.failed)
+    Ok(!evidence.failures.is_empty())
+}
+
+/// The published table of an imported run.
+fn imported(root: &Root, name: &str) -> Result<Published> {
+    match root.open(name)?.published()? {
+        Some(imported) => Ok(imported.published),
+        None => Err(bad_input(format!(
+            "run {name} measured: --beside takes one that `bytecost import` made"
+        ))),
+    }
 }
 
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
-    let told = read(run)?;
-    write(run, &told)?;
-    super::print(&bytecost_report::terminal(
-        &told.analysis,
-        terminal::style(),
-    ))?;
+    show(run, None)
+}
+
+/// A run's samples and what they come to, with what was published beside it.
+fn read<'r>(run: &'r Run, published: Option<&Published>) -> Result<(Evidence<'r>, Analysis)> {
+    let evidence = Evidence::of(run)?;
+    if let Some(published) = published
+        && beside(published, &evidence.cells).cells.is_empty()
+    {
+        return Err(bad_input(format!(
+            "run {} has no cell that {} published",
+            run.manifest().id,
+            published.source
+        )));
+    }
+    let analysis = evidence.analysis(published)?;
+    Ok((evidence, analysis))
+}
+
+fn show(run: &Run, published: Option<&Published>) -> Result<bool> {
+    let (evidence, analysis) = read(run, published)?;
+    write(run, &analysis, &evidence.cells, &evidence.samples)?;
+    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
     super::print(&format!(
         "\nThe page to look at: {}\n",
         run.dir().join("report.html").display()
     ))?;
-    Ok(told.failed)
+    Ok(!evidence.failures.is_empty())
 }
 
-/// A run read back and analysed.
-struct Told {
-    analysis: Analysis,
-    plan: Plan,
-    samples: Vec<Sample>,
-    /// Whether trials failed.
-    failed: bool,
-}
-
-fn read(run: &Run) -> Result<Told> {
-    let loaded = run.records()?;
-    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
-    for record in &loaded.records {
-        let (cell, id) = match record {
-            Record::Sample(s) => (s.trial.cell, &s.cell),
-            Record::Failure(f) => (f.trial.cell, &f.cell),
-        };
-        // A version that chose cells otherwise would give every number to the wrong cell.
-        if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
-            return Err(bad_input(format!(
-                "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
-                run.dir().display(),
-                run.manifest().bytecost_version
-            )));
-        }
-    }
-    let mut samples = Vec::with_capacity(loaded.records.len());
-    let mut failures = Vec::new();
-    for record in loaded.records {
-        match record {
-            Record::Sample(sample) => samples.push(sample),
-            Record::Failure(failure) => failures.push(failure),
-        }
-    }
-    let ended_early = run.ending()?.and_then(|e| e.early);
-    let analysis = analyse(Input {
-        manifest: run.manifest(),
-        cells: &plan.cells,
-        refusals: &plan.refusals,
-        left_out: &plan.left_out,
-        samples: &samples,
-        failures: &failures,
-        notes: &plan.notes,
-        ended_early: ended_early.as_deref(),
-        published: None,
-    });
-    Ok(Told {
-        analysis,
-        plan,
-        samples,
-        failed: !failures.is_empty(),
-    })
-}
-
-fn write(run: &Run, told: &Told) -> Result<()> {
-    let Told {
-        analysis,
-        plan,
-        samples,
-        ..
-    } = told;
+fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
     for picture in bytecost_report::pictures(analysis) {
         run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
@@ -152,7 +125,7 @@ fn write(run: &Run, told: &Told) -> Result<()> {
     )?;
     run.write_output(
         "samples.csv",
-        &bytecost_report::samples_csv(&plan.cells, samples)?,
+        &bytecost_report::samples_csv(cells, samples)?,
     )?;
     Ok(())
 }

@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Mover, Pattern, Receiver, Setup, Tally};
+use bytecost_engine::{Checker, Mover, Tally};
 use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{
@@ -18,8 +19,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use super::Signal;
+use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
 use crate::connection::ConnectionMeter;
-use crate::flow::{ANSWER_BYTES, Ask, Finish, Intake, Window, stream};
+use crate::flow::{Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{Check, Done, Role, Task};
 
@@ -81,17 +83,11 @@ fn send(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let mover = mover_of(cell)?;
     let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let mut engine = (mover.open)(Setup {
-        socket,
-        size: usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
-        fields: cell.fields as usize,
-        slots: usize::try_from(cell.ring_slots()).map_err(|_| io::ErrorKind::InvalidInput)?,
-        flow,
-        fresh: is_fresh(task, mover),
-        patience: Duration::from_millis(task.patience_ms),
-    })?;
+    let fresh = is_fresh(task, mover);
+    let patience = Duration::from_millis(task.patience_ms);
+    let mut engine = sending_end(cell, socket, flow, fresh, patience)?;
     let finish = Finish {
         closed,
         messages_least: task.messages_least,
@@ -104,7 +100,7 @@ fn send(
     };
     let (window, latency_ns) = match (cell.pattern, &kept) {
         (Exchange::Ask, Some(socket)) => {
-            let mut ask = Ask::new(&mut *engine, socket, cell.size_bytes);
+            let mut ask = Ask::new(&mut *engine, socket, answer(cell)?);
             wait();
             let window = ask.run(gate, &mut meter, finish)?;
             (window, Some(ask.latency_ns))
@@ -120,8 +116,7 @@ fn send(
     Ok(flow_done(
         &window,
         &meter,
-        cell,
-        mover.release == Release::AtCompletion,
+        Completions::of(mover, cell),
         0,
         latency_ns,
     ))
@@ -136,9 +131,14 @@ fn meter(cell: &Cell) -> ThreadMeter {
     }
 }
 
-/// The content of a full check is new in every message, where the mover allows that.
+/// The content of a full check is new in every message, where the mover allows that and waits
+/// for its buffers.
 fn is_fresh(task: &Task, mover: &Mover) -> bool {
-    task.check == Check::Full && mover.can_be_fresh()
+    let cell = &task.cell;
+    task.check == Check::Full
+        && mover.can_be_fresh()
+        && cell.payload == Payload::Prepared
+        && cell.reaping == Reaping::Full
 }
 
 fn receive(
@@ -150,47 +150,53 @@ fn receive(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let fresh = is_fresh(task, mover_of(cell)?);
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
-    let read_size = usize::try_from(cell.read_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut receiver = (row.open)(socket, read_size)?;
-    let period = if is_fresh(task, mover) {
-        0
-    } else {
-        cell.size_bytes * cell.ring_slots()
-    };
+    let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
         thread: meter(cell),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
-    let answer = vec![0x5a; cell.size_bytes.min(ANSWER_BYTES) as usize];
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: Checker::new(Pattern::new(flow, period), task.check == Check::Full),
+        checker: Checker::new(content(cell, flow, fresh), task.check == Check::Full),
         size_bytes: cell.size_bytes,
-        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer)),
+        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
     wait();
     let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
-    Ok(flow_done(&window, &meter, cell, false, compared, None))
+    let none = Completions::None;
+    Ok(flow_done(&window, &meter, none, compared, None))
 }
 
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
+/// When a sender learns of completions.
+#[derive(Clone, Copy)]
+enum Completions {
+    /// There are none.
+    None,
+    /// As they come, so that those of the window are known.
+    Taken,
+    /// Some or all after the last byte only, so that no window knows its own.
+    LeftLying,
+}
+
+impl Completions {
+    fn of(mover: &Mover, cell: &Cell) -> Completions {
+        match (mover.release, cell.reaping) {
+            (Release::AtCompletion, Reaping::Full) => Completions::Taken,
+            (Release::AtCompletion, Reaping::OneLook | Reaping::Never) => Completions::LeftLying,
+            _ => Completions::None,
+        }
+    }
 }
 
 fn flow_done<M: Meter>(
     window: &Window<M::Snapshot>,
     meter: &M,
-    cell: &Cell,
-    completes: bool,
+    completions: Completions,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
 ) -> FlowDone {
@@ -203,16 +209,19 @@ fn flow_done<M: Meter>(
     put(Counter::Bytes, bytes);
     put(Counter::Messages, messages);
     put(Counter::Calls, grown(|t| t.calls));
-    if completes {
-        put(Counter::Completions, grown(|t| t.released));
-        put(Counter::CompletionsCopied, grown(|t| t.copied));
+    let (back, copied) = match completions {
+        Completions::LeftLying => (window.total.released, window.total.copied),
+        _ => (grown(|t| t.released), grown(|t| t.copied)),
+    };
+    if !matches!(completions, Completions::None) {
+        put(Counter::Completions, back);
+        put(Counter::CompletionsCopied, copied);
         put(Counter::Enobufs, grown(|t| t.enobufs));
     }
     let elapsed_ns = readings
         .get(&Counter::ElapsedNs)
         .and_then(Reading::measured)
         .unwrap_or(0);
-    debug_assert!(cell.size_bytes > 0);
     FlowDone {
         readings,
         flow: FlowReading {
