@@ -27,7 +27,9 @@ pub(crate) struct RulingRow {
     pub(crate) sign: &'static str,
     /// `holds here`.
     pub(crate) words: &'static str,
-    ink: Ink,
+    /// Its class on the page.
+    pub(crate) class: &'static str,
+    pub(crate) ink: Ink,
 }
 
 /// Every ruling, in the order in which they are counted.
@@ -36,24 +38,28 @@ pub(crate) const RULINGS: &[RulingRow] = &[
         ruling: Ruling::Holds,
         sign: "✓",
         words: "holds here",
+        class: "better",
         ink: Ink::Good,
     },
     RulingRow {
         ruling: Ruling::HoldsForAnotherReason,
         sign: "≠",
         words: "holds for another reason",
+        class: "open",
         ink: Ink::Warn,
     },
     RulingRow {
         ruling: Ruling::DoesNotHold,
         sign: "✗",
         words: "does not hold here",
+        class: "worse",
         ink: Ink::Bad,
     },
     RulingRow {
         ruling: Ruling::CannotBeSettled,
         sign: "?",
         words: "cannot be settled here",
+        class: "same",
         ink: Ink::Faint,
     },
 ];

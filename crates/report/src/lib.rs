@@ -27,7 +27,6 @@ mod picture;
 mod prose;
 mod question;
 mod raster;
-mod ruling;
 mod samples;
 mod scale;
 mod style;

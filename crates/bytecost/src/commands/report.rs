@@ -70,15 +70,14 @@ fn judged(evidence: &Evidence<'_>, published: Option<&Published>) -> Result<Anal
     let Some(published) = published else {
         return evidence.analysis(None);
     };
-    let beside = beside(published, &evidence.cells);
-    if beside.cells.is_empty() {
+    if beside(published, &evidence.cells).cells.is_empty() {
         return Err(bad_input(format!(
             "run {} has no cell that {} published",
             evidence.run.manifest().id,
             published.source
         )));
     }
-    evidence.analysis(Some(&beside))
+    evidence.analysis(Some(published))
 }
 
 /// Writes every figure of a run as a file and prints the paths.

@@ -3,10 +3,10 @@
 use bytecost_analysis::{Analysis, Published};
 
 use super::prose;
+use crate::audit::ruling;
 use crate::beside::beside;
 use crate::crossing::crossings;
 use crate::facts;
-use crate::ruling;
 
 /// From where on one way is better than another.
 pub(super) fn crossovers(a: &Analysis, out: &mut Vec<String>) {
@@ -69,10 +69,10 @@ pub(super) fn claims(a: &Analysis, out: &mut Vec<String>) {
     }
     out.push("## What others concluded\n".to_owned());
     for c in &a.audit {
-        let row = ruling::row(c.ruling);
+        let row = ruling(c.ruling);
         out.push(format!(
             "- {} **{}**: {} ({}). {}",
-            row.mark,
+            row.sign,
             row.words,
             prose(&c.claim),
             prose(&c.source),

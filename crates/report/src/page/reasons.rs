@@ -4,11 +4,11 @@
 use bytecost_analysis::{Analysis, AuditFigure};
 
 use super::rests_on;
+use crate::audit::{RULINGS, ruling};
 use crate::beside::{Beside, beside};
 use crate::crossing::{CrossingText, crossings};
 use crate::facts;
 use crate::prose::{Span, clean, count, spans};
-use crate::ruling;
 
 /// Sentences about crossovers that stand above their table.
 const SENTENCES_MOST: usize = 4;
@@ -84,9 +84,9 @@ impl Reasons {
         let mut sentences: Vec<Vec<Span>> =
             a.crossovers.iter().map(|c| spans(&c.sentence)).collect();
         let more_sentences = sentences.split_off(sentences.len().min(SENTENCES_MOST));
-        let ruled = ruling::RULINGS.iter().map(|row| {
+        let ruled = RULINGS.iter().map(|row| {
             let number = a.audit.iter().filter(|c| c.ruling == row.ruling).count();
-            (row.class, row.mark, row.words, number)
+            (row.class, row.sign, row.words, number)
         });
         Reasons {
             crossings: crossings(a),
@@ -126,12 +126,12 @@ fn rulings(a: &Analysis) -> Vec<RulingText> {
     a.audit
         .iter()
         .map(|c| {
-            let row = ruling::row(c.ruling);
+            let row = ruling(c.ruling);
             RulingText {
                 source: clean(&c.source),
                 claim: spans(&c.claim),
                 class: row.class,
-                mark: row.mark,
+                mark: row.sign,
                 words: row.words,
                 because: spans(&c.because),
                 figures: c.figures.iter().map(figure).collect(),

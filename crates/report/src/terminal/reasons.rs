@@ -4,6 +4,7 @@ use bytecost_analysis::{Analysis, FigureData, Point, Published};
 use bytecost_spec::units;
 
 use super::{Page, fitting};
+use crate::audit::ruling;
 use crate::beside::{beside, heading};
 use crate::crossing::crossings;
 use crate::facts;
@@ -11,7 +12,6 @@ use crate::grid::Layout;
 use crate::overlay;
 use crate::prose::{clean, columns};
 use crate::question::value_in_words;
-use crate::ruling;
 use crate::style::Ink;
 
 /// The most lines of each part; the page has the others.
@@ -53,11 +53,11 @@ impl Page {
     pub(super) fn claims(&mut self, a: &Analysis) {
         if !a.audit.is_empty() {
             self.heading("What others concluded (why it is judged so: `bytecost audit`)");
-            let widest = a.audit.iter().map(|c| columns(ruling::row(c.ruling).words));
+            let widest = a.audit.iter().map(|c| columns(ruling(c.ruling).words));
             let widest = widest.max().unwrap_or(0);
             for c in a.audit.iter().take(LINES_MOST) {
-                let row = ruling::row(c.ruling);
-                let head = format!("{} {:widest$}  ", row.mark, row.words);
+                let row = ruling(c.ruling);
+                let head = format!("{} {:widest$}  ", row.sign, row.words);
                 let room = self.style.columns().saturating_sub(columns(&head));
                 let claim = cut(&format!("{}: {}", c.source, c.claim), room);
                 let line = self.style.paint(row.ink, &head) + &claim;
