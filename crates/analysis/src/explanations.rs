@@ -174,6 +174,20 @@ impl<'v> Why<'v> {
         )
     }
 
+    /// Where two ways cross in the first of the metrics in which that is decided; else what is
+    /// missing in the first.
+    fn first_crossing(
+        &self,
+        curve: &Curve<'_>,
+        metrics: &[Metric],
+    ) -> Result<(String, Vec<String>), String> {
+        let mut answers = metrics.iter().map(|metric| self.crossing(curve, *metric));
+        let Some(first) = answers.next() else {
+            return Err("no metric is compared".to_owned());
+        };
+        first.or_else(|missing| answers.find_map(Result::ok).ok_or(missing))
+    }
+
     /// The answer that a crossover gives, with the ratio at both ends of the range.
     fn crossing(&self, curve: &Curve<'_>, metric: Metric) -> Result<(String, Vec<String>), String> {
         let crossover = curve

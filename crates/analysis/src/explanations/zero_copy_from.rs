@@ -26,7 +26,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     }
     numbers.truncate(MOST_ROWS);
     let answered = match curves.first() {
-        Some(curve) => why.crossing(curve, metrics[0]),
+        Some(curve) => why.first_crossing(curve, &metrics),
         None => Err(why.why_no_curve(copying, zero)),
     };
     let (answer, findings) = match answered {

@@ -16,6 +16,8 @@ use crate::style::Ink;
 
 /// The most lines of each part; the page has the others.
 const LINES_MOST: usize = 12;
+/// The most crossovers, which take two lines or three.
+const CROSSOVERS_MOST: usize = 6;
 
 impl Page {
     /// From where on one way is better than another.
@@ -25,10 +27,10 @@ impl Page {
         }
         self.heading("From where on one way is better");
         let all = crossings(a);
-        for c in all.iter().take(LINES_MOST) {
+        for c in all.iter().take(CROSSOVERS_MOST) {
             self.prose(None, &c.sentence, "• ", "  ");
         }
-        self.more(all.len());
+        self.more(all.len(), CROSSOVERS_MOST);
     }
 
     /// Questions and their answers.
@@ -46,7 +48,7 @@ impl Page {
                 }
             }
         }
-        self.more(a.explanations.len());
+        self.more(a.explanations.len(), LINES_MOST);
     }
 
     /// What became of claims, and how far published numbers are from these.
@@ -63,7 +65,7 @@ impl Page {
                 let line = self.style.paint(row.ink, &head) + &claim;
                 self.line(&line);
             }
-            self.more(a.audit.len());
+            self.more(a.audit.len(), LINES_MOST);
         }
         if let Some(beside) = beside(a) {
             self.gap();
@@ -137,9 +139,9 @@ impl Page {
         }
     }
 
-    fn more(&mut self, all: usize) {
-        if all > LINES_MOST {
-            let text = format!("… and {} more on the page.", all - LINES_MOST);
+    fn more(&mut self, all: usize, shown: usize) {
+        if all > shown {
+            let text = format!("… and {} more on the page.", all - shown);
             self.prose(Some(Ink::Faint), &text, "  ", "  ");
         }
     }
