@@ -9,6 +9,7 @@ mod ends;
 pub mod event;
 pub mod flow;
 pub mod gate;
+pub mod load;
 pub mod protocol;
 pub mod survey;
 pub mod transports;

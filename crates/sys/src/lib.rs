@@ -13,6 +13,7 @@ pub mod gather;
 pub mod perf;
 pub mod pipe;
 pub mod process;
+pub mod readiness;
 pub mod region;
 pub mod tcp;
 pub mod uring;
