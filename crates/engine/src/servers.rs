@@ -22,9 +22,14 @@ mod arrival;
 mod conversation;
 mod crowd;
 mod epoll;
+mod epoll_edge;
+mod fork;
 mod guest;
 mod hall;
 mod listener;
+mod poll;
+mod pool;
+mod select;
 mod single;
 mod thread;
 mod ticker;
@@ -32,7 +37,16 @@ mod ticker;
 pub use listener::listen;
 
 /// All servers, in the order of the documentation.
-pub const SERVERS: &[Server] = &[single::SERVER, thread::SERVER, epoll::SERVER];
+pub const SERVERS: &[Server] = &[
+    single::SERVER,
+    thread::SERVER,
+    pool::SERVER,
+    fork::SERVER,
+    select::SERVER,
+    poll::SERVER,
+    epoll::SERVER,
+    epoll_edge::SERVER,
+];
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]

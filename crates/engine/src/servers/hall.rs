@@ -175,8 +175,11 @@ impl Hall {
         }
         self.has_room = true;
         for (fd, seat) in self.guests.iter_mut().enumerate() {
-            if seat.as_mut().is_some_and(|g| self.limits.is_late(g)) {
-                late.push(fd as RawFd);
+            if let Some(guest) = seat {
+                let ticks = guest.tick();
+                if self.limits.is_late(ticks, guest.is_owed()) {
+                    late.push(fd as RawFd);
+                }
             }
         }
         for fd in &late {
@@ -219,10 +222,10 @@ impl Limits {
         self.patience / TICKS_OF_PATIENCE
     }
 
-    /// Lets a tick pass for a guest, and says whether it is out of time.
-    pub(super) fn is_late(&self, guest: &mut Guest) -> bool {
-        let ticks = guest.tick();
-        if guest.is_owed() {
+    /// Whether a guest is out of time, after so many ticks since something was last brought to an
+    /// end: one that owes something, or one that is only there.
+    pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
+        if is_owed {
             return ticks > TICKS_OF_PATIENCE;
         }
         let tick_ns = self.tick().as_nanos().max(1);
