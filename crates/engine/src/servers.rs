@@ -33,6 +33,7 @@ mod select;
 mod single;
 mod thread;
 mod ticker;
+mod uring;
 
 pub use listener::listen;
 
@@ -46,6 +47,7 @@ pub const SERVERS: &[Server] = &[
     poll::SERVER,
     epoll::SERVER,
     epoll_edge::SERVER,
+    uring::SERVER,
 ];
 
 /// A row of the table.

@@ -4,6 +4,7 @@
 //! happens goes out as [`event::Event`]s.
 
 pub mod connection;
+pub mod descriptors;
 pub mod endpoint;
 mod ends;
 pub mod event;

@@ -12,6 +12,10 @@ use libtest_mimic::{Arguments, Trial};
 
 #[path = "servers_host/conformance.rs"]
 mod conformance;
+#[path = "servers_host/faults.rs"]
+mod faults;
+#[path = "servers_host/holding.rs"]
+mod holding;
 #[path = "servers_host/process.rs"]
 mod process;
 
@@ -25,6 +29,20 @@ fn main() -> ExitCode {
         for service in SERVICES {
             trials.extend(conformance_trials(server, service));
         }
+        for (name, check) in faults::FAULTS {
+            let name = format!("{}/{name}", server.name);
+            trials.push(Trial::test(name, || {
+                check(server);
+                Ok(())
+            }));
+        }
+    }
+    for server in SERVERS
+        .iter()
+        .filter(|s| holding::HOLDERS.contains(&s.name))
+    {
+        let name = format!("{}/ten thousand are held and served", server.name);
+        trials.push(Trial::test(name, || holding::check(server)));
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

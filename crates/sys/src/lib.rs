@@ -11,6 +11,7 @@ pub mod children;
 pub mod clock;
 pub mod errqueue;
 pub mod gather;
+pub mod multishot;
 pub mod perf;
 pub mod pipe;
 pub mod process;

@@ -1,5 +1,6 @@
 //! What accept(2) has to say.
 
+use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
@@ -32,6 +33,19 @@ impl Arrival {
                 Err(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => return Arrival::Over,
                 Err(_) => {}
             }
+        }
+    }
+
+    /// What the kernel answered to an accept that a ring made.
+    pub(super) fn of(taken: io::Result<OwnedFd>) -> Arrival {
+        let error = match taken {
+            Ok(socket) => return Arrival::Came(socket),
+            Err(error) => error,
+        };
+        match Errno::from_io_error(&error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Arrival::NoRoom,
+            Some(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => Arrival::Over,
+            _ => Arrival::Nobody,
         }
     }
 }

@@ -94,6 +94,26 @@ impl Conversation {
         answered
     }
 
+    /// Takes in what the client sent, to be answered later.
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
+        if self.phase == Phase::Discarding {
+            self.discarded += bytes.len();
+        } else {
+            self.heard.extend_from_slice(bytes);
+            self.is_part = false;
+        }
+    }
+
+    /// Bytes that have come and are not answered.
+    pub(super) fn bytes_ahead(&self) -> usize {
+        self.heard.len()
+    }
+
+    /// Whether the client has sent all that it will send.
+    pub(super) fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
     /// Answers what has come and waits, once the desk's `out` has room again.
     pub(super) fn go_on(&mut self, desk: &mut Desk) -> u64 {
         let heard = std::mem::take(&mut self.heard);

@@ -31,6 +31,10 @@ pub const SERVER: Server = Server {
 
 /// Events that are taken from the kernel at once.
 const EVENTS: usize = 256;
+/// What says that the stream ends.
+const ENDS: EventFlags = EventFlags::RDHUP
+    .union(EventFlags::HUP)
+    .union(EventFlags::ERR);
 /// Turns of one connection before the others have theirs.
 const TURNS: u32 = 8;
 
@@ -54,13 +58,16 @@ fn serve(setup: Setup) -> io::Result<Tally> {
         }
         for _ in 0..queue.len() {
             if let Some(fd) = queue.pop_front() {
-                serve_guest(&mut hall, &mut queue, fd);
+                serve_guest(&mut hall, &mut queue, fd, true);
             }
         }
         for event in events.drain(..) {
             let fd = event.data.u64() as RawFd;
             match hall.source(fd) {
-                Source::Guest => serve_guest(&mut hall, &mut queue, fd),
+                Source::Guest => {
+                    let flags = event.flags;
+                    serve_guest(&mut hall, &mut queue, fd, flags.intersects(ENDS));
+                }
                 Source::Listener => admit(&mut hall, &epoll),
                 Source::Ticker => drop(hall.tick()),
                 Source::Stop => {
@@ -100,10 +107,14 @@ fn admit(hall: &mut Hall, epoll: &OwnedFd) {
     }
 }
 
-fn serve_guest(hall: &mut Hall, queue: &mut VecDeque<RawFd>, fd: RawFd) {
+/// Serves a guest until nothing is left. A read that did not fill the buffer says that nothing
+/// is (one call less a request), but not where the end has come with the rest: no edge would tell
+/// of it again.
+fn serve_guest(hall: &mut Hall, queue: &mut VecDeque<RawFd>, fd: RawFd, ends: bool) {
     for _ in 0..TURNS {
         match hall.serve(fd) {
             Wants::More | Wants::Turn => {}
+            Wants::Heard if ends => {}
             // What comes later is a new edge.
             Wants::Read | Wants::Heard | Wants::Write | Wants::Close => return,
         }

@@ -112,6 +112,14 @@ impl Running {
         std::fs::read_dir(dir).unwrap().count()
     }
 
+    /// The most memory that the server has had at one time, in KiB.
+    pub fn most_memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let number = line.and_then(|l| l.split_whitespace().next());
+        number.unwrap().parse().unwrap()
+    }
+
     /// Waits until the server has so many descriptors.
     pub fn has_descriptors(&self, expected: usize) {
         eventually(
