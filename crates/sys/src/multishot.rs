@@ -70,6 +70,8 @@ pub enum Happened {
 /// [`Multishot::give_back`], or the ring has one buffer less.
 #[derive(Debug)]
 pub struct Piece {
+    /// Where the pool is that the buffer belongs to.
+    pool: u64,
     buffer: u16,
     length: usize,
 }
@@ -234,7 +236,15 @@ impl Multishot {
                 RECEIVE => {
                     self.outstanding -= usize::from(!goes_on);
                     let buffer = cqueue::buffer_select(entry.flags());
-                    let piece = result.map(|length| buffer.map(|buffer| Piece { buffer, length }));
+                    let pool = self.pool.as_ref().map_or(0, Pool::address);
+                    let piece = result.map(|length| {
+                        buffer.map(|buffer| Piece {
+                            pool,
+                            buffer,
+                            length,
+                        })
+                    });
+                    let piece = piece.map(|piece| self.unless_empty(piece));
                     Happened::Received {
                         token,
                         piece,
@@ -260,20 +270,27 @@ impl Multishot {
         }
     }
 
+    /// Gives the buffer of a piece without bytes back: it stands for the end as well.
+    fn unless_empty(&mut self, piece: Option<Piece>) -> Option<Piece> {
+        match piece {
+            Some(piece) if piece.length == 0 => {
+                self.give_back(piece);
+                None
+            }
+            other => other,
+        }
+    }
+
     /// The bytes of a piece.
     #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
-        let Some(pool) = &self.pool else {
-            return &[];
-        };
-        let whole = pool.bytes(piece.buffer);
-        &whole[..piece.length.min(whole.len())]
+        self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
     }
 
     /// Gives a piece's buffer back to the kernel.
     pub fn give_back(&mut self, piece: Piece) {
         if let Some(pool) = &mut self.pool {
-            pool.provide(piece.buffer);
+            pool.take_back(piece);
         }
     }
 }

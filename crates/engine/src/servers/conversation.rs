@@ -190,3 +190,94 @@ impl Conversation {
 }
 
 const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::services::{Service, Setup as Serving};
+    use bytecost_host::Roots;
+
+    fn desk(service: &str, size: usize) -> Desk {
+        let service = Service::named(service).unwrap();
+        let serving = Serving {
+            size,
+            roots: Roots::real(),
+        };
+        Desk {
+            framing: (service.request)(size),
+            answer: (service.open)(&serving),
+            buffer: Box::default(),
+            out: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// However a stream is cut into pieces, the answers are the same.
+    #[test]
+    fn pieces_make_no_difference() {
+        let stream: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        for length in [1, 2, 6, 7, 8, 300, 1000] {
+            let (mut desk, mut talk) = (desk("echo", 7), Conversation::default());
+            for piece in stream.chunks(length) {
+                talk.hear_bytes(&mut desk, piece);
+            }
+            assert_eq!(desk.out, stream[..994], "pieces of {length}");
+            assert_eq!((desk.tally.requests, talk.bytes_ahead()), (142, 6));
+            assert!(talk.is_owed() && !talk.has_more() && !talk.is_over());
+            talk.end();
+            assert!(talk.is_over(), "half a request is no request");
+        }
+    }
+
+    #[test]
+    fn answers_wait_until_others_are_sent() {
+        let (mut desk, mut talk) = (desk("fixed", 100_000), Conversation::default());
+        let (mut sent, mut turns) = (0, 0);
+        talk.hear_bytes(&mut desk, &b"get\n".repeat(10));
+        talk.end();
+        loop {
+            assert!(desk.out.len() < MOST_UNSENT + 100_000);
+            sent += desk.out.len();
+            turns += 1;
+            desk.out.clear();
+            if !talk.has_more() {
+                break;
+            }
+            assert!(!talk.is_over());
+            talk.go_on(&mut desk);
+        }
+        assert_eq!((sent, turns, desk.tally.requests), (1_000_000, 4, 10));
+        assert!(talk.is_over() && !talk.is_owed());
+    }
+
+    #[test]
+    fn what_is_kept_is_answered_later() {
+        let (mut desk, mut talk) = (desk("echo", 2), Conversation::default());
+        talk.keep(b"a");
+        talk.keep(b"bc");
+        assert!(talk.has_more() && desk.out.is_empty());
+        assert_eq!(talk.go_on(&mut desk), 1);
+        assert!(!talk.has_more());
+        assert_eq!((&desk.out[..], talk.bytes_ahead()), (&b"ab"[..], 1));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_once_and_then_thrown_away() {
+        let (mut desk, mut talk) = (desk("fixed", 3), Conversation::default());
+        talk.hear_bytes(&mut desk, b"get\nget\n");
+        let piece = vec![b'x'; READ_BYTES];
+        for _ in 0..=MOST_DISCARDED / READ_BYTES {
+            assert!(!talk.is_over());
+            talk.hear_bytes(&mut desk, &piece);
+            assert!(talk.bytes_ahead() < MOST_REQUEST_BYTES);
+        }
+        assert!(talk.is_discarding());
+        talk.hear_bytes(&mut desk, b"\nget\n");
+        assert_eq!(desk.out, [b"ab\nab\n", TOO_LONG].concat());
+        assert_eq!((desk.tally.requests, desk.tally.too_long), (2, 1));
+        (0..MOST_REQUEST_BYTES / READ_BYTES).for_each(|_| {
+            talk.hear_bytes(&mut desk, &piece);
+        });
+        assert!(talk.is_over());
+    }
+}

@@ -74,10 +74,11 @@ impl<S: AsFd> Guest<S> {
             Err(_) => return broken(desk),
         }
         if self.talk.has_more() {
-            // The answers so far were too many to be sent at once.
+            // The answers so far were too many to be sent at once. Nothing was read this time, so
+            // there may be more.
             desk.out.clear();
             self.talk.go_on(desk);
-            return self.speak(desk, Wants::Heard);
+            return self.speak(desk, Wants::More);
         }
         match rustix::net::recv(&self.socket, &mut desk.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => {

@@ -22,6 +22,7 @@ pub const FAULTS: &[Fault] = &[
     ("who has sent all is answered to the end", half_closed),
     ("who stalls in a request holds up nobody", stalled),
     ("who stalls in a request is closed", stalled_is_closed),
+    ("who feeds a request in crumbs is closed", crumbs_are_closed),
     ("who says nothing holds up nobody", silent),
     (
         "who says nothing is closed where that is asked",
@@ -29,6 +30,7 @@ pub const FAULTS: &[Fault] = &[
     ),
     ("who does not read holds up nobody", deaf),
     ("who does not read is closed", deaf_is_closed),
+    ("who floods holds up nobody", flooded),
     ("who goes in mid-answer does no harm", gone_in_mid_answer),
     ("a line of 10 MB is refused", ten_megabytes),
     ("a thousand come and go at once", a_thousand),
@@ -43,6 +45,7 @@ pub const FAULTS: &[Fault] = &[
         "a stop ends who is silent, deaf or half-heard",
         stopped_with_faults,
     ),
+    ("a killed server leaves nobody behind", killed),
     ("a port in use is said", port_in_use),
 ];
 
@@ -163,6 +166,43 @@ fn stalled_is_closed(server: &'static Server) {
     is_closed_in_time(start(server, 100, SHORT_MS), half_a_request);
 }
 
+fn crumbs_are_closed(server: &'static Server) {
+    let running = Running::start(&start(server, 100, SHORT_MS));
+    let mut client = client(&running);
+    // Each comes long before the patience is over, and all of them never make a request.
+    eventually(
+        || client.write_all(b"x").is_err(),
+        || "the connection is still there".to_owned(),
+    );
+    serves(&running, 100);
+    assert_eq!(running.stop().timed_out, 1);
+}
+
+/// One client that asks and reads as fast as it can.
+fn flooded(server: &'static Server) {
+    if server.in_turn {
+        return;
+    }
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let (mut reader, stop) = (client(&running), AtomicBool::new(false));
+    let mut writer = reader.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let requests = b"get\n".repeat(4000);
+            while !stop.load(Ordering::Relaxed) {
+                writer.write_all(&requests).unwrap();
+            }
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        scope.spawn(|| std::io::copy(&mut reader, &mut std::io::sink()).unwrap());
+        for _ in 0..20 {
+            serves(&running, 100);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(running.stop().broken, 0);
+}
+
 fn silent(server: &'static Server) {
     holds_up_nobody(server, 100, |_| ());
 }
@@ -252,6 +292,7 @@ fn a_thousand(server: &'static Server) {
     drop(clients);
     serves(&running, 100);
     running.has_descriptors(descriptors);
+    running.has_no_children();
     let tally = running.stop();
     assert_eq!((tally.requests, tally.timed_out), (1, 0));
 }
@@ -381,6 +422,18 @@ fn stopped_with_faults(server: &'static Server) {
         assert_eq!(tally.connections, number);
         clients.iter_mut().for_each(is_closed);
     }
+}
+
+fn killed(server: &'static Server) {
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let number = if server.in_turn { 1 } else { 5 };
+    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
+    for client in &mut clients {
+        client.write_all(b"get\n").unwrap();
+        answer(client, 100); // it is in
+    }
+    drop(running);
+    clients.iter_mut().for_each(is_closed);
 }
 
 fn port_in_use(server: &'static Server) {

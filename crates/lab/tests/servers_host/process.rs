@@ -128,6 +128,17 @@ impl Running {
         );
     }
 
+    /// Waits until the server has no children, neither living ones nor ones that nobody has
+    /// waited for.
+    pub fn has_no_children(&self) {
+        let pid = self.child.id();
+        let Ok(path) = std::fs::canonicalize(format!("/proc/{pid}/task/{pid}/children")) else {
+            return; // a kernel without CONFIG_PROC_CHILDREN
+        };
+        let children = || std::fs::read_to_string(&path).unwrap();
+        eventually(|| children().is_empty(), children);
+    }
+
     /// Tells it to stop.
     pub fn tell_to_stop(&mut self) {
         self.stdin = None;

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::types::BufRingEntry;
 
+use super::Piece;
 use crate::region::Region;
 
 /// The most buffers that the kernel takes in one ring.
 const MOST_BUFFERS: u16 = 1 << 15;
+
 /// The buffers that the kernel chooses from: an array of descriptions that both sides know, and
 /// the memory that they describe.
 pub(super) struct Pool {
@@ -38,16 +40,29 @@ impl Pool {
         })
     }
 
-    /// Where the array is, for the kernel.
+    /// Where the array is, for the kernel. No other pool that there is has the same.
     pub(super) fn address(&self) -> u64 {
-        self.entries.bytes().as_ptr() as u64
+        self.entries.start() as u64
     }
 
-    /// The memory of a buffer; nothing for a number that is none.
-    pub(super) fn bytes(&self, buffer: u16) -> &[u8] {
-        let start = usize::from(buffer) * self.bytes_each;
-        let whole = self.memory.bytes().get(start..start + self.bytes_each);
-        whole.unwrap_or_default()
+    /// The memory of a buffer that is not the kernel's; nothing for a number that is none.
+    pub(super) fn bytes(&self, piece: &Piece) -> &[u8] {
+        if piece.buffer >= self.count || piece.pool != self.address() {
+            return &[];
+        }
+        let start = usize::from(piece.buffer) * self.bytes_each;
+        let length = piece.length.min(self.bytes_each);
+        // SAFETY: the buffer lies within the mapping, and all bytes are valid numbers. A piece is
+        // made from a completion of this very pool's ring, and is used up when its buffer is
+        // given back, so the kernel does not write to the buffer while the piece is there.
+        unsafe { std::slice::from_raw_parts(self.memory.start().add(start), length) }
+    }
+
+    /// Takes a piece's buffer back and hands it to the kernel again.
+    pub(super) fn take_back(&mut self, piece: Piece) {
+        if piece.pool == self.address() {
+            self.provide(piece.buffer);
+        }
     }
 
     /// Hands a buffer to the kernel; a number that is none is passed over.
@@ -56,11 +71,11 @@ impl Pool {
             return;
         }
         let start = usize::from(buffer) * self.bytes_each;
-        let address = self.memory.bytes()[start..].as_ptr() as u64;
+        let address = self.memory.start() as u64 + start as u64;
         let place = usize::from(self.tail & (self.count - 1));
-        let base = self.entries.bytes_mut().as_mut_ptr().cast::<BufRingEntry>();
+        let base = self.entries.start().cast::<BufRingEntry>();
         // SAFETY: the place is within the array, which is page-aligned memory, all bytes of which
-        // are valid numbers; the kernel looks at this place only once the tail has passed it.
+        // are valid numbers; the kernel, which only reads, looks at it once the tail has passed.
         let entry = unsafe { &mut *base.add(place) };
         entry.set_addr(address);
         entry.set_len(self.bytes_each as u32);
