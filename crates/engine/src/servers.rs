@@ -105,7 +105,7 @@ pub struct Limits {
     /// The most connections at one time; further ones wait in the listener's queue.
     pub connections: usize,
     /// How long a client may take over one request, and how long it may leave an answer untaken,
-    /// before it is closed. It may take up to a quarter longer.
+    /// before it is closed. It may take up to a quarter longer. At least 1 ms.
     pub patience: Duration,
     /// How long a connection may stay open between requests; none for ever.
     pub idle: Option<Duration>,

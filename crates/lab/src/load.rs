@@ -47,7 +47,9 @@ pub struct Load {
     /// When the next request is made.
     pub pace: Pace,
     /// Whether a connection is kept, or a new one opened for each request, whose latency then
-    /// counts from before it is opened.
+    /// counts from before it is opened. The client closes it, so that its port rests for a while
+    /// (TIME_WAIT); over loopback Linux gives it out again after a second
+    /// (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second and address.
     pub kept: bool,
     /// Requests that a kept connection has under way at most: more than 1 is pipelining.
     pub depth: u32,

@@ -18,6 +18,8 @@ mod faults;
 mod holding;
 #[path = "servers_host/process.rs"]
 mod process;
+#[path = "servers_host/stops.rs"]
+mod stops;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -29,7 +31,7 @@ fn main() -> ExitCode {
         for service in SERVICES {
             trials.extend(conformance_trials(server, service));
         }
-        for (name, check) in faults::FAULTS {
+        for (name, check) in faults::FAULTS.iter().chain(stops::STOPS) {
             let name = format!("{}/{name}", server.name);
             trials.push(Trial::test(name, || {
                 check(server);

@@ -13,14 +13,18 @@ use crate::process::die_with_parent;
 /// every directory has.
 const LINKS_OF_ONE_THREAD: u64 = 3;
 
-/// The socket whose input SIGTERM ends, in a child.
+/// What asks a server to finish. SIGINT is among them because Ctrl-C goes to all processes of a
+/// terminal's foreground at once, the children included.
+const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
+
+/// The socket whose input they end, in a child.
 static INPUT: AtomicI32 = AtomicI32::new(-1);
 
 /// Forks a child that serves `socket`: its number in the parent, none in the child.
 ///
-/// The child is killed when the thread that forked it ends, and SIGTERM does not end it but its
-/// input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered. It ends by
-/// [`exit`].
+/// The child is killed when the thread that forked it ends. SIGTERM and SIGINT do not end it but
+/// its input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered. It ends
+/// by [`exit`].
 ///
 /// # Errors
 /// `Unsupported` in a process with more than one thread: a fork copies the calling thread alone,
@@ -35,19 +39,19 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     }
     let parent = std::process::id();
     // A signal that comes before the child is ready for it must wait until it is.
-    block(libc::SIGTERM, true)?;
+    block(&FINISH, true)?;
     // SAFETY: no other thread is there that could have left anything half done.
     let forked = unsafe { libc::fork() };
     if forked == 0 {
         INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
         let ready = die_with_parent(parent)
-            .and_then(|()| end_input_on_sigterm())
-            .and_then(|()| block(libc::SIGTERM, false));
+            .and_then(|()| FINISH.into_iter().try_for_each(end_input_on))
+            .and_then(|()| block(&FINISH, false));
         // An error must not be returned here: the child would take itself for its parent.
         return if ready.is_ok() { Ok(None) } else { exit(1) };
     }
     let error = io::Error::last_os_error();
-    block(libc::SIGTERM, false)?;
+    block(&FINISH, false)?;
     match forked {
         -1 => Err(error),
         child => Ok(Some(child as u32)),
@@ -71,13 +75,13 @@ extern "C" fn end_input(_signal: libc::c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-fn end_input_on_sigterm() -> io::Result<()> {
+fn end_input_on(signal: libc::c_int) -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = end_input;
     // SAFETY: all zeros are a valid `sigaction`: no flags, no signals blocked.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as libc::sighandler_t;
     // SAFETY: the handler calls only what a handler may, and lives as long as the program.
-    let set = unsafe { libc::sigaction(libc::SIGTERM, &raw const action, std::ptr::null_mut()) };
+    let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
     if set == 0 {
         Ok(())
     } else {
@@ -85,25 +89,27 @@ fn end_input_on_sigterm() -> io::Result<()> {
     }
 }
 
-/// A set of this signal alone.
-fn only(signal: libc::c_int) -> libc::sigset_t {
+/// A set of these signals.
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set, which is valid for that.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: sigemptyset has initialised it; a wrong number of a signal gives an error.
-    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    for signal in signals {
+        // SAFETY: sigemptyset has initialised it; a wrong number of a signal gives an error.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), *signal) };
+    }
     // SAFETY: as above.
     unsafe { set.assume_init() }
 }
 
-/// Has the calling thread put a signal off, or take it again.
-fn block(signal: libc::c_int, off: bool) -> io::Result<()> {
+/// Has the calling thread put signals off, or take them again.
+fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
     let how = if off {
         libc::SIG_BLOCK
     } else {
         libc::SIG_UNBLOCK
     };
-    let set = only(signal);
+    let set = set_of(signals);
     // SAFETY: the set is initialised; null says that the old one is not asked for.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
@@ -122,14 +128,14 @@ impl Deaths {
     /// # Errors
     /// What signalfd(2) answers.
     pub fn new() -> io::Result<Deaths> {
-        block(libc::SIGCHLD, true)?;
-        let set = only(libc::SIGCHLD);
+        block(&[libc::SIGCHLD], true)?;
+        let set = set_of(&[libc::SIGCHLD]);
         // SAFETY: the set is initialised, and -1 asks for a new descriptor.
         let fd =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             let error = io::Error::last_os_error();
-            block(libc::SIGCHLD, false)?;
+            block(&[libc::SIGCHLD], false)?;
             return Err(error);
         }
         // SAFETY: the kernel has just given it, and nobody else has it.
@@ -151,7 +157,7 @@ impl AsFd for Deaths {
 
 impl Drop for Deaths {
     fn drop(&mut self) {
-        let _ = block(libc::SIGCHLD, false);
+        let _ = block(&[libc::SIGCHLD], false);
     }
 }
 

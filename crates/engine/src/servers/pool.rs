@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, scope};
 
 use rustix::buffer::spare_capacity;
@@ -46,7 +46,7 @@ struct Pool {
     listener: OwnedFd,
     /// Readable when the workers are to end.
     end: OwnedFd,
-    seats: Vec<Mutex<Option<Guest>>>,
+    seats: Vec<Mutex<Option<Guest<Arc<OwnedFd>>>>>,
     free: Mutex<Vec<usize>>,
     open: AtomicUsize,
     /// Whether the listener is armed; who sets it arms it.
@@ -169,7 +169,7 @@ impl Pool {
         let once = EventFlags::IN | EventFlags::ONESHOT;
         // The place is locked until the guest is in it: another worker may have the event at once.
         let mut place = locked(&self.seats[seat]);
-        let guest = place.insert(Guest::new(socket));
+        let guest = place.insert(Guest::new(Arc::new(socket)));
         let data = EventData::new_u64(seat as u64);
         let is_in = epoll::add(&self.epoll, &guest.socket, data, once).is_ok();
         if self.stopping.load(Ordering::SeqCst) {
@@ -216,9 +216,12 @@ impl Pool {
         } else {
             EventFlags::IN
         };
+        // The place is given up first: from then on another worker may have the next event.
+        let socket = Arc::clone(&guest.socket);
+        drop(place);
         let data = EventData::new_u64(seat as u64);
         let once = waits_for | EventFlags::ONESHOT;
-        Ok(epoll::modify(&self.epoll, &guest.socket, data, once)?)
+        Ok(epoll::modify(&self.epoll, &socket, data, once)?)
     }
 
     /// A seat is free again.

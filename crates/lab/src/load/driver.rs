@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,7 @@ pub(super) struct Driver<'a> {
     /// Clients that have not tried to connect yet, or still try for the first time.
     not_tried: Vec<bool>,
     trying: usize,
+    idle_trying: u32,
     unfinished: usize,
     phase: Phase,
     base_ns: u64,
@@ -84,6 +86,7 @@ impl<'a> Driver<'a> {
             handed: 0,
             not_tried: vec![true; all as usize],
             trying: all as usize,
+            idle_trying: load.idle,
             unfinished: load.connections as usize,
             phase: Phase::Connecting,
             base_ns: 0,
@@ -142,18 +145,26 @@ impl<'a> Driver<'a> {
         i >= self.load.connections
     }
 
-    /// Has everyone connect, evenly over the ramp; those first who are only there.
+    /// Has everyone connect, evenly over the ramp: first those who are only there, and when they
+    /// are, those who ask.
     fn set_out(&mut self, start_ns: u64) {
-        let ramp_ns = self.load.ramp.as_nanos() as u64;
-        let all = u64::from(self.load.connections + self.load.idle);
-        let idle = u64::from(self.load.idle);
-        for i in 0..all {
-            let order = (i + idle) % all;
-            self.timers
-                .push(Reverse((start_ns + ramp_ns * order / all, i as u32)));
+        let (asking, all) = (self.load.connections, self.clients.len() as u32);
+        if self.load.idle > 0 {
+            self.set_out_some(asking..all, start_ns);
+        } else {
+            self.set_out_some(0..asking, start_ns);
         }
         if let (Span::Requests(_), true) = (self.load.span, self.is_closed()) {
             self.opens_ns = start_ns;
+        }
+    }
+
+    fn set_out_some(&mut self, some: Range<u32>, start_ns: u64) {
+        let all = self.clients.len() as u64;
+        let ramp_ns = self.load.ramp.as_nanos() as u64;
+        for (order, i) in (0..).zip(some) {
+            self.timers
+                .push(Reverse((start_ns + ramp_ns * order / all, i)));
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
-use bytecost_lab::load::{self, Load, Span, Stage};
+use bytecost_lab::load;
 use rustix::net::sockopt::set_socket_linger;
 
 use crate::process::{Running, Start, eventually};
@@ -36,34 +36,24 @@ pub const FAULTS: &[Fault] = &[
     ("a thousand come and go at once", a_thousand),
     ("the limit of descriptors is waited out", out_of_descriptors),
     ("the limit of connections is waited out", out_of_seats),
-    (
-        "what has arrived is answered before the end",
-        stopped_with_a_request,
-    ),
-    ("a stop under load ends it cleanly", stopped_under_load),
-    (
-        "a stop ends who is silent, deaf or half-heard",
-        stopped_with_faults,
-    ),
-    ("a killed server leaves nobody behind", killed),
     ("a port in use is said", port_in_use),
 ];
 
 /// Long enough that only a fault reaches it.
-const LONG_MS: u64 = 60_000;
+pub const LONG_MS: u64 = 60_000;
 /// Short enough to be waited for.
 const SHORT_MS: u64 = 200;
 /// Bytes of an answer that fits nowhere at once.
-const LARGE: usize = services::MOST_ANSWER_BYTES;
+pub const LARGE: usize = services::MOST_ANSWER_BYTES;
 
-fn start(server: &'static Server, size: usize, patience_ms: u64) -> Start {
+pub fn start(server: &'static Server, size: usize, patience_ms: u64) -> Start {
     let mut start = Start::new(server, "fixed", size);
     start.patience_ms = patience_ms;
     start
 }
 
 /// A client whose reads end after a long time.
-fn client(running: &Running) -> TcpStream {
+pub fn client(running: &Running) -> TcpStream {
     let client = TcpStream::connect(running.address).unwrap();
     client.set_nodelay(true).unwrap();
     client
@@ -72,7 +62,7 @@ fn client(running: &Running) -> TcpStream {
     client
 }
 
-fn setup(size: usize) -> services::Setup {
+pub fn setup(size: usize) -> services::Setup {
     services::Setup {
         size,
         roots: Roots::real(),
@@ -80,13 +70,13 @@ fn setup(size: usize) -> services::Setup {
 }
 
 /// Asks as another client and gets the right answer, and not by waiting until others are closed.
-fn serves(running: &Running, size: usize) {
+pub fn serves(running: &Running, size: usize) {
     let fixed = Service::named("fixed").unwrap();
     let patience = Duration::from_secs(20);
     load::ask(running.address, fixed, &setup(size), patience).unwrap();
 }
 
-fn answer(client: &mut TcpStream, size: usize) {
+pub fn answer(client: &mut TcpStream, size: usize) {
     let mut answer = vec![0; size];
     client.read_exact(&mut answer).unwrap();
     let question = (Service::named("fixed").unwrap().question)(&setup(size));
@@ -94,7 +84,7 @@ fn answer(client: &mut TcpStream, size: usize) {
 }
 
 /// The server closes the connection: a reset is an end too.
-fn is_closed(client: &mut TcpStream) {
+pub fn is_closed(client: &mut TcpStream) {
     let mut rest = Vec::new();
     match client.read_to_end(&mut rest) {
         Ok(_) => {}
@@ -154,7 +144,7 @@ fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
     assert_eq!(running.stop().timed_out, 1);
 }
 
-fn half_a_request(client: &mut TcpStream) {
+pub fn half_a_request(client: &mut TcpStream) {
     client.write_all(b"ge").unwrap();
 }
 
@@ -217,7 +207,7 @@ fn silent_is_closed(server: &'static Server) {
 }
 
 /// Asks for more than all buffers take, and reads nothing of it.
-fn asks_and_does_not_read(client: &mut TcpStream) {
+pub fn asks_and_does_not_read(client: &mut TcpStream) {
     client.write_all(&b"get\n".repeat(64)).unwrap();
 }
 
@@ -348,92 +338,6 @@ fn out_of_seats(server: &'static Server) {
     let mut start = start(server, 100, LONG_MS);
     start.connections = 10;
     all_are_served_in_the_end(&start);
-}
-
-fn stopped_with_a_request(server: &'static Server) {
-    let mut running = Running::start(&start(server, 100, LONG_MS));
-    let number = if server.in_turn { 1 } else { 10 };
-    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-    for client in &mut clients {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100); // it is in
-    }
-    for client in &mut clients {
-        client.write_all(b"get\nget\nget\n").unwrap();
-    }
-    running.tell_to_stop();
-    for client in &mut clients {
-        for _ in 0..3 {
-            answer(client, 100);
-        }
-        assert_eq!(client.read(&mut [0]).unwrap(), 0);
-    }
-    assert_eq!(running.stop().requests, 4 * number);
-}
-
-fn stopped_under_load(server: &'static Server) {
-    let mut start = Start::new(server, "echo", 64);
-    start.patience_ms = LONG_MS;
-    let running = Running::start(&start);
-    let mut load = Load::once(running.address, start.service, setup(64));
-    load.connections = if server.in_turn { 1 } else { 20 };
-    load.span = Span::Time {
-        warmup: Duration::from_millis(20),
-        window: Duration::from_millis(LONG_MS),
-    };
-    load.patience = Duration::from_millis(LONG_MS);
-    let (stop, opened) = (AtomicBool::new(false), AtomicBool::new(false));
-    let told = |stage| {
-        if stage == Stage::WindowOpens {
-            opened.store(true, Ordering::Relaxed);
-        }
-    };
-    let (outcome, tally) = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| load.run(&stop, &told).unwrap());
-        eventually(
-            || opened.load(Ordering::Relaxed),
-            || "the load does not begin".to_owned(),
-        );
-        let tally = running.stop();
-        stop.store(true, Ordering::Relaxed);
-        (asking.join().unwrap(), tally)
-    });
-    assert_eq!((outcome.errors.wrong, outcome.errors.timeout), (0, 0));
-    assert!(tally.requests >= outcome.answers);
-    assert_eq!(tally.timed_out, 0);
-}
-
-fn stopped_with_faults(server: &'static Server) {
-    for does in [
-        half_a_request,
-        |_: &mut TcpStream| (),
-        asks_and_does_not_read,
-    ] {
-        let mut running = Running::start(&start(server, LARGE, LONG_MS));
-        let number = if server.in_turn { 1 } else { 3 };
-        let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-        for client in &mut clients {
-            client.write_all(b"get\n").unwrap();
-            answer(client, LARGE); // it is in
-            does(client);
-        }
-        running.tell_to_stop();
-        let tally = running.stop();
-        assert_eq!(tally.connections, number);
-        clients.iter_mut().for_each(is_closed);
-    }
-}
-
-fn killed(server: &'static Server) {
-    let running = Running::start(&start(server, 100, LONG_MS));
-    let number = if server.in_turn { 1 } else { 5 };
-    let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
-    for client in &mut clients {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100); // it is in
-    }
-    drop(running);
-    clients.iter_mut().for_each(is_closed);
 }
 
 fn port_in_use(server: &'static Server) {

@@ -10,7 +10,7 @@ use bytecost_engine::servers::{self, Limits, Tally};
 use bytecost_engine::services::Setup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
 
 /// What a server is started with.
 #[derive(Clone, Copy, Debug)]
@@ -131,12 +131,19 @@ impl Running {
     /// Waits until the server has no children, neither living ones nor ones that nobody has
     /// waited for.
     pub fn has_no_children(&self) {
+        eventually(
+            || self.children().is_empty(),
+            || format!("children are left: {:?}", self.children()),
+        );
+    }
+
+    /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
+    pub fn children(&self) -> Vec<Pid> {
         let pid = self.child.id();
-        let Ok(path) = std::fs::canonicalize(format!("/proc/{pid}/task/{pid}/children")) else {
-            return; // a kernel without CONFIG_PROC_CHILDREN
-        };
-        let children = || std::fs::read_to_string(&path).unwrap();
-        eventually(|| children().is_empty(), children);
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let numbers = text.split_whitespace().map(|n| n.parse().unwrap());
+        numbers.map(|n| Pid::from_raw(n).unwrap()).collect()
     }
 
     /// Tells it to stop.

@@ -17,8 +17,15 @@ const BACK_OFF_NS: u64 = 10_000_000;
 impl Driver<'_> {
     /// Its first attempt to connect is over.
     pub(super) fn tried(&mut self, i: u32) {
-        if std::mem::replace(&mut self.not_tried[i as usize], false) {
-            self.trying -= 1;
+        if !std::mem::replace(&mut self.not_tried[i as usize], false) {
+            return;
+        }
+        self.trying -= 1;
+        if self.is_idle(i) {
+            self.idle_trying -= 1;
+            if self.idle_trying == 0 {
+                self.set_out_some(0..self.load.connections, monotonic_ns());
+            }
         }
     }
 
