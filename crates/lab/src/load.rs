@@ -12,7 +12,7 @@
 
 use std::io;
 use std::net::SocketAddrV4;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Service;
@@ -22,6 +22,9 @@ mod ask;
 mod client;
 mod driver;
 mod outcome;
+mod start;
+
+use start::Start;
 
 pub use ask::ask;
 pub use outcome::{Errors, Fairness, Generator, Outcome};
@@ -181,18 +184,15 @@ impl Load {
     pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<Outcome> {
         self.check()
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        let silent = |_| ();
+        let (silent, start) = (|_| (), Start::of(self.threads));
         std::thread::scope(|scope| {
             let mut others = Vec::new();
             for nth in 1..self.threads {
-                let share = self.share(nth);
-                let work = move || share.drive(nth, stop, &silent);
+                let (share, start) = (self.share(nth), &start);
+                let work = move || share.drive(nth, start, stop, &silent);
                 others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
             }
-            let mut outcome = self.share(0).drive(0, stop, told);
-            if outcome.is_err() {
-                stop.store(true, Ordering::Relaxed);
-            }
+            let mut outcome = self.share(0).drive(0, &start, stop, told);
             for other in others {
                 let other = other.join().map_err(|_| io::ErrorKind::Other)?;
                 outcome = outcome.and_then(|mut all| {
@@ -204,8 +204,18 @@ impl Load {
         })
     }
 
-    fn drive(&self, nth: u32, stop: &AtomicBool, told: &dyn Fn(Stage)) -> io::Result<Outcome> {
-        driver::Driver::new(self, nth)?.run(stop, told)
+    fn drive(
+        &self,
+        nth: u32,
+        start: &Start,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<Outcome> {
+        let outcome = driver::Driver::new(self, nth, start).and_then(|d| d.run(stop, told));
+        if outcome.is_err() {
+            start.give_up();
+        }
+        outcome
     }
 
     /// What one of the threads does.

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::client::{Client, State, Tongue};
 use super::outcome::{Outcome, record};
+use super::start::Start;
 use super::{Load, Pace, Span, Stage};
 
 mod turn;
@@ -55,6 +56,8 @@ pub(super) struct Driver<'a> {
     /// Clients that have not tried to connect yet, or still try for the first time.
     not_tried: Vec<bool>,
     trying: usize,
+    start: &'a Start,
+    is_ready: bool,
     idle_trying: u32,
     unfinished: usize,
     phase: Phase,
@@ -68,7 +71,7 @@ pub(super) struct Driver<'a> {
 }
 
 impl<'a> Driver<'a> {
-    pub(super) fn new(load: &'a Load, nth: u32) -> io::Result<Driver<'a>> {
+    pub(super) fn new(load: &'a Load, nth: u32, start: &'a Start) -> io::Result<Driver<'a>> {
         let all = load.connections + load.idle;
         let depth = load.depth as usize;
         let name = |i| nth * NAMES_OF_A_THREAD + i;
@@ -86,6 +89,8 @@ impl<'a> Driver<'a> {
             handed: 0,
             not_tried: vec![true; all as usize],
             trying: all as usize,
+            start,
+            is_ready: false,
             idle_trying: load.idle,
             unfinished: load.connections as usize,
             phase: Phase::Connecting,
@@ -107,7 +112,7 @@ impl<'a> Driver<'a> {
         let mut woke_ns = start_ns;
         loop {
             let now_ns = monotonic_ns();
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || self.start.is_given_up() {
                 self.closes_ns = self.closes_ns.min(now_ns);
                 self.close_window(now_ns, told);
                 self.phase = Phase::Over;
@@ -152,8 +157,12 @@ impl<'a> Driver<'a> {
         if self.load.idle > 0 {
             self.set_out_some(asking..all, start_ns);
         } else {
-            self.set_out_some(0..asking, start_ns);
+            self.set_out_askers(start_ns);
         }
+    }
+
+    fn set_out_askers(&mut self, start_ns: u64) {
+        self.set_out_some(0..self.load.connections, start_ns);
         if let (Span::Requests(_), true) = (self.load.span, self.is_closed()) {
             self.opens_ns = start_ns;
         }
@@ -170,15 +179,8 @@ impl<'a> Driver<'a> {
 
     /// Goes from phase to phase.
     fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
-        if self.phase == Phase::Connecting && (self.trying == 0 || self.opens_ns != u64::MAX) {
-            self.base_ns = now_ns;
-            if let Span::Time { warmup, window } = self.load.span {
-                self.opens_ns = now_ns + warmup.as_nanos() as u64;
-                self.closes_ns = self.opens_ns + window.as_nanos() as u64;
-            } else {
-                self.opens_ns = self.opens_ns.min(now_ns);
-            }
-            self.phase = Phase::WarmUp;
+        if self.phase == Phase::Connecting {
+            self.connected(now_ns);
         }
         if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
             self.phase = Phase::Window;
@@ -195,6 +197,27 @@ impl<'a> Driver<'a> {
                 self.phase = Phase::Over;
             }
         }
+    }
+
+    /// Starts once everyone has tried to connect, here and on the other threads.
+    fn connected(&mut self, now_ns: u64) {
+        if self.trying == 0 && !std::mem::replace(&mut self.is_ready, true) {
+            self.start.ready(now_ns, 2 * LONGEST_WAIT_NS);
+        }
+        let base_ns = match (self.load.span, self.start.at_ns()) {
+            // All requests count, from the first on.
+            (Span::Requests(_), _) if self.is_closed() && self.opens_ns != u64::MAX => now_ns,
+            (_, Some(at_ns)) => at_ns,
+            (_, None) => return,
+        };
+        self.base_ns = base_ns;
+        if let Span::Time { warmup, window } = self.load.span {
+            self.opens_ns = base_ns + warmup.as_nanos() as u64;
+            self.closes_ns = self.opens_ns + window.as_nanos() as u64;
+        } else {
+            self.opens_ns = self.opens_ns.min(base_ns);
+        }
+        self.phase = Phase::WarmUp;
     }
 
     fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {

@@ -36,6 +36,7 @@ pub const FAULTS: &[Fault] = &[
     ("a thousand come and go at once", a_thousand),
     ("the limit of descriptors is waited out", out_of_descriptors),
     ("the limit of connections is waited out", out_of_seats),
+    ("more than its bound are turned away", beyond_the_bound),
     ("a port in use is said", port_in_use),
 ];
 
@@ -338,6 +339,33 @@ fn out_of_seats(server: &'static Server) {
     let mut start = start(server, 100, LONG_MS);
     start.connections = 10;
     all_are_served_in_the_end(&start);
+}
+
+/// Those beyond the bound of a model that has one are closed; the others are served as ever.
+fn beyond_the_bound(server: &'static Server) {
+    let Some(bound) = server.bound else {
+        assert_eq!(server.refused(usize::MAX), None);
+        return;
+    };
+    assert_eq!(server.refused(bound.connections), None);
+    let refusal = server.refused(bound.connections + 1).unwrap();
+    assert!(refusal.contains(bound.reason), "{refusal}");
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let descriptors = running.descriptors_alone();
+    let mut clients: Vec<TcpStream> = (0..bound.connections).map(|_| client(&running)).collect();
+    for client in &mut clients {
+        client.write_all(b"get\n").unwrap();
+        answer(client, 100);
+    }
+    // What the model needs itself is a little less than what the bound leaves it.
+    let mut beyond: Vec<TcpStream> = (0..100).map(|_| client(&running)).collect();
+    is_closed(beyond.last_mut().unwrap());
+    clients[0].write_all(b"get\n").unwrap();
+    answer(&mut clients[0], 100);
+    drop((clients, beyond));
+    serves(&running, 100);
+    running.has_descriptors(descriptors);
+    assert!(running.stop().broken >= 1);
 }
 
 fn port_in_use(server: &'static Server) {

@@ -24,7 +24,7 @@ impl Driver<'_> {
         if self.is_idle(i) {
             self.idle_trying -= 1;
             if self.idle_trying == 0 {
-                self.set_out_some(0..self.load.connections, monotonic_ns());
+                self.set_out_askers(monotonic_ns());
             }
         }
     }
