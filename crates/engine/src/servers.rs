@@ -2,7 +2,7 @@
 //! at once, each in a file of its own.
 //!
 //! A new model is one file under `servers/` and two lines here: its `mod` and its row. All speak
-//! to a client through the same [`conversation`], so that what differs between two models is how
+//! to a client through the same `Conversation`, so that what differs between two models is how
 //! they wait and who works, which is what the files show.
 //!
 //! A server is stopped by the descriptor [`Setup::stop`]. It takes no new connections then,

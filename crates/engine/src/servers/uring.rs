@@ -71,7 +71,7 @@ fn serve(setup: Setup) -> io::Result<Tally> {
     let (tick, stop) = (token(&ticker), token(&setup.stop));
     rustix::io::ioctl_fionbio(&setup.listener, false)?;
     let mut server = Engine {
-        ring: Multishot::new(ENTRIES, BUFFERS, READ_BYTES)?,
+        ring: Multishot::new(ENTRIES, BUFFERS, READ_BYTES).map_err(explained)?,
         desk: Desk::new(&setup),
         listener: Some(setup.listener),
         accepts: false,
@@ -117,6 +117,15 @@ fn serve(setup: Setup) -> io::Result<Tally> {
         }
     }
     Ok(server.desk.tally)
+}
+
+/// What is missing where a ring cannot be had.
+fn explained(error: io::Error) -> io::Error {
+    let text = format!(
+        "no ring for a server ({error}): it needs Linux 6.1, and leave to use io_uring \
+         (kernel.io_uring_disabled, seccomp)"
+    );
+    io::Error::new(error.kind(), text)
 }
 
 fn token(fd: &impl AsFd) -> u32 {
