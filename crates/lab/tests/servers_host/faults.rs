@@ -363,8 +363,8 @@ fn beyond_the_bound(server: &'static Server) {
     clients[0].write_all(b"get\n").unwrap();
     answer(&mut clients[0], 100);
     drop((clients, beyond));
-    serves(&running, 100);
     running.has_descriptors(descriptors);
+    serves(&running, 100);
     assert!(running.stop().broken >= 1);
 }
 
