@@ -1,7 +1,9 @@
-//! Ways to do the work: movers that send a message, receivers that take it in.
+//! Ways to do the work: movers that send a message, receivers that take it in, servers that
+//! answer many clients.
 //!
-//! Nothing here measures, waits for a clock or prints. [`movers::MOVERS`] and
-//! [`receivers::RECEIVERS`] are the tables from which everything else takes its names.
+//! Nothing here measures, reads a clock or prints. [`movers::MOVERS`], [`receivers::RECEIVERS`],
+//! [`servers::SERVERS`] and [`services::SERVICES`] are the tables from which everything else
+//! takes its names.
 
 pub mod corked;
 pub mod movers;
@@ -9,9 +11,13 @@ pub mod pattern;
 pub mod payload;
 pub mod quick_ack;
 pub mod receivers;
+pub mod servers;
+pub mod services;
 
 pub use corked::Corked;
 pub use movers::{MOVERS, Move, Mover, Offer, Route, Setup, Tally};
 pub use pattern::{Checker, Pattern};
 pub use quick_ack::QuickAck;
 pub use receivers::{RECEIVERS, Receiver, Take};
+pub use servers::{SERVERS, Server};
+pub use services::{SERVICES, Service};

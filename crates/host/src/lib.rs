@@ -9,6 +9,7 @@ mod capabilities;
 mod checks;
 pub mod cpulist;
 mod machine;
+mod processes;
 mod quota;
 mod roots;
 mod topology;
@@ -16,6 +17,7 @@ mod virtualization;
 
 use bytecost_spec::Host;
 
+pub use processes::{Process, ProcessTable};
 pub use roots::Roots;
 
 /// What only system calls can tell; the caller tries and measures.

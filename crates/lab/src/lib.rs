@@ -5,6 +5,7 @@
 
 mod conduct;
 pub mod connection;
+pub mod descriptors;
 pub mod endpoint;
 mod ends;
 pub mod event;
@@ -12,6 +13,7 @@ pub mod flow;
 pub mod gate;
 pub mod hand;
 pub mod leftovers;
+pub mod load;
 mod netlink;
 pub mod protocol;
 pub mod survey;

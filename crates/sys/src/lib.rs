@@ -7,13 +7,16 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod children;
 pub mod clock;
 pub mod errqueue;
 pub mod gather;
+pub mod multishot;
 pub mod network;
 pub mod perf;
 pub mod pipe;
 pub mod process;
+pub mod readiness;
 pub mod region;
 pub mod tcp;
 pub mod uring;

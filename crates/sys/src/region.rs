@@ -40,6 +40,12 @@ impl Region {
         Ok(Region { start, len })
     }
 
+    /// Where it begins, for memory that the kernel writes to: no reference to all of it may be
+    /// held then.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
     /// Its length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -56,7 +62,7 @@ impl Region {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
-        // through `&mut self` only, and the kernel never writes to it.
+        // through `&mut self` only. Where the kernel writes to it, this is not called.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 

@@ -16,15 +16,20 @@ const TABLE: &str = "crates/engine/src/movers.rs";
 fn the_mover_of_the_guide_moves_every_byte() {
     let guide = fs::read_to_string(tree::root().join("CONTRIBUTING.md")).unwrap();
     let example = block(&guide, &format!("//! `{NAME}`:"));
-    // Always the same places, so that a second run compiles nothing but what changed; and not the
-    // target directory of this workspace, where the copy's crates would be taken for its own.
+    // Always the same place, so that a second run compiles nothing but what changed.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide-target");
     let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
     let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
     let table = after(&table, "    writev::MOVER,", &format!("    {NAME}::MOVER,"));
     let file = format!("crates/engine/src/movers/{NAME}.rs");
-    let changed = [(TABLE, &table[..]), (&file, example)];
+    let (manifest, lock) = (own_version("Cargo.toml"), own_version("Cargo.lock"));
+    let changed = [
+        (TABLE, &table[..]),
+        (&file, example),
+        ("Cargo.toml", &manifest),
+        ("Cargo.lock", &lock),
+    ];
     mirror(&tree::root(), &copy, "", &changed);
     for (path, text) in changed {
         write_if_new(&copy.join(path), text.as_bytes());
@@ -49,6 +54,24 @@ fn the_mover_of_the_guide_moves_every_byte() {
     assert!(output.status.success(), "{said}\n{log}");
     // Three transports, and for each a stream of small messages, one of large ones, and answers.
     assert!(said.contains("9 passed; 0 failed"), "{said}\n{log}");
+}
+
+/// A file of the root with a version for our crates that no other build has. Cargo tells crates
+/// apart by name, version and place in the workspace: with the same version it would take what
+/// was built from the copy for what is to be built from the tree, which it shares its folder
+/// with, and tests of the tree would run on the copy.
+fn own_version(file: &str) -> String {
+    let text = fs::read_to_string(tree::root().join(file)).unwrap();
+    let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
+    let own = format!("version = \"{}-guide\"", env!("CARGO_PKG_VERSION"));
+    let mut ours = false; // whether the line before names a crate of ours, or all of them
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        lines.push(if ours && line == version { &own } else { line });
+        ours = line.starts_with("name = \"bytecost") || line == "[workspace.package]";
+    }
+    assert!(lines.contains(&&own[..]), "{file} has no {version} of ours");
+    lines.join("\n") + "\n"
 }
 
 /// The block of code that starts with these words.

@@ -1,0 +1,283 @@
+//! What a server and a client say to each other on one connection: bytes become requests,
+//! requests are answered in their order. It knows no socket, so that all models can use it.
+
+use crate::services::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
+
+use super::{Setup, Tally};
+
+/// Bytes of answers beyond which no further request is answered before they are sent. A client
+/// that asks and does not read is held up by this, and cannot fill the server's memory.
+const MOST_UNSENT: usize = 256 << 10;
+/// Bytes that are read at once.
+pub(super) const READ_BYTES: usize = 16 << 10;
+/// Bytes that are thrown away behind a request that was too long, before the connection is cut.
+const MOST_DISCARDED: usize = 64 << 20;
+
+/// Where a thread works: what it shares between all of its connections, so that a connection
+/// that is silent needs no memory of its own.
+pub(super) struct Desk {
+    framing: Framing,
+    answer: Box<dyn Answer>,
+    /// What was read last.
+    pub(super) buffer: Box<[u8]>,
+    /// Answers that are to be sent now.
+    pub(super) out: Vec<u8>,
+    /// What was done at this desk.
+    pub(super) tally: Tally,
+}
+
+impl Desk {
+    pub(super) fn new(setup: &Setup) -> Desk {
+        Desk::opener(setup)()
+    }
+
+    /// What makes a desk for each thread.
+    pub(super) fn opener(setup: &Setup) -> impl Fn() -> Desk + Clone + Send + 'static {
+        let (service, serving) = (setup.service, setup.serving.clone());
+        move || Desk {
+            framing: (service.request)(serving.size),
+            answer: (service.open)(&serving),
+            buffer: vec![0; READ_BYTES].into(),
+            out: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// Requests may come.
+    #[default]
+    Open,
+    /// No more will come; what has come is answered.
+    Ended,
+    /// The client went too far, and is listened to only so that it can read why: closing while
+    /// it still sends would destroy what was said last (TCP answers with a reset).
+    Discarding,
+}
+
+/// The state of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    /// What has come and is not answered: part of a request, or requests that wait.
+    heard: Vec<u8>,
+    /// Bytes of `heard` that are known to hold no end of a request.
+    seen: usize,
+    /// Whether `heard` holds, as far as is known, nothing that could be answered.
+    is_part: bool,
+    phase: Phase,
+    discarded: usize,
+}
+
+impl Conversation {
+    /// Takes in what the client sent, from the desk's buffer, and answers what is whole into the
+    /// desk's `out`. Returns how many requests were answered.
+    pub(super) fn hear(&mut self, desk: &mut Desk, length: usize) -> u64 {
+        let buffer = std::mem::take(&mut desk.buffer);
+        let answered = self.hear_bytes(desk, &buffer[..length.min(buffer.len())]);
+        desk.buffer = buffer;
+        answered
+    }
+
+    /// The same for bytes that lie elsewhere.
+    pub(super) fn hear_bytes(&mut self, desk: &mut Desk, bytes: &[u8]) -> u64 {
+        if self.phase == Phase::Discarding {
+            self.discarded += bytes.len();
+            return 0;
+        }
+        if !self.heard.is_empty() {
+            self.heard.extend_from_slice(bytes);
+            return self.go_on(desk);
+        }
+        let (answered, used) = self.answer(desk, bytes);
+        self.heard.extend_from_slice(&bytes[used..]);
+        answered
+    }
+
+    /// Takes in what the client sent, to be answered later.
+    pub(super) fn keep(&mut self, bytes: &[u8]) {
+        if self.phase == Phase::Discarding {
+            self.discarded += bytes.len();
+        } else {
+            self.heard.extend_from_slice(bytes);
+            self.is_part = false;
+        }
+    }
+
+    /// Bytes that have come and are not answered.
+    pub(super) fn bytes_ahead(&self) -> usize {
+        self.heard.len()
+    }
+
+    /// Whether the client has sent all that it will send.
+    pub(super) fn is_ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Answers what has come and waits, once the desk's `out` has room again.
+    pub(super) fn go_on(&mut self, desk: &mut Desk) -> u64 {
+        let heard = std::mem::take(&mut self.heard);
+        let (answered, used) = self.answer(desk, &heard);
+        self.heard = heard;
+        self.heard.drain(..used);
+        if self.heard.is_empty() {
+            // A connection that asks for nothing shall need no memory.
+            self.heard = Vec::new();
+        }
+        answered
+    }
+
+    fn answer(&mut self, desk: &mut Desk, bytes: &[u8]) -> (u64, usize) {
+        let (mut answered, mut used) = (0, 0);
+        self.is_part = false;
+        while desk.out.len() < MOST_UNSENT {
+            match desk.framing.cut(&bytes[used..], self.seen) {
+                Cut::Whole(length) => {
+                    desk.answer
+                        .answer(&bytes[used..used + length], &mut desk.out);
+                    used += length;
+                    answered += 1;
+                    self.seen = 0;
+                }
+                Cut::Part => {
+                    self.seen = bytes.len() - used;
+                    self.is_part = true;
+                    break;
+                }
+                Cut::TooLong => {
+                    desk.out.extend_from_slice(TOO_LONG);
+                    desk.tally.too_long += 1;
+                    self.phase = Phase::Discarding;
+                    self.is_part = true;
+                    used = bytes.len();
+                    break;
+                }
+            }
+        }
+        desk.tally.requests += answered;
+        (answered, used)
+    }
+
+    /// The client has sent all that it will send.
+    pub(super) fn end(&mut self) {
+        self.phase = Phase::Ended;
+    }
+
+    /// Whether requests wait that [`Conversation::go_on`] would answer.
+    pub(super) fn has_more(&self) -> bool {
+        !self.heard.is_empty() && !self.is_part
+    }
+
+    /// Whether a request has begun and not ended, or the client is to go away.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.heard.is_empty() || self.phase == Phase::Discarding
+    }
+
+    /// Whether the client was told that it went too far, and is to be told that no more follows.
+    pub(super) fn is_discarding(&self) -> bool {
+        self.phase == Phase::Discarding
+    }
+
+    /// Whether nothing more will be answered, so that the connection can be closed once all is
+    /// sent.
+    pub(super) fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Ended => !self.has_more(),
+            Phase::Discarding => self.discarded > MOST_DISCARDED,
+        }
+    }
+}
+
+const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::services::{Service, Setup as Serving};
+    use bytecost_host::Roots;
+
+    fn desk(service: &str, size: usize) -> Desk {
+        let service = Service::named(service).unwrap();
+        let serving = Serving {
+            size,
+            roots: Roots::real(),
+        };
+        Desk {
+            framing: (service.request)(size),
+            answer: (service.open)(&serving),
+            buffer: Box::default(),
+            out: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// However a stream is cut into pieces, the answers are the same.
+    #[test]
+    fn pieces_make_no_difference() {
+        let stream: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        for length in [1, 2, 6, 7, 8, 300, 1000] {
+            let (mut desk, mut talk) = (desk("echo", 7), Conversation::default());
+            for piece in stream.chunks(length) {
+                talk.hear_bytes(&mut desk, piece);
+            }
+            assert_eq!(desk.out, stream[..994], "pieces of {length}");
+            assert_eq!((desk.tally.requests, talk.bytes_ahead()), (142, 6));
+            assert!(talk.is_owed() && !talk.has_more() && !talk.is_over());
+            talk.end();
+            assert!(talk.is_over(), "half a request is no request");
+        }
+    }
+
+    #[test]
+    fn answers_wait_until_others_are_sent() {
+        let (mut desk, mut talk) = (desk("fixed", 100_000), Conversation::default());
+        let (mut sent, mut turns) = (0, 0);
+        talk.hear_bytes(&mut desk, &b"get\n".repeat(10));
+        talk.end();
+        loop {
+            assert!(desk.out.len() < MOST_UNSENT + 100_000);
+            sent += desk.out.len();
+            turns += 1;
+            desk.out.clear();
+            if !talk.has_more() {
+                break;
+            }
+            assert!(!talk.is_over());
+            talk.go_on(&mut desk);
+        }
+        assert_eq!((sent, turns, desk.tally.requests), (1_000_000, 4, 10));
+        assert!(talk.is_over() && !talk.is_owed());
+    }
+
+    #[test]
+    fn what_is_kept_is_answered_later() {
+        let (mut desk, mut talk) = (desk("echo", 2), Conversation::default());
+        talk.keep(b"a");
+        talk.keep(b"bc");
+        assert!(talk.has_more() && desk.out.is_empty());
+        assert_eq!(talk.go_on(&mut desk), 1);
+        assert!(!talk.has_more());
+        assert_eq!((&desk.out[..], talk.bytes_ahead()), (&b"ab"[..], 1));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_once_and_then_thrown_away() {
+        let (mut desk, mut talk) = (desk("fixed", 3), Conversation::default());
+        talk.hear_bytes(&mut desk, b"get\nget\n");
+        let piece = vec![b'x'; READ_BYTES];
+        for _ in 0..=MOST_DISCARDED / READ_BYTES {
+            assert!(!talk.is_over());
+            talk.hear_bytes(&mut desk, &piece);
+            assert!(talk.bytes_ahead() < MOST_REQUEST_BYTES);
+        }
+        assert!(talk.is_discarding());
+        talk.hear_bytes(&mut desk, b"\nget\n");
+        assert_eq!(desk.out, [b"ab\nab\n", TOO_LONG].concat());
+        assert_eq!((desk.tally.requests, desk.tally.too_long), (2, 1));
+        (0..MOST_REQUEST_BYTES / READ_BYTES).for_each(|_| {
+            talk.hear_bytes(&mut desk, &piece);
+        });
+        assert!(talk.is_over());
+    }
+}

@@ -1,0 +1,298 @@
+//! `fork`: a process for each connection, with blocking calls.
+//!
+//! How servers were written before there were threads, and are still where clients must be kept
+//! apart (sshd, PostgreSQL): a child that crashes takes nobody along, and has all limits for
+//! itself. It costs a copy of the page tables for each connection, and the parent must wait for
+//! its children, or they stay as zombies.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use bytecost_sys::children::{self, Deaths};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, sockopt};
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::arrival::Arrival;
+use super::conversation::Desk;
+use super::crowd::{RETRY, attend};
+use super::guest::Guest;
+use super::ticker::Ticker;
+use super::{Limits, Server, Setup, Tally};
+
+pub const SERVER: Server = Server {
+    name: "fork",
+    summary: "a process for each connection, forked when it comes",
+    bound: None,
+    in_turn: false,
+    needs_lone_thread: true,
+    caution: Some("counters of the server must include its children's, which end before it"),
+    serve,
+};
+
+/// The numbers of a tally, as a child tells them to its parent.
+const REPORT_BYTES: usize = 6 * 8;
+
+struct Parent {
+    listener: Option<OwnedFd>,
+    stop: OwnedFd,
+    deaths: Deaths,
+    /// Children tell through this what they have done. A report is shorter than what a pipe
+    /// takes in one piece, pipe(7).
+    reports: OwnedFd,
+    report_to: OwnedFd,
+    /// By their number.
+    children: BTreeMap<i32, Pid>,
+    limits: Limits,
+    tally: Tally,
+}
+
+fn serve(setup: Setup) -> io::Result<Tally> {
+    let mut desk = Desk::new(&setup);
+    let mut parent = Parent::new(setup)?;
+    loop {
+        let happened = parent.wait()?;
+        if happened.dead {
+            parent.bury()?;
+        }
+        if happened.stop {
+            return parent.stop();
+        }
+        while happened.arrival && parent.has_room() {
+            match parent.take() {
+                Some(socket) => {
+                    if parent.fork(&socket)? {
+                        parent.be_child(socket, &mut desk);
+                    }
+                }
+                None => break,
+            }
+        }
+    }
+}
+
+/// Ends the process when it is dropped, which only a panic brings about.
+struct Exits;
+
+impl Drop for Exits {
+    fn drop(&mut self) {
+        children::exit(1)
+    }
+}
+
+/// What the parent was woken by.
+struct Happened {
+    stop: bool,
+    dead: bool,
+    arrival: bool,
+}
+
+impl Parent {
+    fn new(setup: Setup) -> io::Result<Parent> {
+        rustix::io::ioctl_fionbio(&setup.listener, true)?;
+        // Connections inherit both from the listener.
+        let patience = Some(setup.limits.patience);
+        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
+        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Send, patience)?;
+        let (reports, report_to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&reports, true)?;
+        Ok(Parent {
+            listener: Some(setup.listener),
+            stop: setup.stop,
+            deaths: Deaths::new()?,
+            reports,
+            report_to,
+            children: BTreeMap::new(),
+            limits: setup.limits,
+            tally: Tally::default(),
+        })
+    }
+
+    fn has_room(&self) -> bool {
+        self.children.len() < self.limits.connections
+    }
+
+    fn wait(&self) -> io::Result<Happened> {
+        let mut waiting = vec![
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.deaths, PollFlags::IN),
+            PollFd::new(&self.reports, PollFlags::IN),
+        ];
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.has_room()) {
+            waiting.push(PollFd::new(listener, PollFlags::IN));
+        }
+        loop {
+            match poll(&mut waiting, None) {
+                Ok(_) => break,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        let is_ready = |at: usize| waiting.get(at).is_some_and(|w| !w.revents().is_empty());
+        Ok(Happened {
+            stop: is_ready(0),
+            dead: is_ready(1) || is_ready(2),
+            arrival: is_ready(3),
+        })
+    }
+
+    /// The next connection. Where there is no room for one, its place may come free with any
+    /// child, or elsewhere: that is waited for.
+    fn take(&mut self) -> Option<OwnedFd> {
+        match Arrival::take(self.listener.as_ref()?, SocketFlags::empty()) {
+            Arrival::Came(socket) => Some(socket),
+            Arrival::Nobody | Arrival::Over => None,
+            Arrival::NoRoom => {
+                self.put_off();
+                None
+            }
+        }
+    }
+
+    fn put_off(&mut self) {
+        self.tally.put_off += 1;
+        let mut waiting = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.deaths, PollFlags::IN),
+        ];
+        let moment = Timespec {
+            tv_sec: 0,
+            tv_nsec: RETRY.subsec_nanos().into(),
+        };
+        // Whatever woke it is seen again by the next wait.
+        let _ = poll(&mut waiting, Some(&moment));
+    }
+
+    /// Forks a child for a connection: true in the child. Where the system has no process left,
+    /// the connection is closed.
+    fn fork(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+        match children::fork(socket.as_fd()) {
+            Ok(None) => return Ok(true),
+            Ok(Some(child)) => {
+                self.tally.connections += 1;
+                let child = child as i32;
+                self.children
+                    .extend(Pid::from_raw(child).map(|pid| (child, pid)));
+            }
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => return Err(e),
+            Err(_) => {
+                self.tally.broken += 1;
+                self.put_off();
+            }
+        }
+        Ok(false)
+    }
+
+    /// What a child does, which has copies of all that its parent has.
+    fn be_child(&mut self, socket: OwnedFd, desk: &mut Desk) -> ! {
+        // Whatever happens, the child must not go on as if it were its parent.
+        let _exits = Exits;
+        self.children.clear(); // its siblings are not its own to end
+        self.listener = None;
+        attend(Guest::new(socket), desk, &self.limits);
+        let _ = rustix::io::write(&self.report_to, &report(desk.tally));
+        children::exit(0)
+    }
+
+    /// Waits for all children that have ended, and reads what they have reported.
+    fn bury(&mut self) -> io::Result<()> {
+        self.read_reports();
+        self.deaths.forget();
+        loop {
+            match waitpid(None, WaitOptions::NOHANG) {
+                Ok(Some((child, _))) => {
+                    self.children.remove(&child.as_raw_pid());
+                }
+                Ok(None) | Err(Errno::CHILD) => break,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        // A child reports before it ends, so nothing of those who are gone is missing now.
+        self.read_reports();
+        Ok(())
+    }
+
+    fn read_reports(&mut self) {
+        let mut bytes = [0; REPORT_BYTES];
+        while rustix::io::read(&self.reports, &mut bytes) == Ok(REPORT_BYTES) {
+            self.tally.add(reported(&bytes));
+        }
+    }
+
+    /// Has all children finish, and ends those that have not when the grace is over.
+    fn stop(mut self) -> io::Result<Tally> {
+        self.listener = None;
+        self.signal(Signal::TERM);
+        let grace = Ticker::new(self.limits.grace)?;
+        while !self.children.is_empty() {
+            let mut waiting = [
+                PollFd::new(&self.deaths, PollFlags::IN),
+                PollFd::new(&self.reports, PollFlags::IN),
+                PollFd::new(&grace, PollFlags::IN),
+            ];
+            match poll(&mut waiting, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if grace.ticked() {
+                self.signal(Signal::KILL);
+            }
+            self.bury()?;
+        }
+        self.read_reports();
+        Ok(self.tally)
+    }
+
+    fn signal(&self, signal: Signal) {
+        for child in self.children.values() {
+            // One that has ended is there until it is waited for, so none is mistaken.
+            let _ = kill_process(*child, signal);
+        }
+    }
+}
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        for child in self.children.values() {
+            let _ = waitpid(Some(*child), WaitOptions::empty());
+        }
+    }
+}
+
+fn report(tally: Tally) -> [u8; REPORT_BYTES] {
+    let mut bytes = [0; REPORT_BYTES];
+    let Tally {
+        connections,
+        requests,
+        too_long,
+        timed_out,
+        broken,
+        put_off,
+    } = tally;
+    let numbers = [connections, requests, too_long, timed_out, broken, put_off];
+    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_ne_bytes());
+    }
+    bytes
+}
+
+fn reported(bytes: &[u8; REPORT_BYTES]) -> Tally {
+    let number = |nth: usize| {
+        let mut number = [0; 8];
+        number.copy_from_slice(&bytes[nth * 8..][..8]);
+        u64::from_ne_bytes(number)
+    };
+    Tally {
+        connections: number(0),
+        requests: number(1),
+        too_long: number(2),
+        timed_out: number(3),
+        broken: number(4),
+        put_off: number(5),
+    }
+}

@@ -1,0 +1,82 @@
+//! The socket that a server listens on.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::SocketAddrV4;
+
+/// Connections that wait until they are taken. The kernel caps it at net.core.somaxconn (4096).
+const BACKLOG: i32 = 4096;
+
+/// A TCP socket that listens, and its address with the port that it got.
+///
+/// TCP_NODELAY is set, which connections inherit: an answer is sent in one piece, and must not
+/// wait for the acknowledgement of the one before.
+///
+/// # Errors
+/// What the system calls answer; a port in use and an address that is not there are told with
+/// what to do.
+pub fn listen(address: SocketAddrV4) -> io::Result<(OwnedFd, SocketAddrV4)> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    rustix::net::bind(&socket, &address).map_err(|e| refused(e, address))?;
+    rustix::net::listen(&socket, BACKLOG).map_err(|e| refused(e, address))?;
+    match SocketAddr::try_from(rustix::net::getsockname(&socket)?) {
+        Ok(SocketAddr::V4(address)) => Ok((socket, address)),
+        _ => Err(io::ErrorKind::AddrNotAvailable.into()),
+    }
+}
+
+fn refused(error: Errno, address: SocketAddrV4) -> io::Error {
+    let kind = io::Error::from(error).kind();
+    let text = match error {
+        Errno::ADDRINUSE => format!(
+            "port {} is in use: choose another, or 0 to take a free one",
+            address.port()
+        ),
+        Errno::ADDRNOTAVAIL => format!(
+            "{} is no address of this machine: 127.0.0.1 is always one",
+            address.ip()
+        ),
+        Errno::ACCESS => format!(
+            "port {} is privileged: choose one from 1024 on, or 0 to take a free one",
+            address.port()
+        ),
+        _ => return error.into(),
+    };
+    io::Error::new(kind, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn what_cannot_be_listened_on_is_said_with_what_to_do() {
+        let (_held, address) = listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let check = |address, kind, words: &str| {
+            let error = listen(address).unwrap_err();
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(words), "{error}");
+        };
+        let in_use = format!("port {} is in use: choose another", address.port());
+        check(address, io::ErrorKind::AddrInUse, &in_use);
+        let elsewhere = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0);
+        check(
+            elsewhere,
+            io::ErrorKind::AddrNotAvailable,
+            "192.0.2.1 is no address",
+        );
+    }
+}

@@ -1,0 +1,297 @@
+//! `pool`: a fixed number of threads that share one epoll set.
+//!
+//! Each worker waits in the same epoll_wait and serves whoever is ready. A connection is armed
+//! for one event at a time (EPOLLONESHOT), so that no two workers ever have the same one, and is
+//! armed again when its worker has done with it: one system call more a request than `epoll`,
+//! for the use of more than one CPU. An answer that takes long holds up its worker only.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, scope};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use super::arrival::Arrival;
+use super::conversation::Desk;
+use super::guest::{Guest, Wants};
+use super::hall::ADMITTED_AT_ONCE;
+use super::ticker::Ticker;
+use super::{Limits, Server, Setup, Tally};
+
+pub const SERVER: Server = Server {
+    name: "pool",
+    summary: "a fixed number of threads, each of which serves whichever connection is ready",
+    bound: None,
+    in_turn: false,
+    needs_lone_thread: false,
+    caution: None,
+    serve,
+};
+
+/// Turns of one connection before its worker looks who else is ready.
+const TURNS: u32 = 8;
+/// Events that stand for no seat.
+const LISTENER: u64 = u64::MAX;
+const END: u64 = u64::MAX - 1;
+
+/// What the workers share.
+struct Pool {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    /// Readable when the workers are to end.
+    end: OwnedFd,
+    seats: Vec<Mutex<Option<Guest<Arc<OwnedFd>>>>>,
+    free: Mutex<Vec<usize>>,
+    open: AtomicUsize,
+    /// Whether the listener is armed; who sets it arms it.
+    listens: AtomicBool,
+    stopping: AtomicBool,
+    limits: Limits,
+}
+
+fn serve(setup: Setup) -> io::Result<Tally> {
+    let open_desk = Desk::opener(&setup);
+    let workers = setup.workers.max(1);
+    let ticker = Ticker::new(setup.limits.tick())?;
+    let pool = Pool::new(setup.listener, setup.limits)?;
+    let mut tally = Tally::default();
+    scope(|scope| {
+        let mut threads = Vec::with_capacity(workers);
+        let mut failed = Ok(());
+        for _ in 0..workers {
+            let work = || pool.work(open_desk());
+            match Builder::new().spawn_scoped(scope, work) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => failed = Err(e),
+            }
+        }
+        let kept = failed.and_then(|()| pool.keep(&setup.stop, &ticker, &mut tally));
+        // Nothing must leave the scope before the workers do, or it would wait for ever.
+        let _ = rustix::io::write(&pool.end, &1_u64.to_ne_bytes());
+        for thread in threads {
+            tally.add(thread.join().map_err(|_| io::ErrorKind::Other)??);
+        }
+        kept
+    })?;
+    Ok(tally)
+}
+
+impl Pool {
+    fn new(listener: OwnedFd, limits: Limits) -> io::Result<Pool> {
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        let pool = Pool {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            listener,
+            end: eventfd(0, EventfdFlags::CLOEXEC)?,
+            seats: (0..limits.connections).map(|_| Mutex::default()).collect(),
+            free: Mutex::new((0..limits.connections).rev().collect()),
+            open: AtomicUsize::new(0),
+            listens: AtomicBool::new(true),
+            stopping: AtomicBool::new(false),
+            limits,
+        };
+        let once = EventFlags::IN | EventFlags::ONESHOT;
+        epoll::add(
+            &pool.epoll,
+            &pool.listener,
+            EventData::new_u64(LISTENER),
+            once,
+        )?;
+        // By level, and never read: it wakes each of them.
+        epoll::add(
+            &pool.epoll,
+            &pool.end,
+            EventData::new_u64(END),
+            EventFlags::IN,
+        )?;
+        Ok(pool)
+    }
+
+    /// What a worker does until the end.
+    fn work(&self, mut desk: Desk) -> io::Result<Tally> {
+        // One event at a time: a second one would wait behind the first although another worker
+        // has nothing to do.
+        let mut events: Vec<Event> = Vec::with_capacity(1);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            for event in &events {
+                match event.data.u64() {
+                    END => return Ok(desk.tally),
+                    LISTENER => self.admit(&mut desk)?,
+                    seat => self.serve(seat as usize, &mut desk)?,
+                }
+            }
+        }
+    }
+
+    /// Takes the connections that wait, and arms the listener again if there is room for more.
+    fn admit(&self, desk: &mut Desk) -> io::Result<()> {
+        self.listens.store(false, Ordering::Relaxed);
+        for _ in 0..ADMITTED_AT_ONCE {
+            if self.stopping.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let Some(seat) = locked(&self.free).pop() else {
+                desk.tally.put_off += 1;
+                return Ok(());
+            };
+            match Arrival::take(&self.listener, SocketFlags::NONBLOCK) {
+                Arrival::Came(socket) => self.seat(seat, socket, desk),
+                nobody => {
+                    locked(&self.free).push(seat);
+                    match nobody {
+                        Arrival::NoRoom => {
+                            desk.tally.put_off += 1;
+                            return Ok(());
+                        }
+                        Arrival::Over => return Ok(()),
+                        _ => break,
+                    }
+                }
+            }
+        }
+        self.listen_again()
+    }
+
+    fn seat(&self, seat: usize, socket: OwnedFd, desk: &mut Desk) {
+        desk.tally.connections += 1;
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let once = EventFlags::IN | EventFlags::ONESHOT;
+        // The place is locked until the guest is in it: another worker may have the event at once.
+        let mut place = locked(&self.seats[seat]);
+        let guest = place.insert(Guest::new(Arc::new(socket)));
+        let data = EventData::new_u64(seat as u64);
+        let is_in = epoll::add(&self.epoll, &guest.socket, data, once).is_ok();
+        if self.stopping.load(Ordering::SeqCst) {
+            guest.end_input(); // whoever stops may have passed this place already
+        }
+        if !is_in {
+            desk.tally.broken += 1;
+            *place = None;
+            drop(place);
+            self.leave(seat);
+        }
+    }
+
+    /// Arms the listener, if nobody has.
+    fn listen_again(&self) -> io::Result<()> {
+        if !self.stopping.load(Ordering::Relaxed) && !self.listens.swap(true, Ordering::Relaxed) {
+            let once = EventFlags::IN | EventFlags::ONESHOT;
+            let data = EventData::new_u64(LISTENER);
+            epoll::modify(&self.epoll, &self.listener, data, once)?;
+        }
+        Ok(())
+    }
+
+    fn serve(&self, seat: usize, desk: &mut Desk) -> io::Result<()> {
+        let mut place = locked(&self.seats[seat]);
+        let Some(guest) = place.as_mut() else {
+            return Ok(());
+        };
+        let mut wants = Wants::More;
+        for _ in 0..TURNS {
+            wants = guest.step(desk);
+            if !matches!(wants, Wants::More | Wants::Turn) {
+                break;
+            }
+        }
+        if wants == Wants::Close {
+            *place = None;
+            drop(place);
+            self.leave(seat);
+            return self.listen_again();
+        }
+        let waits_for = if wants.is_to_write() {
+            EventFlags::OUT
+        } else {
+            EventFlags::IN
+        };
+        // The place is given up first: from then on another worker may have the next event.
+        let socket = Arc::clone(&guest.socket);
+        drop(place);
+        let data = EventData::new_u64(seat as u64);
+        let once = waits_for | EventFlags::ONESHOT;
+        Ok(epoll::modify(&self.epoll, &socket, data, once)?)
+    }
+
+    /// A seat is free again.
+    fn leave(&self, seat: usize) {
+        locked(&self.free).push(seat);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// What the first thread does: it closes who is late, and has all go when the server stops.
+    fn keep(&self, stop: &OwnedFd, ticker: &Ticker, tally: &mut Tally) -> io::Result<()> {
+        while !ready(stop, ticker)? {
+            if ticker.ticked() {
+                self.listen_again()?;
+                tally.timed_out += self.close_late();
+            }
+        }
+        self.stopping.store(true, Ordering::SeqCst);
+        // The queue of those who wait to be let in is given up; the descriptor goes later.
+        let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
+        for seat in &self.seats {
+            if let Some(guest) = locked(seat).as_ref() {
+                guest.end_input();
+            }
+        }
+        // Looks a few times whether all have gone, until the grace is over.
+        const LOOKS: u32 = 100;
+        for _ in 0..LOOKS {
+            if self.open.load(Ordering::Relaxed) == 0 {
+                break;
+            }
+            std::thread::sleep(self.limits.grace / LOOKS);
+        }
+        Ok(())
+    }
+
+    /// Closes who is out of time, and says how many.
+    fn close_late(&self) -> u64 {
+        let mut late = 0;
+        for seat in &self.seats {
+            // One that is taken has a worker, who is not late.
+            let Ok(mut place) = seat.try_lock() else {
+                continue;
+            };
+            if let Some(guest) = place.as_mut() {
+                let ticks = guest.tick();
+                if self.limits.is_late(ticks, guest.is_owed()) {
+                    // Its worker-to-be reads the end, and closes it.
+                    let _ = rustix::net::shutdown(&guest.socket, rustix::net::Shutdown::Both);
+                    late += 1;
+                }
+            }
+        }
+        late
+    }
+}
+
+/// Waits for a tick or the stop signal, and says whether it is the latter.
+fn ready(stop: &OwnedFd, ticker: &Ticker) -> io::Result<bool> {
+    let mut waiting = [
+        PollFd::new(stop, PollFlags::IN),
+        PollFd::new(ticker, PollFlags::IN),
+    ];
+    match poll(&mut waiting, None) {
+        Ok(_) => Ok(!waiting[0].revents().is_empty()),
+        Err(Errno::INTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// A worker that panicked leaves its own guest half served, and nothing else.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

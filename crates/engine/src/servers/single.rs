@@ -1,0 +1,40 @@
+//! `single`: one connection at a time, with blocking calls.
+//!
+//! The shortest server there is: take a connection, serve it until the client goes, take the
+//! next. Two system calls a request and nothing else. Everyone else waits in the listener's
+//! queue meanwhile, so one client that is slow holds up all others for as long as the server's
+//! patience lasts, and one that never goes for ever.
+
+use std::io;
+
+use super::conversation::Desk;
+use super::crowd::Crowd;
+use super::{Server, Setup, Tally};
+
+pub const SERVER: Server = Server {
+    name: "single",
+    summary: "one connection at a time: the next is taken when the one before has gone",
+    bound: None,
+    in_turn: true,
+    needs_lone_thread: false,
+    caution: Some(
+        "it serves in turn by design: of many connections that are kept open, one is served",
+    ),
+    serve,
+};
+
+fn serve(setup: Setup) -> io::Result<Tally> {
+    let mut desk = Desk::new(&setup);
+    let crowd = Crowd::new(setup)?;
+    std::thread::scope(|scope| {
+        let door = std::thread::Builder::new().spawn_scoped(scope, || crowd.keep_door())?;
+        while let Some(ticket) = crowd.admit() {
+            ticket.attend(&mut desk);
+        }
+        crowd.end();
+        door.join()
+            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+    })?;
+    crowd.add(desk.tally);
+    Ok(crowd.tally())
+}

@@ -1,0 +1,54 @@
+//! `thread`: a thread for each connection, with blocking calls.
+//!
+//! Each thread is a server of one client, written as if there were no others; the scheduler does
+//! the rest. Two system calls a request, as with `single`, but a stack for each connection, and a
+//! context switch whenever a client was waited for.
+
+use std::io;
+use std::thread::{Builder, scope};
+
+use super::conversation::Desk;
+use super::crowd::Crowd;
+use super::{Server, Setup, Tally};
+
+pub const SERVER: Server = Server {
+    name: "thread",
+    summary: "a thread for each connection, which blocks until its client asks",
+    bound: None,
+    in_turn: false,
+    needs_lone_thread: false,
+    caution: None,
+    serve,
+};
+
+/// Address space for each stack. Memory is taken only where a stack is touched, but thousands
+/// of the usual 2 MiB could exceed what the system lets a process map.
+const STACK_BYTES: usize = 256 << 10;
+
+fn serve(setup: Setup) -> io::Result<Tally> {
+    let open_desk = Desk::opener(&setup);
+    let crowd = Crowd::new(setup)?;
+    let crowd = &crowd;
+    scope(|scope| {
+        let door = Builder::new().spawn_scoped(scope, || crowd.keep_door())?;
+        while let Some(ticket) = crowd.admit() {
+            let open_desk = open_desk.clone();
+            let work = move || {
+                let mut desk = open_desk();
+                ticket.attend(&mut desk);
+                crowd.add(desk.tally);
+            };
+            let thread = Builder::new().stack_size(STACK_BYTES);
+            if thread.spawn_scoped(scope, work).is_err() {
+                // No thread, no service: the ticket is gone with the work, and the client sees
+                // its connection closed.
+                crowd.turned_away();
+            }
+        }
+        crowd.end();
+        door.join()
+            .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
+        // The scope ends when all threads have.
+    })?;
+    Ok(crowd.tally())
+}

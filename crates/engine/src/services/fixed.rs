@@ -1,0 +1,48 @@
+//! `fixed`: every line is answered with the same bytes, so many as asked for at the start.
+//!
+//! What a server of static content does once it has found it. The answer is lines of letters, so
+//! that a person can look at it.
+
+use super::{Answer, Framing, MOST_ANSWER_BYTES, Question, Service, Setup};
+
+pub const SERVICE: Service = Service {
+    name: "fixed",
+    summary: "answers every line with the same bytes, as many as its size says",
+    sizes: Some((1, MOST_ANSWER_BYTES)),
+    request: |_| Framing::Line,
+    answer: Framing::Size,
+    open: |setup| Box::new(Fixed::new(setup)),
+    question: |setup| Box::new(Fixed::new(setup)),
+};
+
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-\n";
+
+struct Fixed {
+    content: Vec<u8>,
+}
+
+impl Fixed {
+    fn new(setup: &Setup) -> Fixed {
+        let mut content: Vec<u8> = LETTERS.iter().copied().cycle().take(setup.size).collect();
+        if let Some(last) = content.last_mut() {
+            *last = b'\n';
+        }
+        Fixed { content }
+    }
+}
+
+impl Answer for Fixed {
+    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.content);
+    }
+}
+
+impl Question for Fixed {
+    fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"get\n");
+    }
+
+    fn is_right(&self, _connection: u32, _number: u64, at: usize, piece: &[u8]) -> bool {
+        self.content.get(at..at + piece.len()) == Some(piece)
+    }
+}

@@ -1,0 +1,289 @@
+//! `top`: which two processes have used the most CPU time, and how much of it in user space and
+//! in the kernel.
+//!
+//! A line in, whatever it says, and a line out, so that `nc` can ask:
+//!
+//! ```text
+//! make pid 812 user 12.34 s kernel 1.20 s<TAB>cc1 (x) pid 99 user 3.10 s kernel 0.08 s
+//! ```
+//!
+//! A name may hold spaces and brackets; bytes that would break the line are replaced by `?`.
+
+use std::cmp::Reverse;
+use std::io::Write;
+
+use bytecost_host::ProcessTable;
+
+use super::{Answer, Framing, Question, Service};
+
+/// The row of the table.
+pub const SERVICE: Service = Service {
+    name: "top",
+    summary: "answers every line with the two processes that have used the most CPU time",
+    sizes: None,
+    request: |_| Framing::Line,
+    answer: |_| Framing::Line,
+    open: |setup| {
+        Box::new(Top {
+            table: ProcessTable::new(&setup.roots),
+            ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
+            busiest: [const { Busy::nobody() }; SHOWN],
+        })
+    },
+    question: |_| Box::new(Asked),
+};
+
+/// How many processes are shown.
+const SHOWN: usize = 2;
+
+/// A process of the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Busy {
+    pid: u32,
+    name: Vec<u8>,
+    user_ticks: u64,
+    kernel_ticks: u64,
+}
+
+impl Busy {
+    const fn nobody() -> Busy {
+        Busy {
+            pid: 0,
+            name: Vec::new(),
+            user_ticks: 0,
+            kernel_ticks: 0,
+        }
+    }
+
+    fn ticks(&self) -> u64 {
+        self.user_ticks.saturating_add(self.kernel_ticks)
+    }
+}
+
+struct Top {
+    table: ProcessTable,
+    ticks_per_s: u64,
+    /// The busiest so far, the most busy first; nobody has pid 0.
+    busiest: [Busy; SHOWN],
+}
+
+impl Answer for Top {
+    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+        for place in &mut self.busiest {
+            place.pid = 0;
+        }
+        let busiest = &mut self.busiest;
+        self.table.each(&mut |process| {
+            let ticks = process.user_ticks.saturating_add(process.kernel_ticks);
+            let key = (Reverse(ticks), process.pid);
+            let above = busiest
+                .iter()
+                .position(|b| b.pid == 0 || key < (Reverse(b.ticks()), b.pid));
+            if let Some(at) = above {
+                busiest[at..].rotate_right(1);
+                let place = &mut busiest[at];
+                place.pid = process.pid;
+                place.user_ticks = process.user_ticks;
+                place.kernel_ticks = process.kernel_ticks;
+                place.name.clear();
+                place.name.extend_from_slice(process.name);
+            }
+        });
+        for (nth, busy) in busiest.iter().filter(|b| b.pid != 0).enumerate() {
+            if nth > 0 {
+                out.push(b'\t');
+            }
+            write(busy, self.ticks_per_s, out);
+        }
+        out.push(b'\n');
+    }
+}
+
+fn write(busy: &Busy, per_s: u64, out: &mut Vec<u8>) {
+    let harmless = |b: &u8| if b.is_ascii_control() { b'?' } else { *b };
+    out.extend(busy.name.iter().map(harmless));
+    let hundredths = |ticks: u64| (ticks / per_s, ticks % per_s * 100 / per_s);
+    let ((user, u), (kernel, k)) = (hundredths(busy.user_ticks), hundredths(busy.kernel_ticks));
+    let times = (user, u, kernel, k);
+    // Writing to a vector cannot fail.
+    let _ = write!(
+        out,
+        " pid {} user {}.{:02} s kernel {}.{:02} s",
+        busy.pid, times.0, times.1, times.2, times.3
+    );
+}
+
+/// A process as a client reads it from an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its name.
+    pub name: &'a [u8],
+    /// Its number.
+    pub pid: u32,
+    /// User CPU time, in hundredths of a second.
+    pub user_hundredths: u64,
+    /// Kernel CPU time, in hundredths of a second.
+    pub kernel_hundredths: u64,
+}
+
+/// The processes of an answer, the most busy first; `None` in place of one that is not understood.
+pub fn entries(line: &[u8]) -> impl Iterator<Item = Option<Entry<'_>>> {
+    let whole = line.strip_suffix(b"\n").unwrap_or(line);
+    whole.split(|b| *b == b'\t').map(entry)
+}
+
+fn entry(text: &[u8]) -> Option<Entry<'_>> {
+    // From the end, since the name in front may hold the very same words.
+    let (text, kernel_hundredths) = last(text, b" kernel ")?;
+    let (text, user_hundredths) = last(text, b" user ")?;
+    let at = text.windows(5).rposition(|w| w == b" pid ")?;
+    Some(Entry {
+        name: &text[..at],
+        pid: number(&text[at + 5..])?.try_into().ok()?,
+        user_hundredths,
+        kernel_hundredths,
+    })
+}
+
+/// The time behind the last of these words, in hundredths of a second, and what stands before.
+fn last<'a>(text: &'a [u8], word: &[u8]) -> Option<(&'a [u8], u64)> {
+    let at = text.windows(word.len()).rposition(|w| w == word)?;
+    let time = text[at + word.len()..].strip_suffix(b" s")?;
+    let (seconds, rest) = time.split_at_checked(time.len().checked_sub(3)?)?;
+    let hundredths = number(rest.strip_prefix(b".")?)?;
+    let all = number(seconds)?.checked_mul(100)?.checked_add(hundredths)?;
+    Some((&text[..at], all))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let plain = digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits)
+        .ok()
+        .filter(|_| plain)?
+        .parse()
+        .ok()
+}
+
+struct Asked;
+
+impl Question for Asked {
+    fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"top\n");
+    }
+
+    fn is_right(&self, _connection: u32, _number: u64, at: usize, piece: &[u8]) -> bool {
+        let ends = piece.last() == Some(&b'\n');
+        let mut busiest_first = u64::MAX;
+        let mut count = 0;
+        at == 0
+            && ends
+            && entries(piece).all(|entry| {
+                let ticks = entry.map_or(u64::MAX, |e| e.user_hundredths + e.kernel_hundredths);
+                // Rounding down each time may turn two near ones round by a hundredth.
+                let in_order = busiest_first == u64::MAX || ticks <= busiest_first + 1;
+                busiest_first = ticks;
+                count += 1;
+                entry.is_some() && in_order && count <= SHOWN
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Service, Setup};
+    use super::*;
+    use bytecost_host::Roots;
+
+    /// A folder of `/proc`, gone with the value.
+    struct Proc(std::path::PathBuf);
+
+    impl Proc {
+        fn new(name: &str, processes: &[(u32, &str, u64, u64)]) -> Proc {
+            let dir = std::env::temp_dir().join(format!("top-{name}-{}", std::process::id()));
+            for (pid, name, user, kernel) in processes {
+                let place = dir.join("proc").join(pid.to_string());
+                std::fs::create_dir_all(&place).unwrap();
+                let stat =
+                    format!("{pid} ({name}) R 1 1 1 0 -1 4 0 0 0 0 {user} {kernel} 0 0 20 0 1\n");
+                std::fs::write(place.join("stat"), stat).unwrap();
+            }
+            Proc(dir)
+        }
+    }
+
+    impl Drop for Proc {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn asked(proc: &Proc) -> String {
+        let setup = Setup {
+            size: 0,
+            roots: Roots::under(&proc.0),
+        };
+        let mut out = Vec::new();
+        (Service::named("top").unwrap().open)(&setup).answer(b"top\n", &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_two_busiest_are_told_most_busy_first() {
+        let proc = Proc::new(
+            "busiest",
+            &[
+                (1, "init", 5, 5),
+                (20, "a (b) c", 1234, 120),
+                (7, "idle", 0, 0),
+                (9, "tmux: server", 10, 190),
+                (8, "same", 190, 10),
+            ],
+        );
+        assert_eq!(
+            asked(&proc),
+            "a (b) c pid 20 user 12.34 s kernel 1.20 s\tsame pid 8 user 1.90 s kernel 0.10 s\n"
+        );
+    }
+
+    #[test]
+    fn fewer_processes_give_a_shorter_line() {
+        let proc = Proc::new("one", &[(4, "ta\tb", 100, 7)]);
+        assert_eq!(asked(&proc), "ta?b pid 4 user 1.00 s kernel 0.07 s\n");
+        assert_eq!(asked(&Proc::new("none", &[])), "\n");
+    }
+
+    #[test]
+    fn a_client_reads_what_the_server_writes() {
+        let line = b"x pid 3 user 1 pid 20 user 12.34 s kernel 1.20 s\ty pid 8 user 0.00 s kernel 9.99 s\n";
+        let read: Vec<_> = entries(line).collect();
+        let first = Entry {
+            name: b"x pid 3 user 1",
+            pid: 20,
+            user_hundredths: 1234,
+            kernel_hundredths: 120,
+        };
+        assert_eq!(read[0], Some(first));
+        assert_eq!(read[1].unwrap().kernel_hundredths, 999);
+        assert_eq!(read.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_known() {
+        for (line, right) in [
+            ("a pid 1 user 0.10 s kernel 0.00 s\n", true),
+            ("a pid 1 user 0.10 s kernel 0.00 s", false),
+            ("a pid 1 user 0.1 s kernel 0.00 s\n", false),
+            ("a pid 1 user .10 s kernel 0.00 s\n", false),
+            ("a pid x user 0.10 s kernel 0.00 s\n", false),
+            ("a pid 1 user 0.10 s kernel 0.00 s\tb\n", false),
+            (
+                "a pid 1 user 0.10 s kernel 0.00 s\tb pid 2 user 0.20 s kernel 0.00 s\n",
+                false,
+            ),
+            ("error: no\n", false),
+            ("\n", false),
+        ] {
+            assert_eq!(Asked.is_right(0, 0, 0, line.as_bytes()), right, "{line:?}");
+        }
+    }
+}

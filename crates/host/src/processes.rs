@@ -1,0 +1,185 @@
+//! The process table: who runs, and how much CPU time each has used.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::PathBuf;
+
+use crate::Roots;
+
+/// The longest `stat` that is read, in bytes; real ones have some 300.
+const MOST_STAT_BYTES: usize = 4096;
+/// The most entries of `/proc` that are looked at: no Linux has more processes.
+const MOST_ENTRIES: usize = 1 << 22;
+
+/// A process as its `stat` file tells of it, proc_pid_stat(5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process<'a> {
+    /// Its number.
+    pub pid: u32,
+    /// Its name (at most 15 bytes for a program, longer for a kernel thread), which may hold
+    /// anything: spaces, brackets, bytes that are no text.
+    pub name: &'a [u8],
+    /// User CPU time so far, field 14, in units of 1/sysconf(_SC_CLK_TCK) s.
+    pub user_ticks: u64,
+    /// Kernel CPU time so far, field 15, in the same unit.
+    pub kernel_ticks: u64,
+}
+
+/// A reader of all processes, which keeps its memory from one reading to the next.
+#[derive(Debug)]
+pub struct ProcessTable {
+    proc: PathBuf,
+    path: PathBuf,
+    text: Vec<u8>,
+}
+
+impl ProcessTable {
+    /// A reader of the processes below `roots.proc`.
+    #[must_use]
+    pub fn new(roots: &Roots) -> ProcessTable {
+        ProcessTable {
+            proc: roots.proc.clone(),
+            path: PathBuf::new(),
+            text: Vec::with_capacity(MOST_STAT_BYTES),
+        }
+    }
+
+    /// Shows every process, in no particular order. One that ends while it is looked at is left
+    /// out, and so is one whose `stat` may not be read. Where there is no `/proc`, nothing is
+    /// shown.
+    pub fn each(&mut self, see: &mut dyn FnMut(Process<'_>)) {
+        let Ok(entries) = fs::read_dir(&self.proc) else {
+            return;
+        };
+        for entry in entries.take(MOST_ENTRIES).flatten() {
+            let name = entry.file_name();
+            if !name.as_encoded_bytes().iter().all(u8::is_ascii_digit) {
+                continue;
+            }
+            self.path.clone_from(&self.proc);
+            self.path.push(name);
+            self.path.push("stat");
+            self.text.clear();
+            let read = File::open(&self.path).and_then(|file| {
+                file.take(MOST_STAT_BYTES as u64)
+                    .read_to_end(&mut self.text)
+            });
+            if let (Ok(_), Some(process)) = (read, parse(&self.text)) {
+                see(process);
+            }
+        }
+    }
+}
+
+/// One `stat` file. The name stands between the first opening bracket and the last closing one,
+/// since it may hold brackets itself.
+fn parse(text: &[u8]) -> Option<Process<'_>> {
+    let open = text.iter().position(|b| *b == b'(')?;
+    let close = text.iter().rposition(|b| *b == b')')?;
+    let name = text.get(open + 1..close)?;
+    let pid = number(text[..open].trim_ascii())?;
+    // What follows the name begins with field 3, the state.
+    let mut fields = text[close + 1..]
+        .split(u8::is_ascii_whitespace)
+        .filter(|field| !field.is_empty())
+        .skip(14 - 3);
+    Some(Process {
+        pid: u32::try_from(pid).ok()?,
+        name,
+        user_ticks: number(fields.next()?)?,
+        kernel_ticks: number(fields.next()?)?,
+    })
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn stat(pid: u32, name: &str, user: u64, kernel: u64) -> String {
+        format!("{pid} ({name}) S 1 2 3 4 5 6 7 8 9 10 {user} {kernel} 0 0 20 0 1 0 12345\n")
+    }
+
+    #[test]
+    fn fields_are_counted_from_the_last_bracket() {
+        for name in [
+            "sh",
+            "tmux: server",
+            "(sd-pam)",
+            "a) S 9 9 9 9 9 9 9 9 9 9 99 99 (b",
+            ")",
+            "",
+            "kworker/u8:1-events_unbound",
+        ] {
+            let text = stat(7, name, 14, 15);
+            let expected = Process {
+                pid: 7,
+                name: name.as_bytes(),
+                user_ticks: 14,
+                kernel_ticks: 15,
+            };
+            assert_eq!(parse(text.as_bytes()), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_process_is_none() {
+        for text in [
+            "",
+            "7",
+            "7 (sh",
+            "7 sh) S",
+            ") 7 (sh",
+            "x (sh) S 1 2 3 4 5 6 7 8 9 10 1 2",
+            "7 (sh) S 1 2 3 4 5 6 7 8 9 10 1",
+            "7 (sh) S 1 2 3 4 5 6 7 8 9 10 1 -2",
+            "99999999999 (sh) S 1 2 3 4 5 6 7 8 9 10 1 2",
+        ] {
+            assert_eq!(parse(text.as_bytes()), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn those_that_vanish_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |pid: &str, text: Option<&str>| {
+            let place = dir.path().join("proc").join(pid);
+            fs::create_dir_all(&place).unwrap();
+            if let Some(text) = text {
+                fs::write(place.join("stat"), text).unwrap();
+            }
+        };
+        write("10", Some(&stat(10, "one (1)", 1, 2)));
+        write("11", None); // gone between the listing and the opening
+        write("12", Some("")); // gone between the opening and the reading
+        write("sys", Some(&stat(13, "no process", 1, 2)));
+        write("14", Some(&stat(14, "two", 3, 4)));
+        let mut seen = Vec::new();
+        ProcessTable::new(&Roots::under(dir.path())).each(&mut |p| seen.push(p.pid));
+        seen.sort_unstable();
+        assert_eq!(seen, [10, 14]);
+    }
+
+    #[test]
+    fn this_process_is_in_the_table_of_this_machine() {
+        let mut found = false;
+        let own = std::process::id();
+        ProcessTable::new(&Roots::real()).each(&mut |p| found |= p.pid == own);
+        assert!(found);
+        let mut none = 0;
+        ProcessTable::new(&Roots::under(Path::new("/nowhere"))).each(&mut |_| none += 1);
+        assert_eq!(none, 0);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

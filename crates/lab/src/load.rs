@@ -1,0 +1,287 @@
+//! The load generator: many clients of one server, and what their requests took.
+//!
+//! In the closed loop a client asks again when it has its answer. That gives the most that a
+//! server can do, but hides how long it makes others wait: while it stalls, nobody asks. In the
+//! open loop requests fall due at a fixed rate, whatever the server does, and each one's latency
+//! counts from the moment at which it was due, so that waiting in line is part of it. (Gil Tene,
+//! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)
+//!
+//! One thread serves thousands of connections with epoll. It reads the clock, and allocates
+//! nothing once everyone is connected. Whether it was itself what limited the rate, it says in
+//! [`Generator`].
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_engine::Service;
+use bytecost_engine::services;
+
+mod ask;
+mod client;
+mod driver;
+mod outcome;
+mod start;
+
+use start::Start;
+
+pub use ask::ask;
+pub use outcome::{Errors, Fairness, Generator, Outcome};
+
+/// The most connections of one load.
+pub const MOST_CONNECTIONS: u32 = 100_000;
+/// The most requests that a connection has under way.
+pub const MOST_DEPTH: u32 = 64;
+
+/// What is asked of a server, by how many, and how often.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Where the server listens.
+    pub address: SocketAddrV4,
+    /// What it answers.
+    pub service: &'static Service,
+    /// What the service is made from: the size is to be the server's.
+    pub asking: services::Setup,
+    /// Connections that ask.
+    pub connections: u32,
+    /// Connections beside them that are only there.
+    pub idle: u32,
+    /// When the next request is made.
+    pub pace: Pace,
+    /// Whether a connection is kept, or a new one opened for each request, whose latency then
+    /// counts from before it is opened. The client closes it, so that its port rests for a while
+    /// (TIME_WAIT); over loopback Linux gives it out again after a second
+    /// (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second and address.
+    pub kept: bool,
+    /// Requests that a kept connection has under way at most: more than 1 is pipelining.
+    pub depth: u32,
+    /// Time over which the connections are opened, evenly.
+    pub ramp: Duration,
+    /// How long it lasts.
+    pub span: Span,
+    /// How long an answer may take before it counts as an error, and its connection is given up.
+    pub patience: Duration,
+    /// Threads of the generator, which share the connections evenly.
+    pub threads: u32,
+}
+
+/// When the next request is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Closed loop: when the answer has come and the client has thought for so long.
+    Closed {
+        /// Time between an answer and the next request.
+        think: Duration,
+    },
+    /// Open loop: at fixed times, for all connections together, whoever is free.
+    Open {
+        /// Requests per second.
+        per_s: f64,
+    },
+}
+
+/// How long a load lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// So long, once everyone is connected.
+    Time {
+        /// Before anything counts.
+        warmup: Duration,
+        /// What counts.
+        window: Duration,
+    },
+    /// So many requests of each connection, all of which count. Those that fail are not made
+    /// again.
+    Requests(u64),
+}
+
+/// How far a load has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Everyone is connected and the warm-up is over: what happens from now on counts.
+    WindowOpens,
+    /// What counts is over.
+    WindowCloses,
+}
+
+impl Load {
+    /// One connection that asks once: the least there is to change.
+    #[must_use]
+    pub fn once(address: SocketAddrV4, service: &'static Service, asking: services::Setup) -> Load {
+        Load {
+            address,
+            service,
+            asking,
+            connections: 1,
+            idle: 0,
+            pace: Pace::Closed {
+                think: Duration::ZERO,
+            },
+            kept: true,
+            depth: 1,
+            ramp: Duration::ZERO,
+            span: Span::Requests(1),
+            patience: Duration::from_secs(5),
+            threads: 1,
+        }
+    }
+
+    /// Descriptors that it needs, beside those that the process has.
+    #[must_use]
+    pub fn descriptors(&self) -> u64 {
+        u64::from(self.connections) + u64::from(self.idle) + u64::from(self.threads)
+    }
+
+    /// Whether this can be carried out.
+    ///
+    /// # Errors
+    /// What is out of bounds, as one line.
+    pub fn check(&self) -> Result<(), String> {
+        let all = u64::from(self.connections) + u64::from(self.idle);
+        if self.connections == 0 || all > u64::from(MOST_CONNECTIONS) {
+            return Err(format!(
+                "{} connections and {} idle ones are out of bounds: 1 to {MOST_CONNECTIONS} together, at least 1 of which asks",
+                self.connections, self.idle
+            ));
+        }
+        if self.threads == 0 || self.threads > self.connections {
+            return Err(format!(
+                "{} threads are out of bounds for {} connections: from 1 to one for each",
+                self.threads, self.connections
+            ));
+        }
+        if self.depth == 0 || self.depth > MOST_DEPTH {
+            return Err(format!(
+                "depth {} is out of bounds: 1 to {MOST_DEPTH}",
+                self.depth
+            ));
+        }
+        if self.depth > 1
+            && !(self.kept && matches!(self.pace, Pace::Closed { think } if think.is_zero()))
+        {
+            return Err(format!(
+                "depth {} needs connections that are kept and a closed loop without thinking",
+                self.depth
+            ));
+        }
+        if let Pace::Open { per_s } = self.pace
+            && !(per_s.is_finite() && per_s > 0.0 && per_s <= 1e8)
+        {
+            return Err(format!(
+                "rate {per_s} is out of bounds: above 0, at most 100 million requests per second"
+            ));
+        }
+        self.service.check_size(self.asking.size)
+    }
+
+    /// Carries it out, and tells how far it has come. When `stop` is set, it ends early, as if
+    /// its time were over.
+    ///
+    /// # Errors
+    /// Bounds as of [`Load::check`], and what the kernel refuses to the generator itself. What
+    /// the server does wrong is counted in the outcome.
+    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<Outcome> {
+        self.check()
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let (silent, start) = (|_| (), Start::of(self.threads));
+        std::thread::scope(|scope| {
+            let mut others = Vec::new();
+            for nth in 1..self.threads {
+                let (share, start) = (self.share(nth), &start);
+                let work = move || share.drive(nth, start, stop, &silent);
+                others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
+            }
+            let mut outcome = self.share(0).drive(0, &start, stop, told);
+            for other in others {
+                let other = other.join().map_err(|_| io::ErrorKind::Other)?;
+                outcome = outcome.and_then(|mut all| {
+                    all.add(&other?)?;
+                    Ok(all)
+                });
+            }
+            outcome
+        })
+    }
+
+    fn drive(
+        &self,
+        nth: u32,
+        start: &Start,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<Outcome> {
+        let outcome = driver::Driver::new(self, nth, start).and_then(|d| d.run(stop, told));
+        if outcome.is_err() {
+            start.give_up();
+        }
+        outcome
+    }
+
+    /// What one of the threads does.
+    fn share(&self, nth: u32) -> Load {
+        let of = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
+        let mut share = self.clone();
+        share.connections = of(self.connections);
+        share.idle = of(self.idle);
+        if let Pace::Open { per_s } = &mut share.pace {
+            *per_s *= f64::from(share.connections) / f64::from(self.connections);
+        }
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_host::Roots;
+    use std::net::Ipv4Addr;
+
+    fn load() -> Load {
+        let asking = services::Setup {
+            size: 64,
+            roots: Roots::real(),
+        };
+        let echo = Service::named("echo").unwrap();
+        Load::once(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), echo, asking)
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_said() {
+        let check = |change: &dyn Fn(&mut Load), words: &str| {
+            let mut load = load();
+            change(&mut load);
+            let error = load.check().unwrap_err();
+            assert!(error.contains(words), "{error}");
+        };
+        assert_eq!(load().check(), Ok(()));
+        check(&|l| l.connections = 0, "0 connections");
+        check(&|l| l.idle = MOST_CONNECTIONS, "1 to 100000 together");
+        check(&|l| l.threads = 2, "2 threads");
+        check(&|l| l.depth = 65, "depth 65 is out of bounds");
+        check(
+            &|l| (l.depth, l.kept) = (2, false),
+            "needs connections that are kept",
+        );
+        check(&|l| l.asking.size = 0, "size `0`");
+        for per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            check(&|l| l.pace = Pace::Open { per_s }, "rate");
+        }
+    }
+
+    #[test]
+    fn threads_share_everything() {
+        let mut load = load();
+        (load.connections, load.idle, load.threads) = (10, 5, 4);
+        load.pace = Pace::Open { per_s: 1000.0 };
+        let shares: Vec<Load> = (0..4).map(|nth| load.share(nth)).collect();
+        let connections: Vec<u32> = shares.iter().map(|s| s.connections).collect();
+        assert_eq!(connections, [3, 3, 2, 2]);
+        assert_eq!(shares.iter().map(|s| s.idle).sum::<u32>(), 5);
+        let rates = shares.iter().map(|s| match s.pace {
+            Pace::Open { per_s } => per_s,
+            Pace::Closed { .. } => 0.0,
+        });
+        assert!((rates.sum::<f64>() - 1000.0).abs() < 1e-9);
+    }
+}

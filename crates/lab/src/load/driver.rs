@@ -1,0 +1,364 @@
+//! One thread of the load generator: its clients, the times at which they ask, and the window.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytecost_engine::services::MOST_REQUEST_BYTES;
+use bytecost_sys::clock::{monotonic_ns, thread_cpu_ns};
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event};
+use rustix::io::Errno;
+
+use super::client::{Client, State, Tongue};
+use super::outcome::{Outcome, record};
+use super::start::Start;
+use super::{Load, Pace, Span, Stage};
+
+mod turn;
+
+const EVENTS: usize = 512;
+const READ_BYTES: usize = 64 << 10;
+/// The longest wait, so that a stop is heard.
+const LONGEST_WAIT_NS: u64 = 50_000_000;
+/// Waits that are shorter are spent asking again and again: waking up from sleep takes longer
+/// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
+const SHORTEST_WAIT_NS: u64 = 80_000;
+/// Clients of different threads must not have the same name.
+const NAMES_OF_A_THREAD: u32 = 1 << 20;
+
+/// What has been reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Connecting,
+    WarmUp,
+    Window,
+    /// Open loop: what was due in the window is still asked and answered.
+    Rest,
+    Over,
+}
+
+pub(super) struct Driver<'a> {
+    load: &'a Load,
+    epoll: OwnedFd,
+    tongue: Tongue,
+    clients: Vec<Client>,
+    /// When a resting client goes on.
+    timers: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Open loop: who can be given the next request, and since when.
+    free: VecDeque<(u32, u64)>,
+    /// Open loop: requests handed to clients so far.
+    handed: u64,
+    /// Clients that have not tried to connect yet, or still try for the first time.
+    not_tried: Vec<bool>,
+    trying: usize,
+    start: &'a Start,
+    is_ready: bool,
+    idle_trying: u32,
+    unfinished: usize,
+    phase: Phase,
+    base_ns: u64,
+    opens_ns: u64,
+    closes_ns: u64,
+    busy_ns: u64,
+    cpu_from_ns: u64,
+    next_sweep_ns: u64,
+    outcome: Outcome,
+}
+
+impl<'a> Driver<'a> {
+    pub(super) fn new(load: &'a Load, nth: u32, start: &'a Start) -> io::Result<Driver<'a>> {
+        let all = load.connections + load.idle;
+        let depth = load.depth as usize;
+        let name = |i| nth * NAMES_OF_A_THREAD + i;
+        Ok(Driver {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            tongue: Tongue {
+                question: (load.service.question)(&load.asking),
+                framing: (load.service.answer)(load.asking.size),
+                buffer: vec![0; READ_BYTES].into(),
+                request: Vec::with_capacity(MOST_REQUEST_BYTES),
+            },
+            clients: (0..all).map(|i| Client::new(name(i), depth)).collect(),
+            timers: BinaryHeap::with_capacity(all as usize + 1),
+            free: VecDeque::with_capacity(all as usize + 1),
+            handed: 0,
+            not_tried: vec![true; all as usize],
+            trying: all as usize,
+            start,
+            is_ready: false,
+            idle_trying: load.idle,
+            unfinished: load.connections as usize,
+            phase: Phase::Connecting,
+            base_ns: 0,
+            opens_ns: u64::MAX,
+            closes_ns: u64::MAX,
+            busy_ns: 0,
+            cpu_from_ns: 0,
+            next_sweep_ns: 0,
+            outcome: Outcome::new(load.connections)?,
+            load,
+        })
+    }
+
+    pub(super) fn run(mut self, stop: &AtomicBool, told: &dyn Fn(Stage)) -> io::Result<Outcome> {
+        let start_ns = monotonic_ns();
+        self.set_out(start_ns);
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let mut woke_ns = start_ns;
+        loop {
+            let now_ns = monotonic_ns();
+            if stop.load(Ordering::Relaxed) || self.start.is_given_up() {
+                self.closes_ns = self.closes_ns.min(now_ns);
+                self.close_window(now_ns, told);
+                self.phase = Phase::Over;
+            }
+            self.advance(now_ns, told);
+            if self.phase == Phase::Over {
+                break;
+            }
+            let worked = self.fire(now_ns) | self.hand_out(now_ns) | !events.is_empty();
+            self.sweep(now_ns);
+            events.clear();
+            let before_ns = monotonic_ns();
+            if worked && self.phase == Phase::Window {
+                self.busy_ns += before_ns - woke_ns;
+            }
+            let timeout = self.wait(before_ns);
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            woke_ns = monotonic_ns();
+            for event in &events {
+                self.happen(event.data.u64(), event.flags);
+            }
+        }
+        self.count_unanswered();
+        Ok(self.outcome)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.load.pace, Pace::Closed { .. })
+    }
+
+    fn is_idle(&self, i: u32) -> bool {
+        i >= self.load.connections
+    }
+
+    /// Has everyone connect, evenly over the ramp: first those who are only there, and when they
+    /// are, those who ask.
+    fn set_out(&mut self, start_ns: u64) {
+        let (asking, all) = (self.load.connections, self.clients.len() as u32);
+        if self.load.idle > 0 {
+            self.set_out_some(asking..all, start_ns);
+        } else {
+            self.set_out_askers(start_ns);
+        }
+    }
+
+    fn set_out_askers(&mut self, start_ns: u64) {
+        self.set_out_some(0..self.load.connections, start_ns);
+        if let (Span::Requests(_), true) = (self.load.span, self.is_closed()) {
+            self.opens_ns = start_ns;
+        }
+    }
+
+    fn set_out_some(&mut self, some: Range<u32>, start_ns: u64) {
+        let all = self.clients.len() as u64;
+        let ramp_ns = self.load.ramp.as_nanos() as u64;
+        for (order, i) in (0..).zip(some) {
+            self.timers
+                .push(Reverse((start_ns + ramp_ns * order / all, i)));
+        }
+    }
+
+    /// Goes from phase to phase.
+    fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+        if self.phase == Phase::Connecting {
+            self.connected(now_ns);
+        }
+        if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
+            self.phase = Phase::Window;
+            self.cpu_from_ns = thread_cpu_ns();
+            told(Stage::WindowOpens);
+        }
+        if self.phase == Phase::Window && (now_ns >= self.closes_ns || self.has_asked_all()) {
+            self.close_window(now_ns, told);
+        }
+        if self.phase == Phase::Rest {
+            let patience_ns = self.load.patience.as_nanos() as u64;
+            let is_answered = self.next_due().is_none() && self.under_way() == 0;
+            if self.is_closed() || is_answered || now_ns >= self.closes_ns + patience_ns {
+                self.phase = Phase::Over;
+            }
+        }
+    }
+
+    /// Starts once everyone has tried to connect, here and on the other threads.
+    fn connected(&mut self, now_ns: u64) {
+        if self.trying == 0 && !std::mem::replace(&mut self.is_ready, true) {
+            self.start.ready(now_ns, 2 * LONGEST_WAIT_NS);
+        }
+        let base_ns = match (self.load.span, self.start.at_ns()) {
+            // All requests count, from the first on.
+            (Span::Requests(_), _) if self.is_closed() && self.opens_ns != u64::MAX => now_ns,
+            (_, Some(at_ns)) => at_ns,
+            (_, None) => return,
+        };
+        self.base_ns = base_ns;
+        if let Span::Time { warmup, window } = self.load.span {
+            self.opens_ns = base_ns + warmup.as_nanos() as u64;
+            self.closes_ns = self.opens_ns + window.as_nanos() as u64;
+        } else {
+            self.opens_ns = self.opens_ns.min(base_ns);
+        }
+        self.phase = Phase::WarmUp;
+    }
+
+    fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+        if self.phase != Phase::Window {
+            return;
+        }
+        self.closes_ns = self.closes_ns.min(now_ns);
+        let window_ns = self.closes_ns - self.opens_ns;
+        self.outcome.window_ns = window_ns;
+        self.outcome.generator.busy_share = self.busy_ns as f64 / window_ns.max(1) as f64;
+        self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
+        self.phase = Phase::Rest;
+        told(Stage::WindowCloses);
+    }
+
+    /// Whether a load of a fixed number of requests is through.
+    fn has_asked_all(&self) -> bool {
+        match (self.load.span, self.is_closed()) {
+            (Span::Time { .. }, _) => false,
+            (Span::Requests(_), true) => self.unfinished == 0,
+            (Span::Requests(_), false) => self.next_due().is_none() && self.under_way() == 0,
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        let asks = self.clients[..self.load.connections as usize].iter();
+        asks.filter(|c| !c.under_way.is_empty() || c.state == State::Connecting)
+            .count()
+    }
+
+    /// Open loop: when the next request is due, if one is.
+    fn next_due(&self) -> Option<u64> {
+        let Pace::Open { per_s } = self.load.pace else {
+            return None;
+        };
+        let due_ns = self.base_ns + (self.handed as f64 * 1e9 / per_s) as u64;
+        let is_last = match self.load.span {
+            Span::Time { .. } => due_ns >= self.closes_ns,
+            Span::Requests(each) => {
+                self.handed >= each.saturating_mul(u64::from(self.load.connections))
+            }
+        };
+        (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
+    }
+
+    /// How long nothing is due.
+    fn wait(&self, now_ns: u64) -> Timespec {
+        let mut until_ns = (now_ns + LONGEST_WAIT_NS).min(self.next_sweep_ns);
+        if let Some(Reverse((at_ns, _))) = self.timers.peek() {
+            until_ns = until_ns.min(*at_ns);
+        }
+        if let Some(due_ns) = self.next_due().filter(|_| !self.free.is_empty()) {
+            until_ns = until_ns.min(due_ns);
+        }
+        match self.phase {
+            Phase::WarmUp => until_ns = until_ns.min(self.opens_ns),
+            Phase::Window => until_ns = until_ns.min(self.closes_ns),
+            _ => {}
+        }
+        let mut wait_ns = until_ns.saturating_sub(now_ns);
+        if !self.is_closed() {
+            wait_ns = wait_ns.saturating_sub(SHORTEST_WAIT_NS);
+        }
+        Timespec {
+            tv_sec: 0,
+            tv_nsec: wait_ns as _, // less than a second
+        }
+    }
+
+    /// Lets those go on whose rest is over.
+    fn fire(&mut self, now_ns: u64) -> bool {
+        let mut fired = false;
+        while let Some(Reverse((at_ns, i))) = self.timers.peek().copied() {
+            if at_ns > now_ns {
+                break;
+            }
+            fired = true;
+            self.timers.pop();
+            let now_ns = monotonic_ns();
+            let is_asker = !self.is_idle(i);
+            if is_asker && !self.is_closed() && !self.load.kept {
+                self.tried(i);
+                self.free.push_back((i, now_ns));
+            } else if is_asker && self.clients[i as usize].state == State::Connected {
+                record(&mut self.outcome.generator.late_ns, now_ns - at_ns);
+                self.ask(i, now_ns);
+            } else {
+                self.connect(i, now_ns);
+            }
+        }
+        fired
+    }
+
+    /// Open loop: gives requests that are due to those who are free.
+    fn hand_out(&mut self, now_ns: u64) -> bool {
+        let mut handed = false;
+        while let Some(due_ns) = self.next_due().filter(|due_ns| *due_ns <= now_ns) {
+            let Some((i, since_ns)) = self.free.pop_front() else {
+                break;
+            };
+            if !self.load.kept || self.clients[i as usize].state == State::Connected {
+                handed = true;
+                self.handed += 1;
+                let late_ns = monotonic_ns().saturating_sub(due_ns.max(since_ns));
+                record(&mut self.outcome.generator.late_ns, late_ns);
+                if self.load.kept {
+                    self.ask(i, due_ns);
+                } else {
+                    self.connect(i, due_ns);
+                }
+            }
+        }
+        handed
+    }
+
+    /// What was due and has no answer: it counts, as having waited until now.
+    fn count_unanswered(&mut self) {
+        let now_ns = monotonic_ns();
+        let (opens_ns, closes_ns, is_closed) = (self.opens_ns, self.closes_ns, self.is_closed());
+        let counts = |ns: u64| {
+            if is_closed {
+                ns < opens_ns
+            } else {
+                (opens_ns..closes_ns).contains(&ns)
+            }
+        };
+        if self.outcome.window_ns == 0 {
+            return; // it was stopped before it began
+        }
+        for client in &self.clients {
+            for due in client.under_way.iter().filter(|d| counts(d.intended_ns)) {
+                self.outcome.unanswered += 1;
+                record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);
+            }
+        }
+        while let Some(due_ns) = self.next_due() {
+            self.handed += 1;
+            if counts(due_ns) {
+                self.outcome.unanswered += 1;
+                record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What a load found.
+
+use std::io;
+
+use hdrhistogram::Histogram;
+
+/// The longest latency that is told apart, in ns; longer ones count as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Share of the time in which the generator had work, from which on it counts as the bottleneck.
+const MOST_BUSY: f64 = 0.9;
+/// Lateness that nobody would notice, in ns.
+const NEGLIGIBLE_NS: u64 = 100_000;
+
+/// What a load found.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How long each request took, in ns: all that were answered, and as lower bounds those that
+    /// were given up or not answered in time.
+    pub latency_ns: Histogram<u64>,
+    /// Right answers of the window: in the closed loop those that came in it, in the open loop
+    /// those that were due in it.
+    pub answers: u64,
+    /// Right answers that came within the window: these make the rate.
+    pub answers_in_window: u64,
+    /// Requests that were due in the window and had no answer when the load ended, those that
+    /// were never sent included. In the closed loop: those that waited through all of it.
+    pub unanswered: u64,
+    /// Length of the window in ns.
+    pub window_ns: u64,
+    /// What went wrong, from the first connection on, warm-up included.
+    pub errors: Errors,
+    /// Connections that were opened.
+    pub opened: u64,
+    /// Answers in the window by connection.
+    pub answers_by_connection: Vec<u64>,
+    /// What the generator itself had to do.
+    pub generator: Generator,
+}
+
+/// What went wrong, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Connections that the server refused.
+    pub refused: u64,
+    /// Connections that were reset.
+    pub reset: u64,
+    /// Connections that the server closed while something was asked, or that were only there.
+    pub closed: u64,
+    /// Requests and connections that were not answered within the patience.
+    pub timeout: u64,
+    /// Answers whose content was wrong.
+    pub wrong: u64,
+    /// Connections that this machine could not open: no descriptor, port or memory.
+    pub local: u64,
+}
+
+impl Errors {
+    /// All together.
+    #[must_use]
+    pub fn all(&self) -> u64 {
+        self.by_kind().iter().map(|(_, n)| n).sum()
+    }
+
+    /// Each kind by its name.
+    #[must_use]
+    pub fn by_kind(&self) -> [(&'static str, u64); 6] {
+        [
+            ("refused", self.refused),
+            ("reset", self.reset),
+            ("closed", self.closed),
+            ("timeout", self.timeout),
+            ("wrong", self.wrong),
+            ("local", self.local),
+        ]
+    }
+
+    fn add(&mut self, other: &Errors) {
+        self.refused += other.refused;
+        self.reset += other.reset;
+        self.closed += other.closed;
+        self.timeout += other.timeout;
+        self.wrong += other.wrong;
+        self.local += other.local;
+    }
+}
+
+/// How evenly connections were served: answers per connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fairness {
+    /// Of the one that was served least.
+    pub min: u64,
+    /// Of the middle one; of an even number, the lower of two.
+    pub median: u64,
+    /// Of the one that was served most.
+    pub max: u64,
+}
+
+/// What the generator itself had to do within the window.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    /// Share of the time in which it had something to do, from 0 to 1; the highest of its
+    /// threads. Being off the CPU while there was something to do counts.
+    pub busy_share: f64,
+    /// CPU time of its threads in ns.
+    pub cpu_ns: u64,
+    /// How much later than possible requests were sent, in ns: after they were due and a
+    /// connection was free.
+    pub late_ns: Histogram<u64>,
+}
+
+impl Outcome {
+    pub(super) fn new(connections: u32) -> io::Result<Outcome> {
+        Ok(Outcome {
+            latency_ns: histogram()?,
+            answers: 0,
+            answers_in_window: 0,
+            unanswered: 0,
+            window_ns: 0,
+            errors: Errors::default(),
+            opened: 0,
+            answers_by_connection: vec![0; connections as usize],
+            generator: Generator {
+                busy_share: 0.0,
+                cpu_ns: 0,
+                late_ns: histogram()?,
+            },
+        })
+    }
+
+    /// Right answers per second.
+    #[must_use]
+    pub fn answers_per_s(&self) -> f64 {
+        if self.window_ns == 0 {
+            return 0.0;
+        }
+        self.answers_in_window as f64 * 1e9 / self.window_ns as f64
+    }
+
+    /// How evenly the connections were served.
+    #[must_use]
+    pub fn fairness(&self) -> Fairness {
+        let mut counts = self.answers_by_connection.clone();
+        counts.sort_unstable();
+        let Some(last) = counts.len().checked_sub(1) else {
+            return Fairness::default();
+        };
+        Fairness {
+            min: counts[0],
+            median: counts[last / 2],
+            max: counts[last],
+        }
+    }
+
+    /// Why the generator itself may have limited what was found, if it may: then the figures
+    /// are the generator's, and no verdict on the server.
+    #[must_use]
+    pub fn generator_limit(&self) -> Option<String> {
+        let busy = self.generator.busy_share;
+        if busy > MOST_BUSY {
+            return Some(format!(
+                "the load generator had something to do {:.0} % of the time: give it a CPU of its own or more threads",
+                busy * 100.0
+            ));
+        }
+        let late_ns = self.generator.late_ns.value_at_quantile(0.99);
+        let noticeable = NEGLIGIBLE_NS.max(self.latency_ns.value_at_quantile(0.99) / 2);
+        (late_ns > noticeable).then(|| {
+            format!(
+                "the load generator sent 1 of 100 requests more than {:.1} ms late: lower the rate or give it more threads",
+                late_ns as f64 / 1e6
+            )
+        })
+    }
+
+    /// Adds what another thread found.
+    pub(super) fn add(&mut self, other: &Outcome) -> io::Result<()> {
+        self.latency_ns
+            .add(&other.latency_ns)
+            .map_err(io::Error::other)?;
+        self.generator
+            .late_ns
+            .add(&other.generator.late_ns)
+            .map_err(io::Error::other)?;
+        self.generator.busy_share = self.generator.busy_share.max(other.generator.busy_share);
+        self.generator.cpu_ns += other.generator.cpu_ns;
+        self.answers += other.answers;
+        self.answers_in_window += other.answers_in_window;
+        self.unanswered += other.unanswered;
+        self.window_ns = self.window_ns.max(other.window_ns);
+        self.errors.add(&other.errors);
+        self.opened += other.opened;
+        self.answers_by_connection
+            .extend_from_slice(&other.answers_by_connection);
+        Ok(())
+    }
+}
+
+fn histogram() -> io::Result<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LONGEST_NS, 3).map_err(io::Error::other)
+}
+
+/// Counts a time. Histograms know no zero.
+pub(super) fn record(histogram: &mut Histogram<u64>, ns: u64) {
+    histogram.saturating_record(ns.max(1));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(counts: &[u64], latencies_ns: &[u64]) -> Outcome {
+        let mut outcome = Outcome::new(0).unwrap();
+        outcome.answers_by_connection = counts.to_vec();
+        for ns in latencies_ns {
+            record(&mut outcome.latency_ns, *ns);
+        }
+        outcome
+    }
+
+    #[test]
+    fn threads_are_merged_and_not_averaged() {
+        let mut all = outcome(&[5, 5], &[1000; 99]);
+        all.window_ns = 2_000_000_000;
+        all.answers_in_window = 99;
+        let mut other = outcome(&[1], &[1_000_000]);
+        other.errors.reset = 2;
+        other.answers_in_window = 1;
+        other.generator.busy_share = 0.95;
+        all.add(&other).unwrap();
+        assert_eq!(all.latency_ns.len(), 100);
+        assert!(all.latency_ns.value_at_quantile(0.99) < 1100);
+        assert!(all.latency_ns.max() >= 1_000_000);
+        assert_eq!(all.errors.all(), 2);
+        let fair = Fairness {
+            min: 1,
+            median: 5,
+            max: 5,
+        };
+        assert_eq!(all.fairness(), fair);
+        assert!((all.answers_per_s() - 50.0).abs() < 1e-9);
+        assert!(all.generator_limit().unwrap().contains("95 %"));
+    }
+
+    #[test]
+    fn a_late_generator_says_so() {
+        let check = |late_ns: u64, latency_ns: u64, limited: bool| {
+            let mut outcome = outcome(&[], &[latency_ns; 10]);
+            for _ in 0..10 {
+                record(&mut outcome.generator.late_ns, late_ns);
+            }
+            assert_eq!(outcome.generator_limit().is_some(), limited, "{late_ns}");
+        };
+        check(0, 20_000, false);
+        check(90_000, 20_000, false);
+        check(5_000_000, 20_000, true);
+        check(5_000_000, 20_000_000, false);
+        check(5_000_000, 6_000_000, true);
+    }
+}

@@ -1,0 +1,256 @@
+//! The load generator against servers that misbehave in known ways: what it says is true.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::Service;
+use bytecost_engine::services::{self, TOO_LONG};
+use bytecost_host::Roots;
+use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage, ask};
+
+const SIZE: usize = 64;
+
+fn setup() -> services::Setup {
+    services::Setup {
+        size: SIZE,
+        roots: Roots::real(),
+    }
+}
+
+/// A server of echoes, each connection with a thread, which does as it is told with each message.
+/// It ends with the test.
+fn server(
+    does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
+) -> SocketAddrV4 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let SocketAddr::V4(address) = listener.local_addr().unwrap() else {
+        panic!("asked for an address of version 4");
+    };
+    let shared = std::sync::Arc::new((does, AtomicU64::new(0)));
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (mut socket, shared) = (socket.unwrap(), shared.clone());
+            std::thread::spawn(move || {
+                let (does, count) = &*shared;
+                let mut message = [0; SIZE];
+                while socket.read_exact(&mut message).is_ok() {
+                    let nth = count.fetch_add(1, Ordering::Relaxed);
+                    if !does(nth, &mut socket, &mut message) {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn honest() -> SocketAddrV4 {
+    server(|_, socket, message| socket.write_all(message).is_ok())
+}
+
+fn load(address: SocketAddrV4) -> Load {
+    Load::once(address, Service::named("echo").unwrap(), setup())
+}
+
+fn run(load: &Load) -> Outcome {
+    load.run(&AtomicBool::new(false), &|_| ()).unwrap()
+}
+
+fn time(warmup_ms: u64, window_ms: u64) -> Span {
+    Span::Time {
+        warmup: Duration::from_millis(warmup_ms),
+        window: Duration::from_millis(window_ms),
+    }
+}
+
+/// A server that stalls once for a long time: the closed loop has one slow request, the open
+/// loop one for each that fell due meanwhile.
+#[test]
+fn waiting_in_line_is_latency() {
+    const STALL_MS: u64 = 400;
+    let stalling = || {
+        server(|nth, socket, message| {
+            if nth == 20 {
+                std::thread::sleep(Duration::from_millis(STALL_MS));
+            }
+            socket.write_all(message).is_ok()
+        })
+    };
+    let slow = |outcome: &Outcome| {
+        let threshold = STALL_MS / 4 * 1_000_000;
+        outcome.latency_ns.count_between(threshold, u64::MAX)
+    };
+    let mut closed = load(stalling());
+    closed.span = Span::Requests(200);
+    let outcome = run(&closed);
+    assert_eq!(outcome.answers, 200);
+    assert!(slow(&outcome) >= 1);
+    let mut open = load(stalling());
+    open.span = Span::Requests(200);
+    open.pace = Pace::Open { per_s: 200.0 };
+    let outcome = run(&open);
+    assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
+    // 80 requests fell due during the stall; three quarters of them waited for more than a
+    // quarter of it, whatever else the machine does.
+    assert!(slow(&outcome) >= 55, "{} were slow", slow(&outcome));
+    assert!(outcome.latency_ns.max() >= STALL_MS * 1_000_000);
+}
+
+/// A server that answers nothing after a while: what was due and not answered counts, also what
+/// was never sent.
+#[test]
+fn what_is_never_answered_is_not_left_out() {
+    let address = server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
+    let mut load = load(address);
+    load.pace = Pace::Open { per_s: 500.0 };
+    load.span = time(0, 300);
+    load.patience = Duration::from_secs(1);
+    let outcome = run(&load);
+    assert_eq!(outcome.answers, 10);
+    assert_eq!(
+        outcome.answers + outcome.unanswered + outcome.errors.timeout,
+        150
+    );
+    assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
+}
+
+#[test]
+fn every_kind_of_error_has_its_name() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let SocketAddr::V4(nobody) = held.local_addr().unwrap() else {
+        panic!("asked for an address of version 4");
+    };
+    let silent = server(|_, _, _| true);
+    let closing = server(|_, _, _| false);
+    let lying = server(|nth, socket, message| {
+        message[SIZE - 1] ^= u8::from(nth == 1);
+        socket.write_all(message).is_ok()
+    });
+    let refusing = server(|_, socket, _| socket.write_all(TOO_LONG).is_ok());
+    let chatty = server(|_, socket, message| {
+        socket.write_all(message).is_ok() && socket.write_all(b"and more").is_ok()
+    });
+    drop(held);
+    let check = |address, kind: &str, answers: std::ops::RangeInclusive<u64>| {
+        let mut load = load(address);
+        load.span = Span::Requests(3);
+        load.patience = Duration::from_millis(100);
+        let outcome = run(&load);
+        let found: Vec<&str> = outcome
+            .errors
+            .by_kind()
+            .iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(kind, _)| *kind)
+            .collect();
+        assert_eq!(found, [kind]);
+        assert!(
+            answers.contains(&outcome.answers),
+            "{kind}: {}",
+            outcome.answers
+        );
+    };
+    check(nobody, "refused", 0..=0);
+    check(silent, "timeout", 0..=0);
+    check(closing, "closed", 0..=0);
+    check(lying, "wrong", 2..=2);
+    check(refusing, "wrong", 0..=0);
+    check(chatty, "wrong", 0..=3);
+}
+
+#[test]
+fn a_window_begins_and_ends_once() {
+    let stages = std::sync::Mutex::new(Vec::new());
+    let mut load = load(honest());
+    (load.connections, load.threads, load.idle) = (6, 2, 3);
+    load.span = time(30, 60);
+    load.ramp = Duration::from_millis(20);
+    let told = |stage| stages.lock().unwrap().push(stage);
+    let outcome = load.run(&AtomicBool::new(false), &told).unwrap();
+    assert_eq!(
+        *stages.lock().unwrap(),
+        [Stage::WindowOpens, Stage::WindowCloses]
+    );
+    assert_eq!(outcome.window_ns, 60_000_000);
+    assert_eq!(outcome.answers, outcome.answers_in_window);
+    assert_eq!(outcome.answers, outcome.latency_ns.len());
+    assert_eq!((outcome.opened, outcome.errors.all()), (9, 0));
+    assert_eq!(outcome.answers_by_connection.len(), 6);
+    assert!((0.0..=1.5).contains(&outcome.generator.busy_share));
+}
+
+#[test]
+fn a_stop_ends_it_early() {
+    let stop = AtomicBool::new(false);
+    let mut load = load(honest());
+    load.connections = 4;
+    load.span = time(0, 3_600_000);
+    let told = |stage| {
+        if stage == Stage::WindowOpens {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let outcome = load.run(&stop, &told).unwrap();
+    assert!(outcome.window_ns < 3_000_000_000_000);
+    assert_eq!(outcome.errors.all(), 0);
+}
+
+/// Who thinks asks less: at most once a thought.
+#[test]
+fn thinking_keeps_the_rate_down() {
+    let mut load = load(honest());
+    load.connections = 3;
+    load.pace = Pace::Closed {
+        think: Duration::from_millis(50),
+    };
+    load.span = time(0, 300);
+    let outcome = run(&load);
+    assert!(outcome.fairness().max <= 7, "{:?}", outcome.fairness());
+    assert!(outcome.answers > 0);
+}
+
+/// Ten times as many requests allocate no more than a few.
+#[test]
+fn asking_does_not_allocate() {
+    for kept in [true, false] {
+        for pace in [
+            Pace::Closed {
+                think: Duration::ZERO,
+            },
+            Pace::Open { per_s: 20_000.0 },
+        ] {
+            let address = honest();
+            let allocations = |each| {
+                let mut load = load(address);
+                load.connections = 4;
+                (load.kept, load.pace) = (kept, pace);
+                load.span = Span::Requests(each);
+                allocation_counter::measure(|| assert_eq!(run(&load).answers, 4 * each)).count_total
+            };
+            allocations(2);
+            assert_eq!(allocations(200), allocations(20), "kept {kept}, {pace:?}");
+        }
+    }
+}
+
+#[test]
+fn a_person_gets_the_answer_or_the_reason() {
+    let echo = Service::named("echo").unwrap();
+    let asked = |address| ask(address, echo, &setup(), Duration::from_millis(200));
+    assert_eq!(asked(honest()).unwrap().len(), SIZE);
+    let check = |address, words: &str| {
+        let error = asked(address).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let refusing = server(|_, socket, _| {
+        let _ = socket.write_all(TOO_LONG);
+        false
+    });
+    check(refusing, "the server says: a request has at most");
+    check(server(|_, _, _| true), "did not answer within 200ms");
+    check(server(|_, _, _| false), "the same service in the same size");
+    check(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), "refused");
+}

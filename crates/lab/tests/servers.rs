@@ -1,0 +1,60 @@
+//! Every server with every service, under every load: all requests are answered rightly, in
+//! their order, and nothing that a client does hangs, crashes, leaks or starves.
+//!
+//! Servers run in processes of their own, as they do in a trial: this same program, which has a
+//! main of its own for that. So descriptors can be counted, limits set, and a server that forks
+//! has no threads.
+
+use std::process::ExitCode;
+
+use bytecost_engine::{SERVERS, SERVICES, Server, Service};
+use libtest_mimic::{Arguments, Trial};
+
+#[path = "servers_host/conformance.rs"]
+mod conformance;
+#[path = "servers_host/faults.rs"]
+mod faults;
+#[path = "servers_host/holding.rs"]
+mod holding;
+#[path = "servers_host/process.rs"]
+mod process;
+#[path = "servers_host/stops.rs"]
+mod stops;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|w| w == "serve") {
+        return process::serve(&words[1..]);
+    }
+    let mut trials = Vec::new();
+    for server in SERVERS {
+        for service in SERVICES {
+            trials.extend(conformance_trials(server, service));
+        }
+        for (name, check) in faults::FAULTS.iter().chain(stops::STOPS) {
+            let name = format!("{}/{name}", server.name);
+            trials.push(Trial::test(name, || {
+                check(server);
+                Ok(())
+            }));
+        }
+    }
+    for server in SERVERS
+        .iter()
+        .filter(|s| holding::HOLDERS.contains(&s.name))
+    {
+        let name = format!("{}/ten thousand are held and served", server.name);
+        trials.push(Trial::test(name, || holding::check(server)));
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+fn conformance_trials(server: &'static Server, service: &'static Service) -> Vec<Trial> {
+    conformance::LOADS
+        .iter()
+        .map(|load| {
+            let name = format!("{}/{}/{}", server.name, service.name, load.name);
+            Trial::test(name, move || conformance::check(server, service, load))
+        })
+        .collect()
+}

@@ -1,0 +1,379 @@
+//! Clients that do what they should not, and a server that lacks what it needs: nothing hangs,
+//! crashes, leaks a descriptor or starves the other connections.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::services::{self, TOO_LONG};
+use bytecost_engine::{Server, Service};
+use bytecost_host::Roots;
+use bytecost_lab::load;
+use rustix::net::sockopt::set_socket_linger;
+
+use crate::process::{Running, Start, eventually};
+
+/// A fault and its name.
+pub type Fault = (&'static str, fn(&'static Server));
+
+pub const FAULTS: &[Fault] = &[
+    ("a request in single bytes is answered", single_bytes),
+    ("who has sent all is answered to the end", half_closed),
+    ("who stalls in a request holds up nobody", stalled),
+    ("who stalls in a request is closed", stalled_is_closed),
+    ("who feeds a request in crumbs is closed", crumbs_are_closed),
+    ("who says nothing holds up nobody", silent),
+    (
+        "who says nothing is closed where that is asked",
+        silent_is_closed,
+    ),
+    ("who does not read holds up nobody", deaf),
+    ("who does not read is closed", deaf_is_closed),
+    ("who floods holds up nobody", flooded),
+    ("who goes in mid-answer does no harm", gone_in_mid_answer),
+    ("a line of 10 MB is refused", ten_megabytes),
+    ("a thousand come and go at once", a_thousand),
+    ("the limit of descriptors is waited out", out_of_descriptors),
+    ("the limit of connections is waited out", out_of_seats),
+    ("more than its bound are turned away", beyond_the_bound),
+    ("a port in use is said", port_in_use),
+];
+
+/// Long enough that only a fault reaches it.
+pub const LONG_MS: u64 = 60_000;
+/// Short enough to be waited for.
+const SHORT_MS: u64 = 200;
+/// Bytes of an answer that fits nowhere at once.
+pub const LARGE: usize = services::MOST_ANSWER_BYTES;
+
+pub fn start(server: &'static Server, size: usize, patience_ms: u64) -> Start {
+    let mut start = Start::new(server, "fixed", size);
+    start.patience_ms = patience_ms;
+    start
+}
+
+/// A client whose reads end after a long time.
+pub fn client(running: &Running) -> TcpStream {
+    let client = TcpStream::connect(running.address).unwrap();
+    client.set_nodelay(true).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    client
+}
+
+pub fn setup(size: usize) -> services::Setup {
+    services::Setup {
+        size,
+        roots: Roots::real(),
+    }
+}
+
+/// Asks as another client and gets the right answer, and not by waiting until others are closed.
+pub fn serves(running: &Running, size: usize) {
+    let fixed = Service::named("fixed").unwrap();
+    let patience = Duration::from_secs(20);
+    load::ask(running.address, fixed, &setup(size), patience).unwrap();
+}
+
+pub fn answer(client: &mut TcpStream, size: usize) {
+    let mut answer = vec![0; size];
+    client.read_exact(&mut answer).unwrap();
+    let question = (Service::named("fixed").unwrap().question)(&setup(size));
+    assert!(question.is_right(0, 0, 0, &answer));
+}
+
+/// The server closes the connection: a reset is an end too.
+pub fn is_closed(client: &mut TcpStream) {
+    let mut rest = Vec::new();
+    match client.read_to_end(&mut rest) {
+        Ok(_) => {}
+        Err(e) => assert_eq!(e.kind(), ErrorKind::ConnectionReset, "{e}"),
+    }
+}
+
+fn single_bytes(server: &'static Server) {
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let mut client = client(&running);
+    for _ in 0..3 {
+        for byte in b"get\n" {
+            client.write_all(&[*byte]).unwrap();
+        }
+        answer(&mut client, 100);
+    }
+    drop(client);
+    assert_eq!(running.stop().requests, 3);
+}
+
+fn half_closed(server: &'static Server) {
+    let running = Running::start(&start(server, 70_000, LONG_MS));
+    let mut client = client(&running);
+    client.write_all(b"get\nget\nget\nhalf").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    for _ in 0..3 {
+        answer(&mut client, 70_000);
+    }
+    assert_eq!(client.read(&mut [0]).unwrap(), 0);
+    assert_eq!(running.stop().requests, 3);
+}
+
+/// Whether others are served while the first client does what it does.
+fn holds_up_nobody(server: &'static Server, size: usize, does: fn(&mut TcpStream)) {
+    if server.in_turn {
+        return; // by design; that it goes on after a time is another test
+    }
+    let running = Running::start(&start(server, size, LONG_MS));
+    let mut bad: Vec<TcpStream> = (0..5).map(|_| client(&running)).collect();
+    bad.iter_mut().for_each(does);
+    for _ in 0..5 {
+        serves(&running, size);
+    }
+    drop(bad);
+    serves(&running, size);
+}
+
+/// Whether a client is closed that does what it does, and everything it had is free again.
+fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
+    let running = Running::start(&start);
+    let descriptors = running.descriptors_alone();
+    let mut client = client(&running);
+    does(&mut client);
+    is_closed(&mut client);
+    running.has_descriptors(descriptors);
+    serves(&running, start.size);
+    assert_eq!(running.stop().timed_out, 1);
+}
+
+pub fn half_a_request(client: &mut TcpStream) {
+    client.write_all(b"ge").unwrap();
+}
+
+fn stalled(server: &'static Server) {
+    holds_up_nobody(server, 100, half_a_request);
+}
+
+fn stalled_is_closed(server: &'static Server) {
+    is_closed_in_time(start(server, 100, SHORT_MS), half_a_request);
+}
+
+fn crumbs_are_closed(server: &'static Server) {
+    let running = Running::start(&start(server, 100, SHORT_MS));
+    let mut client = client(&running);
+    // Each comes long before the patience is over, and all of them never make a request.
+    eventually(
+        || client.write_all(b"x").is_err(),
+        || "the connection is still there".to_owned(),
+    );
+    serves(&running, 100);
+    assert_eq!(running.stop().timed_out, 1);
+}
+
+/// One client that asks and reads as fast as it can.
+fn flooded(server: &'static Server) {
+    if server.in_turn {
+        return;
+    }
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let (mut reader, stop) = (client(&running), AtomicBool::new(false));
+    let mut writer = reader.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let requests = b"get\n".repeat(4000);
+            while !stop.load(Ordering::Relaxed) {
+                writer.write_all(&requests).unwrap();
+            }
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        scope.spawn(|| std::io::copy(&mut reader, &mut std::io::sink()).unwrap());
+        for _ in 0..20 {
+            serves(&running, 100);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(running.stop().broken, 0);
+}
+
+fn silent(server: &'static Server) {
+    holds_up_nobody(server, 100, |_| ());
+}
+
+fn silent_is_closed(server: &'static Server) {
+    let mut start = start(server, 100, SHORT_MS);
+    start.idle_ms = Some(SHORT_MS);
+    is_closed_in_time(start, |client| {
+        client.write_all(b"get\n").unwrap();
+        answer(client, 100);
+    });
+}
+
+/// Asks for more than all buffers take, and reads nothing of it.
+pub fn asks_and_does_not_read(client: &mut TcpStream) {
+    client.write_all(&b"get\n".repeat(64)).unwrap();
+}
+
+fn deaf(server: &'static Server) {
+    holds_up_nobody(server, LARGE, asks_and_does_not_read);
+}
+
+fn deaf_is_closed(server: &'static Server) {
+    let running = Running::start(&start(server, LARGE, SHORT_MS));
+    let descriptors = running.descriptors_alone();
+    let mut client = client(&running);
+    asks_and_does_not_read(&mut client);
+    // Not read from: reading would set the server going again.
+    running.has_descriptors(descriptors);
+    eventually(
+        || client.write_all(b"get\n").is_err(),
+        || "the connection is still there".to_owned(),
+    );
+    serves(&running, LARGE);
+    assert_eq!(running.stop().timed_out, 1);
+}
+
+fn gone_in_mid_answer(server: &'static Server) {
+    let running = Running::start(&start(server, LARGE, LONG_MS));
+    let descriptors = running.descriptors_alone();
+    for _ in 0..5 {
+        let mut client = client(&running);
+        asks_and_does_not_read(&mut client);
+        client.read_exact(&mut [0; 1000]).unwrap();
+    }
+    serves(&running, LARGE);
+    running.has_descriptors(descriptors);
+    assert_eq!(running.stop().broken, 5);
+}
+
+fn ten_megabytes(server: &'static Server) {
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let descriptors = running.descriptors_alone();
+    let before = running.most_memory_kib();
+    let mut client = client(&running);
+    let mut writer = client.try_clone().unwrap();
+    let writing = std::thread::spawn(move || {
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..10 {
+            writer.write_all(&piece).unwrap();
+        }
+        writer.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&said),
+        String::from_utf8_lossy(TOO_LONG)
+    );
+    writing.join().unwrap();
+    let grown = running.most_memory_kib() - before;
+    assert!(grown < 4 << 10, "it took {grown} KiB more");
+    running.has_descriptors(descriptors);
+    serves(&running, 100);
+    let tally = running.stop();
+    assert_eq!((tally.too_long, tally.requests), (1, 1));
+}
+
+fn a_thousand(server: &'static Server) {
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let descriptors = running.descriptors_alone();
+    let clients: Vec<TcpStream> = (0..1000).map(|_| client(&running)).collect();
+    for client in clients.iter().step_by(2) {
+        // Closed by a reset.
+        set_socket_linger(client, Some(Duration::ZERO)).unwrap();
+    }
+    drop(clients);
+    serves(&running, 100);
+    running.has_descriptors(descriptors);
+    running.has_no_children();
+    let tally = running.stop();
+    assert_eq!((tally.requests, tally.timed_out), (1, 0));
+}
+
+/// More clients than there is room for: all are served in the end, and those who are in go on
+/// being served while the others wait.
+fn all_are_served_in_the_end(start: &Start) -> u64 {
+    let running = Running::start(start);
+    let descriptors = running.descriptors_alone();
+    let mut waiting: Vec<TcpStream> = (0..60).map(|_| client(&running)).collect();
+    for client in &mut waiting {
+        client.write_all(b"get\n").unwrap();
+    }
+    while !waiting.is_empty() {
+        let mut served = Vec::new();
+        eventually(
+            || {
+                served.extend(waiting.extract_if(.., has_come));
+                !served.is_empty()
+            },
+            || "nobody is served".to_owned(),
+        );
+        for client in &mut served {
+            answer(client, 100);
+            client.write_all(b"get\n").unwrap();
+            answer(client, 100);
+        }
+    }
+    running.has_descriptors(descriptors);
+    let tally = running.stop();
+    assert_eq!(tally.requests, 120);
+    assert_eq!((tally.timed_out, tally.broken), (0, 0));
+    tally.put_off
+}
+
+fn has_come(client: &mut TcpStream) -> bool {
+    client.set_nonblocking(true).unwrap();
+    let has_come = client.peek(&mut [0]).is_ok();
+    client.set_nonblocking(false).unwrap();
+    has_come
+}
+
+fn out_of_descriptors(server: &'static Server) {
+    let mut start = start(server, 100, LONG_MS);
+    start.descriptors = Some(40);
+    let put_off = all_are_served_in_the_end(&start);
+    // A parent keeps no descriptor of its children's connections, and one at a time needs one.
+    let is_bounded = !server.in_turn && !server.needs_lone_thread;
+    assert_eq!(put_off > 0, is_bounded);
+}
+
+fn out_of_seats(server: &'static Server) {
+    let mut start = start(server, 100, LONG_MS);
+    start.connections = 10;
+    all_are_served_in_the_end(&start);
+}
+
+/// Those beyond the bound of a model that has one are closed; the others are served as ever.
+fn beyond_the_bound(server: &'static Server) {
+    let Some(bound) = server.bound else {
+        assert_eq!(server.refused(usize::MAX), None);
+        return;
+    };
+    assert_eq!(server.refused(bound.connections), None);
+    let refusal = server.refused(bound.connections + 1).unwrap();
+    assert!(refusal.contains(bound.reason), "{refusal}");
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let descriptors = running.descriptors_alone();
+    let mut clients: Vec<TcpStream> = (0..bound.connections).map(|_| client(&running)).collect();
+    for client in &mut clients {
+        client.write_all(b"get\n").unwrap();
+        answer(client, 100);
+    }
+    // What the model needs itself is a little less than what the bound leaves it.
+    let mut beyond: Vec<TcpStream> = (0..100).map(|_| client(&running)).collect();
+    is_closed(beyond.last_mut().unwrap());
+    clients[0].write_all(b"get\n").unwrap();
+    answer(&mut clients[0], 100);
+    drop((clients, beyond));
+    running.has_descriptors(descriptors);
+    serves(&running, 100);
+    assert!(running.stop().broken >= 1);
+}
+
+fn port_in_use(server: &'static Server) {
+    let running = Running::start(&start(server, 100, LONG_MS));
+    let mut second = start(server, 100, LONG_MS);
+    second.port = running.address.port();
+    let error = Running::try_start(&second).err().unwrap();
+    let expected = format!("port {} is in use: choose another", second.port);
+    assert!(error.starts_with(&expected), "{error}");
+    serves(&running, 100);
+}

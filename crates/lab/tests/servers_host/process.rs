@@ -1,0 +1,250 @@
+//! A server in a process of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use bytecost_engine::servers::{self, Limits, Tally};
+use bytecost_engine::services::Setup;
+use bytecost_engine::{Server, Service};
+use bytecost_host::Roots;
+use rustix::process::{Pid, Resource, Rlimit, setrlimit};
+
+/// What a server is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    pub server: &'static Server,
+    pub service: &'static Service,
+    pub size: usize,
+    pub connections: usize,
+    pub patience_ms: u64,
+    pub idle_ms: Option<u64>,
+    /// The limit of descriptors.
+    pub descriptors: Option<u64>,
+    pub port: u16,
+}
+
+impl Start {
+    pub fn new(server: &'static Server, service: &'static str, size: usize) -> Start {
+        Start {
+            server,
+            service: Service::named(service).unwrap(),
+            size,
+            connections: Limits::default().connections,
+            patience_ms: 5000,
+            idle_ms: None,
+            descriptors: None,
+            port: 0,
+        }
+    }
+
+    fn words(&self) -> Vec<String> {
+        let or_none = |n: Option<u64>| n.map_or("none".to_owned(), |n| n.to_string());
+        vec![
+            "serve".to_owned(),
+            self.server.name.to_owned(),
+            self.service.name.to_owned(),
+            self.size.to_string(),
+            self.connections.to_string(),
+            self.patience_ms.to_string(),
+            or_none(self.idle_ms),
+            or_none(self.descriptors),
+            self.port.to_string(),
+        ]
+    }
+}
+
+/// A server that runs. It is killed when this is dropped.
+pub struct Running {
+    child: Child,
+    /// Closing it is the stop signal.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<std::process::ChildStdout>,
+    pub address: SocketAddrV4,
+}
+
+impl Running {
+    /// Starts one and waits until it listens; else what it says.
+    pub fn try_start(start: &Start) -> Result<Running, String> {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(start.words())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        match line.trim().parse() {
+            Ok(port) => Ok(Running {
+                child,
+                stdin,
+                stdout,
+                address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+            }),
+            Err(_) => {
+                let status = child.wait().unwrap();
+                assert!(!status.success());
+                Err(line.trim().to_owned())
+            }
+        }
+    }
+
+    pub fn start(start: &Start) -> Running {
+        Running::try_start(start).unwrap()
+    }
+
+    /// Descriptors of the server when nobody is there: asked once, it is set up, and when the
+    /// client reads the end, its connection is closed.
+    pub fn descriptors_alone(&self) -> usize {
+        let mut client = TcpStream::connect(self.address).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap(), 0);
+        self.descriptors()
+    }
+
+    /// Open descriptors of the server.
+    pub fn descriptors(&self) -> usize {
+        let dir = format!("/proc/{}/fd", self.child.id());
+        std::fs::read_dir(dir).unwrap().count()
+    }
+
+    /// The most memory that the server has had at one time, in KiB.
+    pub fn most_memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let number = line.and_then(|l| l.split_whitespace().next());
+        number.unwrap().parse().unwrap()
+    }
+
+    /// Waits until the server has so many descriptors.
+    pub fn has_descriptors(&self, expected: usize) {
+        eventually(
+            || self.descriptors() == expected,
+            || format!("{} descriptors, not {expected}", self.descriptors()),
+        );
+    }
+
+    /// Waits until the server has no children, neither living ones nor ones that nobody has
+    /// waited for.
+    pub fn has_no_children(&self) {
+        eventually(
+            || self.children().is_empty(),
+            || format!("children are left: {:?}", self.children()),
+        );
+    }
+
+    /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
+    pub fn children(&self) -> Vec<Pid> {
+        let pid = self.child.id();
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let numbers = text.split_whitespace().map(|n| n.parse().unwrap());
+        numbers.map(|n| Pid::from_raw(n).unwrap()).collect()
+    }
+
+    /// Tells it to stop.
+    pub fn tell_to_stop(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Tells it to stop, and gives what it has done.
+    pub fn stop(mut self) -> Tally {
+        self.tell_to_stop();
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).unwrap();
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{status}: {text}");
+        let counts: Vec<u64> = text
+            .split_whitespace()
+            .map(|n| n.parse().unwrap())
+            .collect();
+        let [connections, requests, too_long, timed_out, broken, put_off] = counts[..] else {
+            panic!("{text}");
+        };
+        Tally {
+            connections,
+            requests,
+            too_long,
+            timed_out,
+            broken,
+            put_off,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something holds. The bound is long, since only a fault reaches it.
+pub fn eventually(mut holds: impl FnMut() -> bool, what: impl Fn() -> String) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < end, "{}", what());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The server's side: says its port, serves until its input ends, and says what it has done.
+pub fn serve(words: &[String]) -> ExitCode {
+    match try_serve(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            println!("{e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_serve(words: &[String]) -> std::io::Result<()> {
+    let number = |i: usize| words[i].parse::<u64>().ok();
+    let (server, service) = (
+        Server::named(&words[0]).unwrap(),
+        Service::named(&words[1]).unwrap(),
+    );
+    if let Some(limit) = number(6) {
+        let limit = Rlimit {
+            current: Some(limit),
+            maximum: Some(limit),
+        };
+        setrlimit(Resource::Nofile, limit)?;
+    }
+    let port = number(7).unwrap() as u16;
+    let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    println!("{}", address.port());
+    std::io::stdout().flush()?;
+    let setup = servers::Setup {
+        listener,
+        stop: std::io::stdin().as_fd().try_clone_to_owned()?,
+        service,
+        serving: Setup {
+            size: number(2).unwrap() as usize,
+            roots: Roots::real(),
+        },
+        workers: 3,
+        limits: Limits {
+            connections: number(3).unwrap() as usize,
+            patience: Duration::from_millis(number(4).unwrap()),
+            idle: number(5).map(Duration::from_millis),
+            grace: Duration::from_millis(500),
+        },
+    };
+    let tally = (server.serve)(setup)?;
+    println!(
+        "{} {} {} {} {} {}",
+        tally.connections,
+        tally.requests,
+        tally.too_long,
+        tally.timed_out,
+        tally.broken,
+        tally.put_off
+    );
+    Ok(())
+}

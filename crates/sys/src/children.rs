@@ -1,0 +1,176 @@
+//! Processes forked to serve one connection each: made safely, told to finish, and noticed when
+//! they end.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::process::die_with_parent;
+
+/// Links of `/proc/self/task` of a process with one thread: one for each thread, and the two that
+/// every directory has.
+const LINKS_OF_ONE_THREAD: u64 = 3;
+
+/// What asks a server to finish. SIGINT is among them because Ctrl-C goes to all processes of a
+/// terminal's foreground at once, the children included.
+const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
+
+/// The socket whose input they end, in a child.
+static INPUT: AtomicI32 = AtomicI32::new(-1);
+
+/// Forks a child that serves `socket`: its number in the parent, none in the child.
+///
+/// The child is killed when the thread that forked it ends. SIGTERM and SIGINT do not end it but
+/// its input: shutdown(2) with SHUT_RD, so that what has arrived can still be answered. It ends
+/// by [`exit`].
+///
+/// # Errors
+/// `Unsupported` in a process with more than one thread: a fork copies the calling thread alone,
+/// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
+/// where the limit of processes is reached, and what else fork(2) answers.
+pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    if std::fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a process with several threads cannot fork a server: serve in a process of its own",
+        ));
+    }
+    let parent = std::process::id();
+    // A signal that comes before the child is ready for it must wait until it is.
+    block(&FINISH, true)?;
+    // SAFETY: no other thread is there that could have left anything half done.
+    let forked = unsafe { libc::fork() };
+    if forked == 0 {
+        INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
+        let ready = die_with_parent(parent)
+            .and_then(|()| FINISH.into_iter().try_for_each(end_input_on))
+            .and_then(|()| block(&FINISH, false));
+        // An error must not be returned here: the child would take itself for its parent.
+        return if ready.is_ok() { Ok(None) } else { exit(1) };
+    }
+    let error = io::Error::last_os_error();
+    block(&FINISH, false)?;
+    match forked {
+        -1 => Err(error),
+        child => Ok(Some(child as u32)),
+    }
+}
+
+/// Ends the calling process at once: nothing is flushed, no destructor and no exit handler runs,
+/// all of which are the parent's, _exit(2).
+pub fn exit(status: i32) -> ! {
+    // SAFETY: ending the process leaves nobody who could see anything half done.
+    unsafe { libc::_exit(status) }
+}
+
+extern "C" fn end_input(_signal: libc::c_int) {
+    // SAFETY: the address is that of the calling thread's own number.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number gives
+    // an error.
+    unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
+    // SAFETY: as above. The code that was interrupted may be about to read it.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+fn end_input_on(signal: libc::c_int) -> io::Result<()> {
+    let handler: extern "C" fn(libc::c_int) = end_input;
+    // SAFETY: all zeros are a valid `sigaction`: no flags, no signals blocked.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = handler as libc::sighandler_t;
+    // SAFETY: the handler calls only what a handler may, and lives as long as the program.
+    let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
+    if set == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A set of these signals.
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset writes the whole set, which is valid for that.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    for signal in signals {
+        // SAFETY: sigemptyset has initialised it; a wrong number of a signal gives an error.
+        unsafe { libc::sigaddset(set.as_mut_ptr(), *signal) };
+    }
+    // SAFETY: as above.
+    unsafe { set.assume_init() }
+}
+
+/// Has the calling thread put signals off, or take them again.
+fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
+    let how = if off {
+        libc::SIG_BLOCK
+    } else {
+        libc::SIG_UNBLOCK
+    };
+    let set = set_of(signals);
+    // SAFETY: the set is initialised; null says that the old one is not asked for.
+    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Becomes readable when children have ended, which are then to be waited for, signalfd(2).
+#[derive(Debug)]
+pub struct Deaths(OwnedFd);
+
+impl Deaths {
+    /// Takes SIGCHLD as something to read, for as long as this lives. To be used in a process
+    /// with one thread, or the signal may go to another.
+    ///
+    /// # Errors
+    /// What signalfd(2) answers.
+    pub fn new() -> io::Result<Deaths> {
+        block(&[libc::SIGCHLD], true)?;
+        let set = set_of(&[libc::SIGCHLD]);
+        // SAFETY: the set is initialised, and -1 asks for a new descriptor.
+        let fd =
+            unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            let error = io::Error::last_os_error();
+            block(&[libc::SIGCHLD], false)?;
+            return Err(error);
+        }
+        // SAFETY: the kernel has just given it, and nobody else has it.
+        Ok(Deaths(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Forgets those that were told so far.
+    pub fn forget(&self) {
+        // Signals that come while one is pending are one.
+        let _ = rustix::io::read(&self.0, &mut [0; 4 * size_of::<libc::signalfd_siginfo>()]);
+    }
+}
+
+impl AsFd for Deaths {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Deaths {
+    fn drop(&mut self) {
+        let _ = block(&[libc::SIGCHLD], false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_with_threads_is_not_forked() {
+        // The test's own thread is not the only one.
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let error = fork(socket.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains("several threads"), "{error}");
+    }
+}

@@ -1,0 +1,145 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+
+fn next(ring: &mut Multishot) -> Happened {
+    loop {
+        if let Some(happened) = ring.next_happened() {
+            return happened;
+        }
+        ring.wait().unwrap();
+    }
+}
+
+fn accepted(ring: &mut Multishot) -> (OwnedFd, bool) {
+    match next(ring) {
+        Happened::Accepted { socket, goes_on } => (socket.unwrap(), goes_on),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What came: bytes, or none at the end.
+fn received(ring: &mut Multishot, of: u32) -> Option<Vec<u8>> {
+    match next(ring) {
+        Happened::Received { token, piece, .. } => {
+            assert_eq!(token, of);
+            let piece = piece.unwrap()?;
+            let bytes = ring.bytes(&piece).to_vec();
+            ring.give_back(piece);
+            Some(bytes)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn one_request_takes_all_that_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut ring = Multishot::new(8, 4, 64).unwrap();
+    ring.accept(listener.as_fd()).unwrap();
+    let mut one = TcpStream::connect(address).unwrap();
+    let (first, goes_on) = accepted(&mut ring);
+    assert!(goes_on);
+    let mut two = TcpStream::connect(address).unwrap();
+    let (second, _) = accepted(&mut ring);
+    ring.receive(1, first.as_fd()).unwrap();
+    ring.receive(2, second.as_fd()).unwrap();
+    // More often than there are buffers.
+    for round in 0..20_u8 {
+        one.write_all(&[round; 64]).unwrap();
+        assert_eq!(received(&mut ring, 1), Some(vec![round; 64]));
+        two.write_all(&[round]).unwrap();
+        assert_eq!(received(&mut ring, 2), Some(vec![round]));
+    }
+    one.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(received(&mut ring, 1), None);
+    ring.send(1, first.as_fd(), vec![7; 100_000]).unwrap();
+    ring.wait().unwrap();
+    let mut got = vec![0; 100_000];
+    one.read_exact(&mut got).unwrap();
+    assert!(got.iter().all(|b| *b == 7));
+    match next(&mut ring) {
+        Happened::Sent {
+            token,
+            sent,
+            buffer,
+        } => {
+            assert_eq!((token, sent.unwrap(), buffer.len()), (1, 100_000, 100_000));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
+    let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut ring = Multishot::new(8, 1, 4).unwrap();
+    ring.receive(3, b.as_fd()).unwrap();
+    a.write_all(b"12345678").unwrap();
+    let Happened::Received { piece, .. } = next(&mut ring) else {
+        panic!("nothing was received");
+    };
+    let held = piece.unwrap().unwrap();
+    match next(&mut ring) {
+        Happened::Received { piece, goes_on, .. } => {
+            assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ENOBUFS));
+            assert!(!goes_on);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(ring.bytes(&held), b"1234");
+    ring.give_back(held);
+    ring.receive(3, b.as_fd()).unwrap();
+    assert_eq!(received(&mut ring, 3), Some(b"5678".to_vec()));
+    ring.pause(3).unwrap();
+    match next(&mut ring) {
+        Happened::Received { piece, goes_on, .. } => {
+            assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
+            assert!(!goes_on);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_watched_descriptor_is_told_once() {
+    let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut ring = Multishot::new(8, 1, 4).unwrap();
+    ring.watch(9, b.as_fd()).unwrap();
+    a.write_all(b"x").unwrap();
+    assert!(matches!(next(&mut ring), Happened::Ready { token: 9 }));
+    a.write_all(b"y").unwrap();
+    ring.watch(8, b.as_fd()).unwrap();
+    assert!(matches!(next(&mut ring), Happened::Ready { token: 8 }));
+    assert!(ring.next_happened().is_none());
+}
+
+#[test]
+fn what_is_under_way_ends_with_the_ring() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (server, _) = listener.accept().unwrap();
+    let mut ring = Multishot::new(8, 2, 64).unwrap();
+    ring.accept(listener.as_fd()).unwrap();
+    ring.receive(1, server.as_fd()).unwrap();
+    // More than both socket buffers take, so that it is still under way.
+    ring.send(1, server.as_fd(), vec![1; 64 << 20]).unwrap();
+    let mut unseen = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    ring.wait().unwrap();
+    drop(ring);
+    drop(server);
+    // What was taken and never seen is closed, and what was being sent is cut off.
+    assert!(matches!(unseen.read(&mut [0]), Ok(0) | Err(_)));
+    let mut got = Vec::new();
+    let _ = client.read_to_end(&mut got);
+    assert!(got.len() < 64 << 20);
+}
+
+#[test]
+fn wrong_numbers_are_refused() {
+    for (buffers, bytes) in [(3, 64), (0, 64), (1, 0), (1, usize::MAX)] {
+        assert!(Multishot::new(8, buffers, bytes).is_err());
+    }
+}

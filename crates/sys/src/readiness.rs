@@ -1,0 +1,244 @@
+//! select(2) and poll(2) with sets that are kept from one call to the next.
+//!
+//! rustix has both, but its select takes bare numbers and is unsafe for that, and its poll takes
+//! descriptors that stay borrowed for as long as the set is there. Here sets hold numbers, and
+//! ask after them can do no harm: a number that is no open descriptor (any more) gives an error
+//! or an event, and nothing is read or written.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// The first number of a descriptor that a set of select(2) has no room for: 1024. The C
+/// library's set is an array of so many bits, whatever the process may open.
+pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
+
+/// A set of descriptors for select(2).
+#[derive(Clone, Copy)]
+pub struct FdSet(libc::fd_set);
+
+impl Default for FdSet {
+    fn default() -> FdSet {
+        FdSet::new()
+    }
+}
+
+impl FdSet {
+    /// An empty set.
+    #[must_use]
+    pub fn new() -> FdSet {
+        let mut set = MaybeUninit::<libc::fd_set>::uninit();
+        // SAFETY: FD_ZERO writes the whole set, which is valid for that.
+        unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
+        // SAFETY: FD_ZERO has initialised it.
+        FdSet(unsafe { set.assume_init() })
+    }
+
+    /// Puts a descriptor in.
+    ///
+    /// # Errors
+    /// `InvalidInput` for one whose number is [`FD_SETSIZE`] or more.
+    pub fn insert(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
+        if !fits(fd.as_raw_fd()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "descriptor {} is beyond what select takes: they end at {}",
+                    fd.as_raw_fd(),
+                    FD_SETSIZE - 1
+                ),
+            ));
+        }
+        // SAFETY: the number is within the set, as was just seen.
+        unsafe { libc::FD_SET(fd.as_raw_fd(), &raw mut self.0) };
+        Ok(())
+    }
+
+    /// Takes a number out; one that is not in changes nothing.
+    pub fn remove(&mut self, fd: RawFd) {
+        if fits(fd) {
+            // SAFETY: the number is within the set, as was just seen.
+            unsafe { libc::FD_CLR(fd, &raw mut self.0) };
+        }
+    }
+
+    /// Whether a number is in.
+    #[must_use]
+    pub fn contains(&self, fd: RawFd) -> bool {
+        // SAFETY: the number is within the set, as is seen first.
+        fits(fd) && unsafe { libc::FD_ISSET(fd, &raw const self.0) }
+    }
+}
+
+fn fits(fd: RawFd) -> bool {
+    usize::try_from(fd).is_ok_and(|fd| fd < FD_SETSIZE)
+}
+
+/// Waits without end until a descriptor below `end` can be read or written; the sets then hold
+/// those that can. Gives their number. Numbers beyond all that the process has open are passed
+/// over.
+///
+/// # Errors
+/// What select(2) answers: `BadF` for a number that is no open descriptor, `Interrupted`.
+pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usize> {
+    let end = end.min(FD_SETSIZE) as libc::c_int;
+    let none = std::ptr::null_mut();
+    // SAFETY: both sets are valid for reads and writes, and hold as many bits as `end` at least;
+    // null stands for what is not asked for.
+    let ready = unsafe { libc::select(end, &raw mut read.0, &raw mut write.0, none, none.cast()) };
+    usize::try_from(ready).map_err(|_| io::Error::last_os_error())
+}
+
+/// A set of descriptors for poll(2).
+#[derive(Default)]
+pub struct PollSet {
+    entries: Vec<libc::pollfd>,
+    /// Where a number stands among the entries.
+    places: Vec<Option<usize>>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// That it can be read, or a connection taken.
+    Read,
+    /// That it can be written.
+    Write,
+}
+
+impl PollSet {
+    /// An empty set.
+    #[must_use]
+    pub fn new() -> PollSet {
+        PollSet::default()
+    }
+
+    /// Puts a descriptor in, or changes what is waited for.
+    pub fn set(&mut self, fd: BorrowedFd<'_>, interest: Interest) {
+        let events = match interest {
+            Interest::Read => libc::POLLIN,
+            Interest::Write => libc::POLLOUT,
+        };
+        let number = fd.as_raw_fd() as usize;
+        if number >= self.places.len() {
+            self.places.resize(number + 1, None);
+        }
+        match self.places[number] {
+            Some(place) => self.entries[place].events = events,
+            None => {
+                self.places[number] = Some(self.entries.len());
+                self.entries.push(libc::pollfd {
+                    fd: fd.as_raw_fd(),
+                    events,
+                    revents: 0,
+                });
+            }
+        }
+    }
+
+    /// Takes a number out; one that is not in changes nothing.
+    pub fn remove(&mut self, fd: RawFd) {
+        let place = usize::try_from(fd)
+            .ok()
+            .and_then(|number| self.places.get_mut(number)?.take());
+        if let Some(place) = place {
+            self.entries.swap_remove(place);
+            if let Some(moved) = self.entries.get(place) {
+                self.places[moved.fd as usize] = Some(place);
+            }
+        }
+    }
+
+    /// Waits without end until something is ready, and gives the number of ready ones.
+    ///
+    /// # Errors
+    /// What poll(2) answers: `InvalidInput` for more descriptors than the process may have,
+    /// `Interrupted`.
+    pub fn wait(&mut self) -> io::Result<usize> {
+        let count = self.entries.len() as libc::nfds_t;
+        // SAFETY: the entries are valid for reads and writes, and as many as is said.
+        let ready = unsafe { libc::poll(self.entries.as_mut_ptr(), count, -1) };
+        usize::try_from(ready).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Those that were ready at the last wait, errors and ends included.
+    pub fn ready(&self) -> impl Iterator<Item = RawFd> + '_ {
+        let ready = self.entries.iter().filter(|entry| entry.revents != 0);
+        ready.map(|entry| entry.fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn select_tells_who_is_ready() {
+        let (a, mut b) = UnixStream::pair().unwrap();
+        let (c, _d) = UnixStream::pair().unwrap();
+        b.write_all(b"x").unwrap();
+        let (mut read, mut write) = (FdSet::new(), FdSet::new());
+        read.insert(a.as_fd()).unwrap();
+        read.insert(c.as_fd()).unwrap();
+        write.insert(c.as_fd()).unwrap();
+        assert_eq!(select(FD_SETSIZE, &mut read, &mut write).unwrap(), 2);
+        assert!(read.contains(a.as_raw_fd()) && !read.contains(c.as_raw_fd()));
+        assert!(write.contains(c.as_raw_fd()));
+        read.remove(a.as_raw_fd());
+        assert!(!read.contains(a.as_raw_fd()));
+    }
+
+    #[test]
+    fn numbers_out_of_bounds_do_no_harm() {
+        let mut set = FdSet::new();
+        // SAFETY: the number is only looked at; it stands for a descriptor that is not there.
+        let far = unsafe { BorrowedFd::borrow_raw(FD_SETSIZE as RawFd) };
+        let error = set.insert(far).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("they end at 1023"), "{error}");
+        for fd in [-1, FD_SETSIZE as RawFd, RawFd::MAX, RawFd::MIN] {
+            set.remove(fd);
+            assert!(!set.contains(fd));
+        }
+        let mut polled = PollSet::new();
+        polled.remove(-1);
+        polled.remove(RawFd::MAX);
+        // SAFETY: as above.
+        let closed = unsafe { BorrowedFd::borrow_raw(900) };
+        polled.set(closed, Interest::Read);
+        assert_eq!(polled.wait().unwrap(), 1);
+        assert_eq!(polled.ready().collect::<Vec<_>>(), [900]);
+    }
+
+    #[test]
+    fn a_poll_set_keeps_its_order_in_mind() {
+        let pairs: Vec<_> = (0..4).map(|_| UnixStream::pair().unwrap()).collect();
+        let mut set = PollSet::new();
+        for (a, _) in &pairs {
+            set.set(a.as_fd(), Interest::Read);
+        }
+        set.remove(pairs[0].0.as_raw_fd());
+        set.remove(pairs[0].0.as_raw_fd());
+        for (nth, (_, b)) in pairs.iter().enumerate() {
+            if nth != 2 {
+                (&*b).write_all(b"x").unwrap();
+            }
+        }
+        let mut expected = vec![pairs[1].0.as_raw_fd(), pairs[3].0.as_raw_fd()];
+        assert_eq!(set.wait().unwrap(), 2);
+        let ready = |set: &PollSet| {
+            let mut ready: Vec<RawFd> = set.ready().collect();
+            ready.sort_unstable();
+            ready
+        };
+        expected.sort_unstable();
+        assert_eq!(ready(&set), expected);
+        set.set(pairs[1].0.as_fd(), Interest::Write);
+        set.remove(pairs[3].0.as_raw_fd());
+        assert_eq!(set.wait().unwrap(), 1);
+        assert_eq!(ready(&set), [pairs[1].0.as_raw_fd()]);
+    }
+}
