@@ -16,18 +16,26 @@ pub(crate) struct Pairing<'t, 'a> {
 }
 
 /// The pairings of one comparison of the study: baselines in the order of the plan, and for each
-/// of them the other values in the order of the study. Movers without a peer are in none.
+/// of them the other values in the order of the study. Movers that move nothing are in none.
+///
+/// A mover that can have one request in flight only is the baseline of all depths.
 pub(crate) fn pairings<'t, 'a>(
     study: &Study,
     trials: &'t Trials<'a>,
     axis: Axis,
     baseline: &str,
 ) -> Vec<Pairing<'t, 'a>> {
-    let order = grid::values(study, axis, trials.with_peer().map(|c| c.cell));
+    let alone = |c: &CellTrials<'_>| c.one_at_a_time && c.cell.value(axis) == baseline;
+    let free = if axis == Axis::Mover && trials.moving().any(alone) {
+        &[Axis::Mover, Axis::Depth][..]
+    } else {
+        &[axis][..]
+    };
+    let order = grid::values(study, axis, trials.moving().map(|c| c.cell));
     let mut groups: HashMap<String, Vec<&CellTrials<'_>>> = HashMap::new();
     let mut baselines = Vec::new();
-    for cell in trials.with_peer() {
-        let group = cell.cell.id_without(&[axis]);
+    for cell in trials.moving() {
+        let group = cell.cell.id_without(free);
         if cell.cell.value(axis) == baseline {
             baselines.push((group, cell));
         } else {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytecost_spec::survey::{MoverFacts, Requests};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -20,8 +21,10 @@ pub(crate) struct Trials<'a> {
 pub(crate) struct CellTrials<'a> {
     pub(crate) id: String,
     pub(crate) cell: &'a Cell,
-    /// Whether the mover has no other end: it is never compared and never drawn.
-    pub(crate) peerless: bool,
+    /// Whether the mover moves nothing: it is never compared and never drawn.
+    pub(crate) idle: bool,
+    /// Whether it works on a file and can only have one request in flight.
+    pub(crate) one_at_a_time: bool,
     /// The last attempt that gave a sample, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
@@ -73,9 +76,9 @@ impl<'a> Trials<'a> {
         trials
     }
 
-    /// The cells that have another end.
-    pub(crate) fn with_peer(&self) -> impl Iterator<Item = &CellTrials<'a>> {
-        self.cells.iter().filter(|c| !c.peerless)
+    /// The cells that move something.
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+        self.cells.iter().filter(|c| !c.idle)
     }
 }
 
@@ -84,7 +87,10 @@ impl<'a> CellTrials<'a> {
         CellTrials {
             id: cell.id(),
             cell,
-            peerless: peerless(survey, &cell.mover),
+            idle: idle(survey, &cell.mover),
+            one_at_a_time: survey
+                .mover(&cell.mover)
+                .is_some_and(|m| m.route.is_of_files() && m.requests == Requests::One),
             by_block: BTreeMap::new(),
             failures: Vec::new(),
         }
@@ -96,7 +102,9 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// Whether a mover has no other end.
-pub(crate) fn peerless(survey: &Survey, mover: &str) -> bool {
-    survey.mover(mover).map_or(mover == NULL, |m| !m.has_peer)
+/// Whether a mover moves nothing.
+pub(crate) fn idle(survey: &Survey, mover: &str) -> bool {
+    survey
+        .mover(mover)
+        .map_or(mover == NULL, MoverFacts::moves_nothing)
 }

@@ -1,10 +1,13 @@
 //! The studies that are built in: one file a question.
 
 /// Name and text of each, in the order of the documentation; the first is the default.
-pub const STUDIES: &[(&str, &str)] = &[(
-    "send-copies",
-    include_str!("../../../studies/send-copies.toml"),
-)];
+pub const STUDIES: &[(&str, &str)] = &[
+    (
+        "send-copies",
+        include_str!("../../../studies/send-copies.toml"),
+    ),
+    ("file-read", include_str!("../../../studies/file-read.toml")),
+];
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,14 @@
 //! Nothing here measures, waits for a clock or prints. [`movers::MOVERS`] and
 //! [`receivers::RECEIVERS`] are the tables from which everything else takes its names.
 
+pub mod file;
 pub mod movers;
 pub mod pattern;
 pub mod payload;
 pub mod receivers;
+pub mod walk;
 
-pub use movers::{MOVERS, Move, Mover, Offer, Route, Setup, Tally};
+pub use movers::{FileWork, MOVERS, Move, Mover, Offer, Requests, Route, Setup, Tally};
 pub use pattern::{Checker, Pattern};
 pub use receivers::{RECEIVERS, Receiver, Take};
+pub use walk::Walk;

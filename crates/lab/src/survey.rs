@@ -66,7 +66,7 @@ fn attempt(mover: &Mover, receiver: &Receiver, transport: Transport) -> Option<S
         .map(|e| reason(&e))
 }
 
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     use rustix::io::Errno;
     let Some(errno) = error.raw_os_error().map(Errno::from_raw_os_error) else {
         return error.to_string();
@@ -97,6 +97,7 @@ fn one_message(mover: &Mover, receiver: &Receiver, transport: Transport) -> io::
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
     let setup = Setup {
         socket: Some(sender),
+        file: None,
         size: SIZE,
         fields: 8,
         slots: SLOTS,

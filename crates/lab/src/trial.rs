@@ -14,6 +14,7 @@ use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
+use crate::files::Files;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 
 /// From the order to go to the first byte: both sides must have read it by then.
@@ -54,6 +55,7 @@ pub struct Lab {
     started_ns: u64,
     trials: u32,
     repeats: u32,
+    files: Files,
 }
 
 /// What became of a trial.
@@ -75,7 +77,15 @@ impl Lab {
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
+            files: Files::default(),
         }
+    }
+
+    /// With files at another place than the system's directory of temporary files.
+    #[must_use]
+    pub fn with_files(mut self, files: Files) -> Lab {
+        self.files = files;
+        self
     }
 
     /// Carries out one block: the cells in this order, as `(number, first attempt, cell)`, each
@@ -173,7 +183,10 @@ impl Lab {
     }
 
     fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
-        let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+        let mover = Mover::named(&cell.mover);
+        let has_peer = mover.is_some_and(Mover::has_peer);
+        let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let file = self.files.prepare(cell)?;
         let mut ends = Vec::with_capacity(2);
         let task = Task {
             role: Role::Sender,
@@ -185,9 +198,11 @@ impl Lab {
             // A full check goes round the ring, however slow the machine is.
             messages_least: match self.settings.check {
                 Check::Quick => 0,
+                Check::Full if is_of_files => 3 * cell.file_slots(),
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
+            file,
         };
         let mut address = None;
         if has_peer {
@@ -216,10 +231,10 @@ impl Lab {
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
-        let truth = receiver
-            .as_ref()
-            .map(|r| truth(cell, &sender, r))
-            .transpose()?;
+        let truth = match &receiver {
+            Some(receiver) => Some(truth(cell, &sender, receiver)?),
+            None => is_of_files.then(|| truth_of_file(&sender)),
+        };
         Ok(Parts {
             sender,
             receiver,
@@ -299,6 +314,7 @@ impl Lab {
         if let Some(receiver) = &parts.receiver {
             own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
         }
+        own += get(&parts.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         // What one step of the clock could feign does not count as a neighbour.
         let share = (busy - own - 2.0 * step) / capacity;
         (share > self.settings.neighbour_bound).then(|| {
@@ -351,6 +367,22 @@ fn truth(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> 
         compared_bytes: receiver.compared_bytes,
         checked: if sees_content { "content" } else { "count" }.to_owned(),
     })
+}
+
+/// Of a file what was moved is the mover's own count; what was compared, it has compared.
+fn truth_of_file(mover: &Done) -> Truth {
+    let bytes = mover.total_bytes.iter().sum();
+    let checked = if mover.compared_bytes > 0 {
+        "content"
+    } else {
+        "count"
+    };
+    Truth {
+        sent_bytes: bytes,
+        received_bytes: bytes,
+        compared_bytes: mover.compared_bytes,
+        checked: checked.to_owned(),
+    }
 }
 
 /// Counts a side that has closed its window; nothing else may be said before all have.

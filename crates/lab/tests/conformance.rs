@@ -23,6 +23,9 @@ use bytecost_spec::{
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
+#[path = "conformance/files.rs"]
+mod files;
+
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() == Some(OsStr::new("endpoint")) {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
             Some(why) => is_refused(&cell, &why),
         }));
     }
+    trials.extend(files::trials());
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));

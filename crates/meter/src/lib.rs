@@ -19,11 +19,13 @@ mod events;
 mod fake;
 mod machine;
 mod proc_text;
+mod process;
 mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
+pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Reaping, Transport};
-use bytecost_spec::survey::{MoverFacts, Release};
+use bytecost_spec::survey::{MoverFacts, Release, Requests};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
@@ -31,6 +31,7 @@ impl<'a> Norm<'a> {
             .find(|cell| has_peer(survey, cell))
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
+            .filter(|cell| !is_of_files(survey, cell))
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -51,10 +52,14 @@ impl<'a> Norm<'a> {
     }
 
     /// The cell with one value for all that means nothing to it: a Unix socket has no
-    /// congestion control and no options of TCP, a loopback no MTU to choose, a mover without a peer has no other end.
+    /// congestion control and no options of TCP, a loopback no MTU to choose, a mover that moves
+    /// nothing has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
+        }
+        if is_of_files(self.survey, &cell) {
+            return self.file(cell);
         }
         Cell {
             pattern: Pattern::Stream,
@@ -65,6 +70,24 @@ impl<'a> Norm<'a> {
             ring: cell.ring,
             placement: cell.placement,
             ..self.base.clone()
+        }
+    }
+
+    /// A file has no other end, no socket and no fields; who asks for one piece after the other
+    /// has one request in flight.
+    fn file(&self, cell: Cell) -> Cell {
+        let facts = self.survey.mover(&cell.mover);
+        let one = facts.is_none_or(|m| m.requests == Requests::One);
+        Cell {
+            mover: cell.mover,
+            size_bytes: cell.size_bytes,
+            threads: cell.threads,
+            ring: cell.ring,
+            placement: cell.placement,
+            depth: if one { 1 } else { cell.depth },
+            cache: cell.cache,
+            access: cell.access,
+            ..Cell::default()
         }
     }
 
@@ -95,6 +118,20 @@ impl<'a> Norm<'a> {
 /// Whether the cell's mover has another end; one that is not known is taken to have.
 pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
     survey.mover(&cell.mover).is_none_or(|m| m.has_peer)
+}
+
+/// Whether the cell's mover moves nothing; one that is not known is taken to move something.
+pub(crate) fn moves_nothing(survey: &Survey, cell: &Cell) -> bool {
+    survey
+        .mover(&cell.mover)
+        .is_some_and(MoverFacts::moves_nothing)
+}
+
+/// Whether the cell's mover works on a file and has no other end.
+pub(crate) fn is_of_files(survey: &Survey, cell: &Cell) -> bool {
+    survey
+        .mover(&cell.mover)
+        .is_some_and(|m| m.route.is_of_files())
 }
 
 /// The congestion controls that a socket can be given here: what the survey found by trying,
@@ -160,7 +197,7 @@ pub(crate) fn candidates(study: &Study, norm: &Norm<'_>) -> Vec<Candidate> {
 
 /// The cells that a cell is held against.
 pub(crate) fn partners(study: &Study, norm: &Norm<'_>, cell: &Cell) -> Vec<Cell> {
-    if !has_peer(norm.survey, cell) {
+    if moves_nothing(norm.survey, cell) {
         return Vec::new();
     }
     study

@@ -74,6 +74,8 @@ pub(crate) fn survey() -> Survey {
         release: Release::AtReturn,
         uses_fields: false,
         has_peer,
+        route: Default::default(),
+        requests: Default::default(),
         locks_rings,
         descriptors_per_flow: 2,
         caution: None,

@@ -27,4 +27,4 @@ pub use published::{Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
 pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
-pub use survey::{LeftOut, Refusal, Support, Survey};
+pub use survey::{LeftOut, Refusal, Route, Support, Survey};

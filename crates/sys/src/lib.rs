@@ -9,10 +9,15 @@
 
 pub mod clock;
 pub mod errqueue;
+pub mod file_map;
 pub mod gather;
+pub mod libaio;
 pub mod perf;
 pub mod pipe;
+pub mod places;
+pub mod posix_aio;
 pub mod process;
 pub mod region;
 pub mod tcp;
 pub mod uring;
+pub mod uring_file;

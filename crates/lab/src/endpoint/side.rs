@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Mover, Pattern, Receiver, Setup, Tally};
-use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_engine::{Checker, Mover, Pattern, Receiver, Requests, Setup, Tally};
+use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{
@@ -17,16 +17,19 @@ use bytecost_sys::process;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::Signal;
+use super::{Signal, file_side};
 use crate::connection::ConnectionMeter;
 use crate::flow::{ANSWER_BYTES, Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{Check, Done, Role, Task};
+use crate::requests::Stretches;
 
 /// What one flow brings back.
 pub(super) struct FlowDone {
     readings: Readings,
     flow: FlowReading,
+    /// Whether the process was measured, not this flow's thread alone.
+    of_process: bool,
     total_bytes: u64,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
@@ -82,9 +85,13 @@ fn send(
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    if mover.route.is_of_files() {
+        return file_side::run(task, mover, flow, gate, wait, closed);
+    }
     let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
     let mut engine = (mover.open)(Setup {
         socket,
+        file: None,
         size: usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
         fields: cell.fields as usize,
         slots: usize::try_from(cell.ring_slots()).map_err(|_| io::ErrorKind::InvalidInput)?,
@@ -118,10 +125,8 @@ fn send(
         rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
     }
     Ok(flow_done(
-        &window,
-        &meter,
-        cell,
-        mover.release == Release::AtCompletion,
+        Measured::window(&window, &meter),
+        Some(mover),
         0,
         latency_ns,
     ))
@@ -176,7 +181,8 @@ fn receive(
     wait();
     let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
-    Ok(flow_done(&window, &meter, cell, false, compared, None))
+    let measured = Measured::window(&window, &meter);
+    Ok(flow_done(measured, None, compared, None))
 }
 
 fn unknown(what: &str, name: &str) -> io::Error {
@@ -186,41 +192,93 @@ fn unknown(what: &str, name: &str) -> io::Error {
     )
 }
 
-fn flow_done<M: Meter>(
-    window: &Window<M::Snapshot>,
-    meter: &M,
-    cell: &Cell,
-    completes: bool,
+/// What was measured between the edges of a window.
+pub(super) struct Measured {
+    readings: Readings,
+    /// What the tally grew by.
+    grown: Tally,
+    /// What was done in the whole trial.
+    total: Tally,
+}
+
+impl Measured {
+    /// Messages of the whole trial.
+    pub(super) fn total_messages(&self) -> u64 {
+        self.total.messages
+    }
+
+    fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {
+        Measured {
+            readings: meter.difference(&window.from.snapshot, &window.to.snapshot),
+            grown: window.to.tally.since(&window.from.tally),
+            total: window.total,
+        }
+    }
+
+    /// Stretches taken together: all that a meter of threads or processes reads adds up.
+    pub(super) fn stretches<M: Meter>(all: &Stretches<M::Snapshot>, meter: &M) -> Measured {
+        let mut readings = Readings::new();
+        let mut grown = Tally::default();
+        for (from, to) in &all.of {
+            for (counter, reading) in meter.difference(&from.snapshot, &to.snapshot) {
+                let sum = match readings.get(&counter) {
+                    Some(before) => before.plus(&reading),
+                    None => reading,
+                };
+                readings.insert(counter, sum);
+            }
+            grown = grown.plus(&to.tally.since(&from.tally));
+        }
+        if all.aside_ns > 0 {
+            readings.insert(Counter::AsideNs, Reading::Measured(all.aside_ns));
+        }
+        Measured {
+            readings,
+            grown,
+            total: all.total,
+        }
+    }
+}
+
+/// What a flow brings back; `mover` on the side that sends.
+pub(super) fn flow_done(
+    measured: Measured,
+    mover: Option<&Mover>,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
 ) -> FlowDone {
-    let mut readings = meter.difference(&window.from.snapshot, &window.to.snapshot);
-    let grown = |of: fn(&Tally) -> u64| of(&window.to.tally) - of(&window.from.tally);
-    let (bytes, messages) = (grown(|t| t.bytes), grown(|t| t.messages));
+    let Measured {
+        mut readings,
+        grown,
+        total,
+    } = measured;
     let mut put = |counter, n| {
         readings.insert(counter, Reading::Measured(n));
     };
-    put(Counter::Bytes, bytes);
-    put(Counter::Messages, messages);
-    put(Counter::Calls, grown(|t| t.calls));
-    if completes {
-        put(Counter::Completions, grown(|t| t.released));
-        put(Counter::CompletionsCopied, grown(|t| t.copied));
-        put(Counter::Enobufs, grown(|t| t.enobufs));
+    put(Counter::Bytes, grown.bytes);
+    put(Counter::Messages, grown.messages);
+    put(Counter::Calls, grown.calls);
+    if mover.is_some_and(|m| m.release == Release::AtCompletion) {
+        put(Counter::Completions, grown.released);
+        put(Counter::CompletionsCopied, grown.copied);
+        put(Counter::Enobufs, grown.enobufs);
+    }
+    if grown.misses > 0 {
+        put(Counter::NowaitMisses, grown.misses);
     }
     let elapsed_ns = readings
         .get(&Counter::ElapsedNs)
         .and_then(Reading::measured)
         .unwrap_or(0);
-    debug_assert!(cell.size_bytes > 0);
     FlowDone {
         readings,
         flow: FlowReading {
-            bytes,
-            messages,
+            bytes: grown.bytes,
+            messages: grown.messages,
             elapsed_ns,
         },
-        total_bytes: window.total.bytes,
+        of_process: mover.is_some_and(|m| m.requests == Requests::SeveralByThreads),
+        total_bytes: total.bytes,
         compared_bytes,
         latency_ns,
     }
@@ -231,8 +289,10 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
+    let mut of_process = false;
     for flow in flows {
         let flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
+        of_process |= flow.of_process;
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
         done.total_bytes.push(flow.total_bytes);
@@ -244,8 +304,14 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
             }
         }
     }
+    let mut sum = bytecost_meter::sum(&readings);
+    if of_process && let Some(first) = readings.first() {
+        // Each flow has read the same process, so one of them tells it.
+        let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
+        sum.extend(whole.map(|(c, r)| (*c, r.clone())));
+    }
     done.side = SideReadings {
-        readings: bytecost_meter::sum(&readings),
+        readings: sum,
         flows: done.side.flows,
     };
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;
