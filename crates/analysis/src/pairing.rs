@@ -18,7 +18,8 @@ pub(crate) struct Pairing<'t, 'a> {
 /// The pairings of one comparison of the study: baselines in the order of the plan, and for each
 /// of them the other values in the order of the study. Movers that move nothing are in none.
 ///
-/// A mover that can have one request in flight only is the baseline of all depths.
+/// Of files, reading is not held against writing; and a mover that can have one request in flight
+/// only is the baseline of all depths.
 pub(crate) fn pairings<'t, 'a>(
     study: &Study,
     trials: &'t Trials<'a>,
@@ -44,7 +45,9 @@ pub(crate) fn pairings<'t, 'a>(
     }
     let mut pairings = Vec::new();
     for (group, baseline) in baselines {
-        let mut others = groups.remove(&group).unwrap_or_default();
+        let all = groups.get(&group).map_or(&[][..], Vec::as_slice);
+        let alike = |c: &&&CellTrials<'_>| !c.route.is_of_files() || c.route == baseline.route;
+        let mut others: Vec<_> = all.iter().filter(alike).copied().collect();
         others.sort_by_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
         pairings.extend(others.into_iter().map(|other| Pairing {
             axis,

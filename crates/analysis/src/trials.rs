@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytecost_spec::survey::{MoverFacts, Requests};
+use bytecost_spec::survey::{MoverFacts, Requests, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -23,6 +23,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) cell: &'a Cell,
     /// Whether the mover moves nothing: it is never compared and never drawn.
     pub(crate) idle: bool,
+    /// From where to where it moves; surveys of old do not say.
+    pub(crate) route: Route,
     /// Whether it works on a file and can only have one request in flight.
     pub(crate) one_at_a_time: bool,
     /// The last attempt that gave a sample, by block.
@@ -84,12 +86,13 @@ impl<'a> Trials<'a> {
 
 impl<'a> CellTrials<'a> {
     fn empty(cell: &'a Cell, survey: &Survey) -> CellTrials<'a> {
+        let facts = survey.mover(&cell.mover);
         CellTrials {
             id: cell.id(),
             cell,
             idle: idle(survey, &cell.mover),
-            one_at_a_time: survey
-                .mover(&cell.mover)
+            route: facts.map_or(Route::Nowhere, |m| m.route),
+            one_at_a_time: facts
                 .is_some_and(|m| m.route.is_of_files() && m.requests == Requests::One),
             by_block: BTreeMap::new(),
             failures: Vec::new(),

@@ -28,7 +28,7 @@ pub const MOVER: Mover = Mover {
 
 fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
     queued::reading(setup, |file, places| {
-        Libaio::new(file, places).map_err(|e| in_words(e))
+        Libaio::new(file, places).map_err(in_words)
     })
 }
 
