@@ -1,4 +1,5 @@
 use super::*;
+use bytecost_sys::file_map::resident_pages;
 
 fn reads_content(file: &TestFile, len: u64) {
     let read = open(&file.path(), Opening::default()).unwrap();
