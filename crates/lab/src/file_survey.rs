@@ -170,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_forbidden_is_told_with_what_forbids_it() {
+        let why = reason(&Errno::PERM.into());
+        assert!(why.contains("kernel.io_uring_disabled"), "{why}");
+        let why = reason(&Errno::NOSYS.into());
+        assert!(why.contains("does not have it"), "{why}");
+        let why = reason(&Errno::NOMEM.into());
+        assert!(why.contains("ulimit -l"), "{why}");
+        let why = reason(&Errno::OPNOTSUPP.into());
+        assert!(why.contains("file system"), "{why}");
+    }
+
+    #[test]
     fn a_file_system_in_memory_is_neither_cold_nor_passed_by() {
         if !Path::new("/dev/shm").is_dir() {
             return;

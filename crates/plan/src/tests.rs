@@ -5,6 +5,7 @@ use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manif
 
 use crate::Plan;
 
+mod files;
 mod properties;
 mod refusals;
 
