@@ -45,7 +45,11 @@ impl UringFile {
     pub fn new(file: OwnedFd, places: Places, options: Options) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if options.poller {
-            IoUring::builder().setup_sqpoll(IDLE_MS).build(entries)?
+            // The poller gives entries back after a batch, when some of it may be over already:
+            // so there is room for one batch more than can be in flight.
+            IoUring::builder()
+                .setup_sqpoll(IDLE_MS)
+                .build(entries.saturating_mul(2))?
         } else {
             IoUring::builder()
                 .setup_single_issuer()
@@ -239,6 +243,27 @@ mod tests {
                 let map = FileMap::new(ring.file(), 8192 * place as u64, 4096).unwrap();
                 let sum = map.touch(4095, 1) / 2;
                 assert_eq!(sum, u64::from(expected), "{options:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_poller_has_room_for_what_takes_the_place_of_what_is_over() {
+        let options = Options {
+            poller: true,
+            registered: true,
+            write: false,
+        };
+        for count in [1, 4] {
+            let places = Places::new(count, 4096).unwrap();
+            let mut ring = UringFile::new(file(), places, options).unwrap();
+            (0..count).for_each(|place| ring.start(place, 0).unwrap());
+            for _ in 0..5000 {
+                assert!(ring.enter(1, Duration::from_secs(5)).unwrap().is_some());
+                while let Some((place, result)) = ring.finished() {
+                    assert_eq!(result, 4096);
+                    ring.start(place, 4096).unwrap();
+                }
             }
         }
     }
