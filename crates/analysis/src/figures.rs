@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bytecost_spec::study::Figure;
-use bytecost_spec::survey::{MoverFacts, Requests};
+use bytecost_spec::survey::{InFlight, MoverFacts};
 use bytecost_spec::{Axis, Cell};
 
 use crate::grid;
@@ -235,7 +235,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             return "not part of the study".to_owned();
         }
         let survey = &self.input.manifest.survey;
-        let waits = |m: &MoverFacts| m.route.is_of_files() && m.requests == Requests::One;
+        let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
             return "it has one request in flight: see depth 1".to_owned();
         }

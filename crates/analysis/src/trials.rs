@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytecost_spec::survey::{MoverFacts, Requests, Route};
+use bytecost_spec::survey::{InFlight, MoverFacts, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -93,7 +93,7 @@ impl<'a> CellTrials<'a> {
             idle: idle(survey, &cell.mover),
             route: facts.map_or(Route::Nowhere, |m| m.route),
             one_at_a_time: facts
-                .is_some_and(|m| m.route.is_of_files() && m.requests == Requests::One),
+                .is_some_and(|m| m.route.is_of_files() && m.in_flight == InFlight::One),
             by_block: BTreeMap::new(),
             failures: Vec::new(),
         }

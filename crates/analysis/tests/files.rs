@@ -3,7 +3,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Point, Verdict};
-use bytecost_spec::survey::{Requests, Route};
+use bytecost_spec::survey::{InFlight, Route};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading};
 use world::{True, World};
 
@@ -54,13 +54,13 @@ fn world() -> World {
         .retain(|c| c.depth == 1 || c.mover == "uring-read");
     let mut facts = Vec::new();
     for (name, route, requests) in [
-        ("null", Route::Nowhere, Requests::One),
-        ("pread", Route::FileToMemory, Requests::One),
-        ("uring-read", Route::FileToMemory, Requests::Several),
-        ("pwrite", Route::MemoryToFile, Requests::One),
+        ("null", Route::Nowhere, InFlight::One),
+        ("pread", Route::FileToMemory, InFlight::One),
+        ("uring-read", Route::FileToMemory, InFlight::Several),
+        ("pwrite", Route::MemoryToFile, InFlight::One),
     ] {
         let mut row = world::facts(name, bytecost_spec::survey::Release::AtReturn, false);
-        (row.route, row.requests) = (route, requests);
+        (row.route, row.in_flight) = (route, requests);
         facts.push(row);
     }
     world.manifest.survey.mover_facts = facts;

@@ -10,7 +10,7 @@ pub mod payload;
 pub mod receivers;
 pub mod walk;
 
-pub use movers::{FileWork, MOVERS, Move, Mover, Offer, Requests, Route, Setup, Tally};
+pub use movers::{FileWork, InFlight, MOVERS, Move, Mover, Offer, Route, Setup, Tally};
 pub use pattern::{Checker, Pattern};
 pub use receivers::{RECEIVERS, Receiver, Take};
 pub use walk::Walk;

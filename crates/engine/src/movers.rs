@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_spec::survey::MoverFacts;
-pub use bytecost_spec::survey::{Release, Requests, Route};
+pub use bytecost_spec::survey::{InFlight, Release, Route};
 
 use crate::pattern::Pattern;
 use crate::walk::Walk;
@@ -81,7 +81,7 @@ pub struct Mover {
     /// From where to where.
     pub route: Route,
     /// How many requests it can have in flight, and who carries them out.
-    pub requests: Requests,
+    pub in_flight: InFlight,
     /// When a buffer may be written again.
     pub release: Release,
     /// Whether a message is sent from `Setup::fields` pieces of memory.
@@ -318,7 +318,7 @@ impl Mover {
             uses_fields: self.uses_fields,
             has_peer: self.has_peer(),
             route: self.route,
-            requests: self.requests,
+            in_flight: self.in_flight,
             locks_rings: self.locks_rings,
             descriptors_per_flow: self.descriptors_per_flow,
             caution: self.caution.map(str::to_owned),

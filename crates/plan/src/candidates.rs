@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Reaping, Transport};
-use bytecost_spec::survey::{MoverFacts, Release, Requests};
+use bytecost_spec::survey::{InFlight, MoverFacts, Release};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
@@ -77,7 +77,7 @@ impl<'a> Norm<'a> {
     /// has one request in flight.
     fn file(&self, cell: Cell) -> Cell {
         let facts = self.survey.mover(&cell.mover);
-        let one = facts.is_none_or(|m| m.requests == Requests::One);
+        let one = facts.is_none_or(|m| m.in_flight == InFlight::One);
         Cell {
             mover: cell.mover,
             size_bytes: cell.size_bytes,

@@ -76,7 +76,7 @@ pub(crate) fn survey() -> Survey {
         uses_fields: false,
         has_peer,
         route: Default::default(),
-        requests: Default::default(),
+        in_flight: Default::default(),
         locks_rings,
         descriptors_per_flow: 2,
         caution: None,

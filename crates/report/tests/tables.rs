@@ -20,7 +20,7 @@ fn survey() -> Survey {
         uses_fields: false,
         has_peer: true,
         route: Default::default(),
-        requests: Default::default(),
+        in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
         caution: caution.map(str::to_owned),

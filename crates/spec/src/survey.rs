@@ -71,7 +71,7 @@ impl Route {
 /// How many requests a mover can have in flight, and who carries them out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Requests {
+pub enum InFlight {
     /// One after the other, by the thread that asks.
     #[default]
     One,
@@ -141,7 +141,7 @@ pub struct MoverFacts {
     pub route: Route,
     /// How many requests it can have in flight.
     #[serde(default)]
-    pub requests: Requests,
+    pub in_flight: InFlight,
     /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
     pub locks_rings: u32,
     /// File descriptors of one flow on the sending side.

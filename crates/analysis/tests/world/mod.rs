@@ -92,7 +92,7 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
         uses_fields: false,
         has_peer,
         route: Default::default(),
-        requests: Default::default(),
+        in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
         caution: None,

@@ -9,13 +9,13 @@ use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use super::queued::{self, Queue};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "libaio",
     summary: "io_submit(2) of all that is free, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
     route: Route::FileToMemory,
-    requests: Requests::Several,
+    in_flight: InFlight::Several,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

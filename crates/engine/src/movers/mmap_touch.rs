@@ -7,14 +7,14 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 use bytecost_sys::file_map::FileMap;
 
-use super::{Move, Mover, Offer, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
     name: "mmap-touch",
     summary: "mmap(2) of the whole file in each pass, and one byte read of each page: nothing is copied",
     route: Route::FileToMemory,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

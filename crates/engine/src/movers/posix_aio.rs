@@ -8,13 +8,13 @@ use bytecost_sys::places::Places;
 use bytecost_sys::posix_aio::PosixAio;
 
 use super::queued::{self, Queue};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "posix-aio",
     summary: "aio_read(3) of glibc, whose threads call pread(2) in the caller's place; its calls are the library's",
     route: Route::FileToMemory,
-    requests: Requests::SeveralByThreads,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

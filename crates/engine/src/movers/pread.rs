@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 
 use super::reading::{self, Read};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "pread",
     summary: "pread(2): the offset is told, the file's position stays",
     route: Route::FileToMemory,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

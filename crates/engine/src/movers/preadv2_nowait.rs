@@ -7,13 +7,13 @@ use bytecost_spec::survey::Release;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::reading::{self, Read};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "preadv2-nowait",
     summary: "preadv2(2) with RWF_NOWAIT, and again without it where the page cache has not all",
     route: Route::FileToMemory,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 
 use super::writing::{self, PASSES, Write};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "pwrite",
     summary: "pwrite(2): the offset is told, the file's position stays",
     route: Route::MemoryToFile,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,
@@ -25,7 +25,7 @@ pub const WITH_FDATASYNC: Mover = Mover {
     name: "pwrite-fdatasync",
     summary: "pwrite(2): the offset is told, the file's position stays; fdatasync(2) at the end of each pass through the file",
     route: Route::MemoryToFile,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

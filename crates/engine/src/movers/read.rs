@@ -7,13 +7,13 @@ use bytecost_spec::survey::Release;
 use rustix::fs::SeekFrom;
 
 use super::reading::{self, Read};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "read",
     summary: "read(2) at the file's position; in random order after an lseek(2)",
     route: Route::FileToMemory,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

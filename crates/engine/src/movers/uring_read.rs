@@ -7,13 +7,13 @@ use std::io;
 use std::time::Duration;
 
 use super::queued::{self, Queue};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "uring-read",
     summary: "io_uring reads: all that is free in one call, which waits for at least one",
     route: Route::FileToMemory,
-    requests: Requests::SeveralByThreads,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -6,13 +6,13 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
-use super::{Move, Mover, Requests, Route, Setup};
+use super::{InFlight, Move, Mover, Route, Setup};
 
 pub const MOVER: Mover = Mover {
     name: "uring-read-fixed",
     summary: "as uring-read, with buffers and file registered, so that they are looked up and pinned once",
     route: Route::FileToMemory,
-    requests: Requests::SeveralByThreads,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 1,

@@ -7,13 +7,13 @@ use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
 use super::writing::PASSES;
-use super::{Move, Mover, Requests, Route, Setup};
+use super::{InFlight, Move, Mover, Route, Setup};
 
 pub const MOVER: Mover = Mover {
     name: "uring-write",
     summary: "io_uring writes: all that is free in one call, which waits for at least one",
     route: Route::MemoryToFile,
-    requests: Requests::SeveralByThreads,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,
@@ -26,7 +26,7 @@ pub const WITH_FDATASYNC: Mover = Mover {
     name: "uring-write-fdatasync",
     summary: "io_uring writes: all that is free in one call, which waits for at least one; fdatasync(2) at the end of each pass through the file",
     route: Route::MemoryToFile,
-    requests: Requests::SeveralByThreads,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

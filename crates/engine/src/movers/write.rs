@@ -7,13 +7,13 @@ use bytecost_spec::survey::Release;
 use rustix::fs::SeekFrom;
 
 use super::writing::{self, PASSES, Write};
-use super::{Move, Mover, Requests, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "write",
     summary: "write(2) at the file's position; in random order after an lseek(2)",
     route: Route::MemoryToFile,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,
@@ -26,7 +26,7 @@ pub const WITH_FDATASYNC: Mover = Mover {
     name: "write-fdatasync",
     summary: "write(2) at the file's position; in random order after an lseek(2); fdatasync(2) at the end of each pass through the file",
     route: Route::MemoryToFile,
-    requests: Requests::One,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_engine::{Mover, Requests as Kind, Route, Setup, file};
+use bytecost_engine::{InFlight, Mover, Route, Setup, file};
 use bytecost_meter::{ProcessMeter, ThreadMeter};
 use bytecost_spec::{Cache, Cell};
 
@@ -68,7 +68,7 @@ pub(super) fn run(
         messages_least: task.messages_least,
     };
     wait();
-    let done = if mover.requests == Kind::SeveralByThreads {
+    let done = if mover.in_flight == InFlight::SeveralByThreads {
         let mut meter = ProcessMeter::new(thread_meter(cell));
         let stretches = requests.run(gate, &mut meter, finish)?;
         Measured::stretches(&stretches, &meter)

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Mover, Pattern, Receiver, Requests, Setup, Tally};
+use bytecost_engine::{Checker, InFlight, Mover, Pattern, Receiver, Setup, Tally};
 use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
@@ -277,7 +277,7 @@ pub(super) fn flow_done(
             messages: grown.messages,
             elapsed_ns,
         },
-        of_process: mover.is_some_and(|m| m.requests == Requests::SeveralByThreads),
+        of_process: mover.is_some_and(|m| m.in_flight == InFlight::SeveralByThreads),
         total_bytes: total.bytes,
         compared_bytes,
         latency_ns,

@@ -1,6 +1,6 @@
 //! Movers of files: cells without another end that are measured and compared like others.
 
-use bytecost_spec::survey::{FileSupport, FileSurvey, MoverFacts, Release, Requests, Route};
+use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cache, Cell, Study, Survey};
 
 use super::host;
@@ -41,14 +41,14 @@ fn study(changes: &[(Axis, &str)]) -> Study {
 }
 
 fn survey() -> Survey {
-    let mover = |name: &str, route, requests, locks_rings| MoverFacts {
+    let mover = |name: &str, route, in_flight, locks_rings| MoverFacts {
         name: name.into(),
         summary: String::new(),
         release: Release::AtReturn,
         uses_fields: false,
         has_peer: false,
         route,
-        requests,
+        in_flight,
         locks_rings,
         descriptors_per_flow: 1,
         caution: None,
@@ -62,15 +62,15 @@ fn survey() -> Survey {
     let all = |name| Cache::ALL.iter().map(move |cache| works(name, *cache));
     Survey {
         mover_facts: vec![
-            mover("null", Route::Nowhere, Requests::One, 0),
-            mover("pread", Route::FileToMemory, Requests::One, 0),
+            mover("null", Route::Nowhere, InFlight::One, 0),
+            mover("pread", Route::FileToMemory, InFlight::One, 0),
             mover(
                 "uring-read",
                 Route::FileToMemory,
-                Requests::SeveralByThreads,
+                InFlight::SeveralByThreads,
                 1,
             ),
-            mover("pwrite", Route::MemoryToFile, Requests::One, 0),
+            mover("pwrite", Route::MemoryToFile, InFlight::One, 0),
         ],
         receiver_facts: super::survey().receiver_facts,
         files: Some(FileSurvey {
@@ -195,7 +195,7 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
                 (Axis::Ring, "4GiB"),
                 (Axis::Threads, "2"),
             ],
-            "the file and its requests need",
+            "the file and its in_flight need",
         ),
         (
             &all,
