@@ -227,3 +227,28 @@ fn requests_past_the_page_cache_must_be_whole_blocks() {
     ];
     assert!(says.iter().any(|w| why.contains(w)), "{why}");
 }
+
+#[test]
+fn a_disk_without_room_is_told_before_anything_is_made() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let words = words(there, &["--mover", "pread", "--cache", "warm"]).join(" ");
+    let program = env!("CARGO_BIN_EXE_bytecost");
+    // A small file system of the test's own, in namespaces of its own.
+    let script = format!("mount -t tmpfs -o size=2m none {there} && exec {program} {words}");
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .current_dir(place.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("there is no unshare(1) here");
+        return;
+    };
+    let why = stderr(&output);
+    if why.contains("unshare:") || why.contains("mount:") {
+        eprintln!("no namespaces here: {why}");
+        return;
+    }
+    refused(&output, &["no space", "which has 2 MiB", "--dir"]);
+    assert_eq!(count(place.path()), 0, "something was left behind");
+}

@@ -165,6 +165,8 @@ mod tests {
                 assert_eq!(refused(&found, name, cache), None, "{name} {cache:?}");
             }
         }
+        let mapped = refused(&found, "mmap-touch", Cache::Direct);
+        assert!(mapped.is_some(), "a mapping is never past the page cache");
         let direct = refused(&found, "pread", Cache::Direct);
         assert_eq!(direct.is_none(), found.direct_bytes.is_some(), "{direct:?}");
     }

@@ -257,7 +257,7 @@ impl Out {
         let mut header = vec![what];
         header.extend(over.columns.iter().map(|c| (over.name)(*c)));
         header.push("what it does");
-        let mut most = vec![20];
+        let mut most = vec![24];
         most.extend(over.columns.iter().map(|c| columns((over.name)(*c))));
         most.push(100);
         self.table(&header, &cells, &most);

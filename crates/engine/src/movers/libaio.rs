@@ -21,7 +21,7 @@ pub const MOVER: Mover = Mover {
     locks_rings: 0,
     descriptors_per_flow: 1,
     caution: Some(
-        "Without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous.",
+        "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
     ),
     open,
 };

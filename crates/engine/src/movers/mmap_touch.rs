@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
 use bytecost_sys::file_map::FileMap;
+use rustix::fs::OFlags;
 
 use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::walk::Walk;
@@ -20,7 +21,7 @@ pub const MOVER: Mover = Mover {
     locks_rings: 0,
     descriptors_per_flow: 1,
     caution: Some(
-        "It touches one byte of each page where others copy all of it: a program that then reads them all pays for that later.",
+        "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
     ),
     open,
 };
@@ -36,6 +37,12 @@ struct MmapTouch {
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let work = setup.take_file()?;
+    if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a mapping shows the page cache, so nothing goes past it",
+        ));
+    }
     Ok(Box::new(MmapTouch {
         file: work.file,
         walk: work.walk,

@@ -20,7 +20,7 @@ pub const MOVER: Mover = Mover {
     locks_rings: 0,
     descriptors_per_flow: 1,
     caution: Some(
-        "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk.",
+        "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk",
     ),
     open,
 };

@@ -11,7 +11,7 @@ use crate::file::{to_be_written, written_places};
 use crate::walk::Walk;
 
 /// What weakens movers that synchronise.
-pub(super) const PASSES: &str = "It synchronises once for each pass through the file, so the window must be long enough for some passes: choose --ring and --window with that in mind.";
+pub(super) const PASSES: &str = "it synchronises once for each pass through the file, so the window must be long enough for some passes: choose --ring and --window with that in mind";
 
 /// The call that takes bytes from memory to a file.
 pub(super) trait Write {
