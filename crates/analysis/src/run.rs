@@ -94,6 +94,10 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             .map(half_width)
             .max_by(f64::total_cmp),
         notes: input.notes.to_vec(),
+        files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
+            Some(path) => format!("the file {path}, on {}", f.file_system),
+            None => format!("test files in {}, on {}", f.dir, f.file_system),
+        }),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Reaping, Transport};
-use bytecost_spec::survey::{InFlight, MoverFacts, Release};
+use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
@@ -52,7 +52,7 @@ impl<'a> Norm<'a> {
     }
 
     /// The cell with one value for all that means nothing to it: a Unix socket has no
-    /// congestion control and no options of TCP, a loopback no MTU to choose, a mover that moves
+    /// congestion control and no options of TCP, memory no page cache, a loopback no MTU to choose, a mover that moves
     /// nothing has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
         if has_peer(self.survey, &cell) {
@@ -99,6 +99,14 @@ impl<'a> Norm<'a> {
             cell.quickack = false;
         } else if cell.congestion == Axis::Congestion.row().default {
             cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        let of_memory = |m: &MoverFacts| m.route == Route::MemoryToSocket;
+        if self.survey.mover(&cell.mover).is_some_and(of_memory) {
+            let default = Cell::default();
+            cell.block_bytes = default.block_bytes;
+            cell.depth = default.depth;
+            cell.cache = default.cache;
+            cell.access = default.access;
         }
         if cell.transport != Transport::Veth {
             cell.mtu_bytes = None;

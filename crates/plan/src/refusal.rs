@@ -1,7 +1,7 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Host, Placement, Survey};
+use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
 
 use crate::candidates::{congestion_controls, has_peer, is_of_files};
 
@@ -12,7 +12,9 @@ const DESCRIPTORS_BESIDES: u64 = 64;
 /// Why a cell cannot be had here and what to do about it; none where it can.
 pub(crate) fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let peer = if has_peer(survey, cell) {
-        ends(cell, survey).or_else(|| congestion(cell, host, survey))
+        ends(cell, survey)
+            .or_else(|| congestion(cell, host, survey))
+            .or_else(|| memory_file(cell, survey))
     } else if is_of_files(survey, cell) {
         file(cell, survey)
     } else {
@@ -33,6 +35,18 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
         survey
             .receiver_refused(&cell.receiver, cell.transport)
             .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
+    })
+}
+
+/// A mover that sends from a file of its own, which is one in memory.
+fn memory_file(cell: &Cell, survey: &Survey) -> Option<String> {
+    let route = survey.mover(&cell.mover)?.route;
+    (route == Route::FileToSocket && cell.cache != Cache::Memory).then(|| {
+        format!(
+            "mover `{}` sends from a memory file, so its pages cannot be {}: choose --cache memory",
+            cell.mover,
+            cell.cache.name()
+        )
     })
 }
 

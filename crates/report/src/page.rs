@@ -230,7 +230,7 @@ fn answers(a: &Analysis) -> Vec<AnswerText> {
 /// The numbers at the top of the page.
 fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
     let mut numbers = vec![
-        ("Machine", clean(&facts::host_line(&a.host))),
+        ("Machine", clean(&facts::place_line(a))),
         ("Run", facts::run(a)),
     ];
     if let Some(widest) = a.run.widest_interval {

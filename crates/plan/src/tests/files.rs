@@ -195,7 +195,7 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
                 (Axis::Ring, "4GiB"),
                 (Axis::Threads, "2"),
             ],
-            "the file and its in_flight need",
+            "the file and its requests need",
         ),
         (
             &all,
@@ -216,4 +216,40 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
             ),
         }
     }
+}
+
+#[test]
+fn a_socket_has_no_page_cache_and_a_memory_file_is_neither_warm_nor_cold() {
+    let mut all = super::survey();
+    for facts in &mut all.mover_facts {
+        facts.route = match facts.name.as_str() {
+            "null" => Route::Nowhere,
+            "sendfile" => Route::FileToSocket,
+            _ => Route::MemoryToSocket,
+        };
+    }
+    let mut study = super::study(&[]);
+    for (axis, values) in [
+        (Axis::Transport, &["loopback"][..]),
+        (Axis::Mover, &["send", "sendfile"]),
+        (Axis::Size, &["4KiB"]),
+        (Axis::Threads, &["1"]),
+        (Axis::Cache, &["memory", "cold"]),
+        (Axis::Depth, &["1", "8"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        study.set_axis(axis, &values).unwrap();
+    }
+    let plan = Plan::new(&study, &host(), &all, 1).unwrap();
+    let sends = plan.cells.iter().filter(|c| c.mover == "send").count();
+    assert_eq!(sends, 1, "{:?}", plan.cells);
+    let cold = plan
+        .refusals
+        .iter()
+        .filter(|r| r.what.contains("cache=cold"));
+    let why: Vec<&str> = cold.map(|r| r.why.as_str()).collect();
+    assert!(
+        !why.is_empty() && why.iter().all(|w| w.contains("choose --cache memory")),
+        "{why:?}"
+    );
 }
