@@ -75,11 +75,15 @@ impl Plan {
             choice.left.retain(|left| !left.cells.is_empty());
             cells.insert(0, floor);
         }
+        // Files have no congestion control.
+        let note = norm
+            .note()
+            .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
         Ok(Plan {
             refusals,
             left_out: budget::left_out(&choice.left, &cells, study, price),
             cells,
-            notes: norm.note().into_iter().chain(choice.notes).collect(),
+            notes: note.into_iter().chain(choice.notes).collect(),
             seed,
             blocks_least: study.blocks_least,
             blocks_most: study.blocks_most,

@@ -118,6 +118,17 @@ fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs(
 }
 
 #[test]
+fn nothing_is_said_of_congestion_where_there_are_files_only() {
+    let mut host = host();
+    host.congestion_available = vec!["reno".into()];
+    let plan = Plan::new(&study(&[]), &host, &survey(), 1).unwrap();
+    assert_eq!(plan.notes, [""; 0]);
+    let study = super::study(&[]);
+    let plan = Plan::new(&study, &host, &super::survey(), 1).unwrap();
+    assert!(plan.notes[0].contains("congestion control"));
+}
+
+#[test]
 fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
     let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
     for (axis, values) in [
