@@ -6,6 +6,7 @@ mod edit;
 mod target;
 
 mod protocol;
+mod published;
 mod run;
 mod samples;
 mod study;

@@ -1,11 +1,13 @@
 //! What coordinator and endpoint say to each other: any bytes.
 
+use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
 use bytecost_lab::protocol::{
     self, Answer, Check, Done, MAX_FRAME_BYTES, Order, Role, Schedule, Task,
 };
+use bytecost_spec::hand::{Latency, Part, Stretch};
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Cell, Reading, SideReadings};
+use bytecost_spec::{Axis, Cell, Reading, Readings, SideReadings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -72,7 +74,7 @@ fn orders() -> Vec<Vec<u8>> {
     .collect()
 }
 
-fn answers() -> Vec<Vec<u8>> {
+fn readings() -> Readings {
     let readings = COUNTERS.iter().enumerate().map(|(i, row)| {
         let reading = match i % 2 {
             0 => Reading::Measured(u64::MAX - i as u64),
@@ -80,16 +82,24 @@ fn answers() -> Vec<Vec<u8>> {
         };
         (row.counter, reading)
     });
+    readings.collect()
+}
+
+fn side() -> SideReadings {
     let flow = FlowReading {
         bytes: 1 << 40,
         messages: 1 << 24,
         elapsed_ns: 100_000_000,
     };
+    SideReadings {
+        readings: readings(),
+        flows: vec![flow; 2],
+    }
+}
+
+fn answers() -> Vec<Vec<u8>> {
     let done = Done {
-        side: SideReadings {
-            readings: readings.collect(),
-            flows: vec![flow; 2],
-        },
+        side: side(),
         total_bytes: vec![1 << 41; 2],
         compared_bytes: 4096,
         latency_ns_histogram: Some("HISTFAAAAA==".into()),
@@ -108,28 +118,96 @@ fn answers() -> Vec<Vec<u8>> {
     .collect()
 }
 
+/// What a client by hand says.
+fn said() -> Vec<Vec<u8>> {
+    let hello = Said::Hello {
+        version: VERSION,
+        wishes: vec![(Axis::Threads, "4".into()), (Axis::Pattern, "ask".into())],
+    };
+    [Said::Stop, hello, Said::Done(Box::new(part()))]
+        .iter()
+        .map(frame)
+        .collect()
+}
+
+/// What a server by hand says.
+fn answered() -> Vec<Vec<u8>> {
+    let reason = "busy\n\u{1b}[2J".to_owned();
+    let welcome = Answered::Welcome {
+        version: VERSION,
+        session: 1,
+        token: u64::MAX,
+        cell: Cell::default().id(),
+    };
+    let second = Answered::Second {
+        number: 1,
+        stretch: Box::new(part().whole),
+    };
+    let done = Answered::Done(Box::new(part()));
+    [
+        welcome,
+        Answered::Refused { reason },
+        Answered::Go,
+        second,
+        done,
+    ]
+    .iter()
+    .map(frame)
+    .collect()
+}
+
+fn part() -> Part {
+    Part {
+        whole: Stretch {
+            side: side(),
+            latency: Some(Latency {
+                count: 7,
+                us_p50: 12.5,
+                us_p99: 1e3,
+                us_max: 0.001,
+            }),
+            flows_silent: 1,
+        },
+        compared_bytes: 1 << 40,
+        congestion: "cubic".into(),
+        cut: true,
+        failed: Some("the client went away".into()),
+    }
+}
+
 fn any_bytes(input: &[u8]) {
-    check::<Order>(input);
-    check::<Answer>(input);
+    check_all(input);
     for tail in [&[][..], &[0, 0, 0]] {
         // A short length in front, so that more than one input in 64 KiB gets to the JSON.
         let Some((len, rest)) = input.split_first() else {
             return;
         };
         let framed = [&[*len], tail, rest].concat();
-        check::<Order>(&framed);
-        check::<Answer>(&framed);
+        check_all(&framed);
     }
 }
 
+fn check_all(bytes: &[u8]) {
+    check::<Order>(bytes);
+    check::<Answer>(bytes);
+    check::<Said>(bytes);
+    check::<Answered>(bytes);
+}
+
 fn spoilt(input: &[u8]) {
-    for valid in orders() {
-        check::<Order>(&edited(&valid, WORDS, 3, input));
-        check::<Order>(&with_its_length(&valid, input));
-    }
-    for valid in answers() {
-        check::<Answer>(&edited(&valid, WORDS, 3, input));
-        check::<Answer>(&with_its_length(&valid, input));
+    spoil::<Order>(&orders(), input);
+    spoil::<Answer>(&answers(), input);
+    spoil::<Said>(&said(), input);
+    spoil::<Answered>(&answered(), input);
+}
+
+fn spoil<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
+    frames: &[Vec<u8>],
+    input: &[u8],
+) {
+    for valid in frames {
+        check::<T>(&edited(valid, WORDS, 3, input));
+        check::<T>(&with_its_length(valid, input));
     }
 }
 
@@ -164,6 +242,12 @@ fn messages_are_valid_before_they_are_spoilt() {
     }
     for frame in answers() {
         protocol::read::<Answer>(&mut &*frame).unwrap();
+    }
+    for frame in said() {
+        protocol::read::<Said>(&mut &*frame).unwrap();
+    }
+    for frame in answered() {
+        protocol::read::<Answered>(&mut &*frame).unwrap();
     }
 }
 

@@ -8,14 +8,23 @@ const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 /** Paths of the pages to look at, from BYTECOST_REPORT; several are separated by `:`. */
 export function reports() {
-  const named = (process.env.BYTECOST_REPORT ?? '').split(path.delimiter).filter(Boolean);
-  if (named.length === 0) {
-    throw new Error('BYTECOST_REPORT names no page: set it to the path of a report.html');
+  return named('BYTECOST_REPORT');
+}
+
+/** Paths of made-up pages that have crossovers, explanations and claims, from BYTECOST_REASONS. */
+export function reasons() {
+  return named('BYTECOST_REASONS');
+}
+
+function named(variable) {
+  const files = (process.env[variable] ?? '').split(path.delimiter).filter(Boolean);
+  if (files.length === 0) {
+    throw new Error(`${variable} names no page: set it to the path of a report.html`);
   }
-  for (const file of named) {
-    if (!existsSync(file)) throw new Error(`${file}: no such page (BYTECOST_REPORT)`);
+  for (const file of files) {
+    if (!existsSync(file)) throw new Error(`${file}: no such page (${variable})`);
   }
-  return named;
+  return files;
 }
 
 /** Starts the browser. */

@@ -11,6 +11,7 @@ mod best;
 mod contender;
 mod group;
 mod rest;
+mod stalled;
 
 use group::{Group, groups};
 
@@ -22,7 +23,7 @@ const FURTHER_GROUPS: usize = 3;
 /// The sentences of the answer; the first is the headline.
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     let compares = &view.input.manifest.study.compare;
-    let mut answers = Vec::new();
+    let mut answers = stalled::all(view, varied);
     for (place, compare) in compares.iter().enumerate() {
         let Some(&metric) = compare.metrics.first() else {
             continue;

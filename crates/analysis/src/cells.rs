@@ -6,7 +6,7 @@ use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
-use crate::result::{CellResult, Estimate};
+use crate::result::{CellResult, Estimate, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::value::{Latencies, QUANTILES, Value, latencies, read};
 use crate::{FEWEST, LEVEL};
@@ -52,6 +52,39 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
             .last()
             .and_then(|t| Some(t.sample.truth.as_ref()?.checked.clone())),
     }
+}
+
+/// Gives the cells of a run without any trial the numbers that were published of them, as
+/// estimates of no trials: single numbers have no intervals.
+pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
+    let Some(published) = input.published else {
+        return;
+    };
+    if !input.samples.is_empty() || !input.failures.is_empty() {
+        return;
+    }
+    for cell in cells {
+        let Some(row) = published.cells.iter().find(|c| c.id == cell.id) else {
+            continue;
+        };
+        let estimates = row.values.iter().map(|(metric, value)| {
+            let estimate = Estimate {
+                value: *value,
+                low: None,
+                high: None,
+                trials: 0,
+            };
+            (*metric, estimate)
+        });
+        cell.estimates.extend(estimates);
+    }
+}
+
+/// The estimate of a value that was read once in each of several trials: the 20 % trimmed mean
+/// on a log scale, or of the values themselves where one is zero. None for no values.
+#[must_use]
+pub fn typical(values: &[f64]) -> Option<f64> {
+    estimate(values).map(|e| e.value)
 }
 
 /// An estimate from the values of trials, none of them negative.

@@ -10,8 +10,10 @@ use crate::words;
 mod course;
 mod kernel;
 mod machine;
+pub(crate) mod stall;
 
 pub(crate) use kernel::copied;
+pub(crate) use stall::Stalls;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -19,6 +21,7 @@ pub(crate) struct View<'v> {
     pub(crate) trials: &'v Trials<'v>,
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
+    pub(crate) stalls: &'v Stalls,
 }
 
 /// A doubt without its name.
@@ -38,6 +41,8 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("failed-trials", course::failed_trials),
     ("few-blocks", course::few_blocks),
     ("imprecise", course::imprecise),
+    ("nagle-stall", stall::nagle),
+    ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),
     ("mover-caution", kernel::mover_caution),
     ("neighbour", machine::neighbour),
@@ -53,6 +58,11 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("who-pays", course::who_pays),
     ("estimators", course::estimators),
 ];
+
+/// Whether there is a doubt of that kind at all.
+pub(crate) fn is_looked_for(kind: &str) -> bool {
+    DOUBTS.iter().any(|(name, _)| *name == kind)
+}
 
 /// Every doubt that the run gives rise to.
 pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
@@ -76,12 +86,12 @@ impl Told {
 
 impl<'v> View<'v> {
     /// Cells with another end and at least one trial that counts.
-    fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
         self.trials.moving().filter(|c| !c.by_block.is_empty())
     }
 
     /// The first metric of the first comparison: what the answer speaks of.
-    fn main_metric(&self) -> Metric {
+    pub(crate) fn main_metric(&self) -> Metric {
         let compare = self.input.manifest.study.compare.first();
         compare
             .and_then(|c| c.metrics.first().copied())
@@ -89,7 +99,7 @@ impl<'v> View<'v> {
     }
 
     /// CPUs that the run could use.
-    fn cpus(&self) -> usize {
+    pub(crate) fn cpus(&self) -> usize {
         let host = &self.input.manifest.host;
         if host.cpus_allowed.is_empty() {
             host.cpus.len()

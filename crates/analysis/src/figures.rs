@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell};
+use bytecost_spec::{Axis, Cell, Metric};
 
 use crate::grid;
 use crate::result::{CellResult, Estimate, FigureData, Finding, Input, Point, Series};
@@ -21,7 +21,7 @@ pub(crate) fn all(
 ) -> Vec<FigureData> {
     let drawing = Drawing::new(input, trials, cells, findings, varied);
     let figures = input.manifest.study.figures.iter();
-    figures.flat_map(|figure| drawing.panels(figure)).collect()
+    figures.flat_map(|figure| drawing.figure(figure)).collect()
 }
 
 struct Drawing<'i, 'd> {
@@ -86,20 +86,71 @@ impl<'i, 'd> Drawing<'i, 'd> {
         }
     }
 
-    fn panels(&self, figure: &Figure) -> Vec<FigureData> {
+    /// The figure's panels; with another metric where its own cannot be had in any cell. One
+    /// that can be had nowhere is drawn as gaps with their reasons, if cells that it is about were
+    /// measured at all.
+    fn figure(&self, figure: &Figure) -> Vec<FigureData> {
+        let panels = self.panels(figure, figure.y, true);
+        let Some(why) = self.why_nowhere(figure).filter(|_| panels.is_empty()) else {
+            return panels;
+        };
+        let Some(or) = figure.or else {
+            return self.panels(figure, figure.y, false);
+        };
+        let mut panels = self.panels(figure, or, true);
+        for panel in &mut panels {
+            panel.note = Some(format!(
+                "{} instead of {}, which cannot be had here: {}.",
+                words::capital(&words::metric(or)),
+                words::metric(figure.y),
+                why.trim_end_matches('.')
+            ));
+        }
+        if panels.is_empty() {
+            return self.panels(figure, figure.y, false);
+        }
+        panels
+    }
+
+    /// Why the figure's metric cannot be had; none where a cell has it, or where it has no
+    /// meaning for any.
+    fn why_nowhere(&self, figure: &Figure) -> Option<String> {
+        let cells = || {
+            self.shown
+                .iter()
+                .filter_map(|c| self.results.get(c.id().as_str()))
+        };
+        let had = cells().any(|r| r.estimates.contains_key(&figure.y));
+        let why = cells().find_map(|r| r.absent.get(&figure.y));
+        why.filter(|_| !had).cloned()
+    }
+
+    /// The panels of a figure over a metric: those with a measured point, or all.
+    fn panels(&self, figure: &Figure, y: Metric, measured: bool) -> Vec<FigureData> {
+        let figure = Figure {
+            y,
+            ..figure.clone()
+        };
         let free = [figure.x, figure.series];
         let whole: HashMap<String, Vec<&Cell>> = grouped(&self.whole, &free).into_iter().collect();
         grouped(&self.shown, &free)
             .iter()
             .filter_map(|(name, cells)| {
                 let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
-                self.panel(figure, cells, whole)
+                self.panel(&figure, cells, whole, measured)
             })
             .collect()
     }
 
-    /// A panel, if it has at least two values across and one that is measured.
-    fn panel(&self, figure: &Figure, cells: &[&Cell], whole: &[&Cell]) -> Option<FigureData> {
+    /// A panel, if it has at least two values across and, where that is asked for, one that is
+    /// measured.
+    fn panel(
+        &self,
+        figure: &Figure,
+        cells: &[&Cell],
+        whole: &[&Cell],
+        some: bool,
+    ) -> Option<FigureData> {
         let first = *cells.first()?;
         let study = &self.input.manifest.study;
         let among: BTreeSet<String> = cells.iter().map(|c| c.value(figure.x)).collect();
@@ -124,7 +175,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             .map(|line| self.series(figure, first, line, &x_values))
             .collect();
         let measured = |p: &Point| matches!(p, Point::Measured(_));
-        if !series.iter().any(|s| s.points.iter().any(measured)) {
+        if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
         let held: Vec<Axis> = self
@@ -146,6 +197,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             y: figure.y,
             relative_to: figure.relative.then(|| self.baseline(figure).to_owned()),
             series,
+            note: None,
         })
     }
 

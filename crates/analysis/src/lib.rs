@@ -4,8 +4,11 @@
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
 mod answers;
+mod audit;
 mod cells;
+mod crossovers;
 mod doubts;
+mod explanations;
 mod figures;
 mod findings;
 mod grid;
@@ -18,6 +21,8 @@ mod trials;
 mod value;
 mod words;
 
+pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use cells::typical;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 
@@ -37,15 +42,21 @@ pub(crate) const FEWEST: usize = 3;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
     let study = run::study_facts(input.manifest, &trials);
-    let cells = cells::results(&trials);
-    let findings = findings::all(input.manifest, &trials, &study.varied);
+    let mut cells = cells::results(&trials);
+    cells::take_published(&mut cells, &input);
+    let stalls = doubts::Stalls::of(&trials);
+    let mut findings = findings::all(input.manifest, &trials, &study.varied);
+    stalls.mark(&mut findings);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
+        stalls: &stalls,
     };
     let answers = answers::all(&view, &study.varied);
+    let crossovers = crossovers::all(&view, &study.varied);
+    let explanations = explanations::all(&view, &study.varied);
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -61,8 +72,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         study,
         cells,
         findings,
-        crossovers: Vec::new(),
-        explanations: Vec::new(),
+        crossovers,
+        explanations,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

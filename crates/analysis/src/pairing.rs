@@ -1,8 +1,8 @@
 //! Which cells are held against which, and their log ratios within blocks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Metric, Study};
+use bytecost_spec::{Axis, Metric, Pattern, Study, Transport};
 
 use crate::grid;
 use crate::trials::{CellTrials, Trials};
@@ -26,42 +26,91 @@ pub(crate) fn pairings<'t, 'a>(
     axis: Axis,
     baseline: &str,
 ) -> Vec<Pairing<'t, 'a>> {
-    let alone = |c: &CellTrials<'_>| c.one_at_a_time && c.cell.value(axis) == baseline;
-    let free = if axis == Axis::Mover && trials.moving().any(alone) {
-        &[Axis::Mover, Axis::Depth][..]
-    } else {
-        &[axis][..]
-    };
     let order = grid::values(study, axis, trials.moving().map(|c| c.cell));
-    let mut groups: HashMap<String, Vec<&CellTrials<'_>>> = HashMap::new();
+    let shared: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
+    let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
     let mut baselines = Vec::new();
     for cell in trials.moving() {
-        let group = cell.cell.id_without(free);
+        let group = cell.cell.id_without(&shared);
         if cell.cell.value(axis) == baseline {
             baselines.push((group, cell));
         } else {
             groups.entry(group).or_default().push(cell);
         }
     }
+    for others in groups.values_mut() {
+        others.sort_by_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
+    }
+    let mut taken: HashSet<&str> = HashSet::new();
     let mut pairings = Vec::new();
     for (group, baseline) in baselines {
-        let all = groups.get(&group).map_or(&[][..], Vec::as_slice);
-        let alike = |c: &&&CellTrials<'_>| !c.route.is_of_files() || c.route == baseline.route;
-        let mut others: Vec<_> = all.iter().filter(alike).copied().collect();
-        others.sort_by_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
-        pairings.extend(others.into_iter().map(|other| Pairing {
-            axis,
-            baseline,
-            other,
-        }));
+        for &other in groups.get(&group).into_iter().flatten() {
+            if alike(axis, baseline, other) && taken.insert(&other.id) {
+                pairings.push(Pairing {
+                    axis,
+                    baseline,
+                    other,
+                });
+            }
+        }
     }
     pairings
+}
+
+/// Axes that mean nothing to some cells: what a cell has there says nothing about it.
+const CONDITIONAL: [Axis; 8] = [
+    Axis::Congestion,
+    Axis::Nodelay,
+    Axis::Cork,
+    Axis::Quickack,
+    Axis::Mtu,
+    Axis::Answer,
+    Axis::Reaping,
+    Axis::Depth,
+];
+
+/// Whether a conditional axis means something to a cell: a Unix socket has no congestion control
+/// and no options of TCP, a stream has no answer, a mover that copies has no completions, one that waits
+/// for each request to a file has no depth.
+fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
+    match axis {
+        Axis::Congestion | Axis::Nodelay | Axis::Cork | Axis::Quickack => {
+            cell.cell.transport.is_tcp()
+        }
+        Axis::Mtu => cell.cell.transport == Transport::Veth,
+        Axis::Answer => cell.cell.pattern == Pattern::Ask,
+        Axis::Reaping => cell.completes,
+        Axis::Depth => !cell.one_at_a_time,
+        _ => true,
+    }
+}
+
+/// Whether two cells agree in all that means something to both, but for one axis. Where several
+/// baselines do, the first of the plan is the one that another is held against.
+fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
+    // Reading a file is not held against writing one.
+    let of_files = one.route.is_of_files() || other.route.is_of_files();
+    if of_files && one.route != other.route {
+        return false;
+    }
+    CONDITIONAL.iter().all(|&axis| {
+        axis == except
+            || !means(axis, one)
+            || !means(axis, other)
+            || one.cell.value(axis) == other.cell.value(axis)
+    })
 }
 
 impl Pairing<'_, '_> {
     /// The logarithms of the other's metric over the baseline's, one for each block in which
     /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
     pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
+        let logs = self.log_ratios_by_block(metric);
+        logs.into_iter().map(|(_, log)| log).collect()
+    }
+
+    /// The same, each with the number of its block.
+    pub(crate) fn log_ratios_by_block(&self, metric: Metric) -> Vec<(u32, f64)> {
         let mut logs = Vec::with_capacity(self.baseline.by_block.len());
         for (block, base) in &self.baseline.by_block {
             let Some(other) = self.other.by_block.get(block) else {
@@ -75,9 +124,9 @@ impl Pairing<'_, '_> {
             if below <= 0.0 || above <= 0.0 {
                 return Vec::new();
             }
-            logs.push((above / below).ln());
+            logs.push((*block, (above / below).ln()));
         }
-        logs.retain(|l| l.is_finite());
+        logs.retain(|(_, l)| l.is_finite());
         logs
     }
 }

@@ -116,6 +116,9 @@ pub struct RunFacts {
 pub struct StudyFacts {
     /// Its name.
     pub name: String,
+    /// The name of the design, where it is not the study's own: `as-published`.
+    #[serde(default)]
+    pub design: Option<String>,
     /// Its heading.
     pub title: String,
     /// The question.
@@ -279,6 +282,10 @@ pub enum Crossing {
 pub struct CrossingPoint {
     /// Whether the other is the better one above this place, or below it.
     pub better_above: bool,
+    /// Whether the other side of the place is no difference that matters, rather than worse; the
+    /// place is then where the difference begins, or ceases, to matter.
+    #[serde(default)]
+    pub fades: bool,
     /// The place: interpolated over the logarithm.
     pub value: f64,
     /// Lower end of the 95 % interval from resampled blocks; absent where it lies below the range.
@@ -387,6 +394,9 @@ pub struct FigureData {
     pub relative_to: Option<String>,
     /// One line each.
     pub series: Vec<Series>,
+    /// What a reader must know of it: that it shows another metric than was asked for, and why.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// A line of a figure.

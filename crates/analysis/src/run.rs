@@ -44,6 +44,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
     });
     StudyFacts {
         name: study.name.clone(),
+        design: study.design.clone(),
         title: study.title.clone(),
         question: study.question.clone(),
         prediction: study.prediction.clone(),

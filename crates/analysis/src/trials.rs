@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytecost_spec::survey::{InFlight, MoverFacts, Route};
+use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -27,6 +27,9 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) route: Route,
     /// Whether it works on a file and can only have one request in flight.
     pub(crate) one_at_a_time: bool,
+    /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
+    /// that the survey does not know.
+    pub(crate) completes: bool,
     /// The last attempt that gave a sample, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
@@ -94,6 +97,9 @@ impl<'a> CellTrials<'a> {
             route: facts.map_or(Route::Nowhere, |m| m.route),
             one_at_a_time: facts
                 .is_some_and(|m| m.route.is_of_files() && m.in_flight == InFlight::One),
+            completes: survey
+                .mover(&cell.mover)
+                .is_none_or(|m| m.release == Release::AtCompletion),
             by_block: BTreeMap::new(),
             failures: Vec::new(),
         }

@@ -132,6 +132,7 @@ impl<'a> Trial<'a> {
             Measure::LlcLoadMissesPerKib => self.per_byte(side, Counter::LlcLoadMisses, Per::Kib),
             Measure::BranchMissesPerMessage => per(&[Counter::BranchMisses], Per::Message),
             Measure::CopiedShare => self.copied_share(),
+            Measure::DelayedAcksPerMessage => self.is_tcp().then(|| self.delayed_acks()),
             Measure::NeighbourShare => Some(self.neighbour_share()),
             Measure::StealShare => Some(self.machine_share(Counter::MachineStealNs)),
         }
@@ -140,6 +141,19 @@ impl<'a> Trial<'a> {
     /// Whether anything is moved at all: per byte, the `null` mover has no meaning.
     fn moves(&self) -> bool {
         self.sample.receiver.is_some() || self.sample.truth.is_some()
+    }
+
+    fn is_tcp(&self) -> bool {
+        self.moves() && self.cell.transport.is_tcp()
+    }
+
+    /// Both ends are in one count: on veth the sum of their namespaces, on loopback the host's.
+    fn delayed_acks(&self) -> Found {
+        over(
+            machine(self.sample, Counter::TcpDelayedAcks)?,
+            self.messages(&self.sample.sender)?,
+            "no message was sent within the window",
+        )
     }
 
     fn per_byte(&self, side: Side, counter: Counter, per: Per) -> Option<Found> {

@@ -41,6 +41,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::LlcLoadMissesPerKib => (Kind::Number, "LLC load misses per KiB"),
         M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
         M::CopiedShare => (Kind::Number, "copied share of the buffers"),
+        M::DelayedAcksPerMessage => (Kind::Number, "delayed acknowledgements per message"),
         M::NeighbourShare => (Kind::Number, "CPU time of others"),
         M::StealShare => (Kind::Number, "steal"),
     }
@@ -68,6 +69,14 @@ pub(crate) struct Factor {
     pub(crate) value: String,
     /// `1.7 to 1.9`.
     pub(crate) interval: String,
+}
+
+/// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.
+pub(crate) fn ratio(value: f64, low: f64, high: f64) -> String {
+    let most = if value < 0.1 { 3 } else { 2 };
+    let decimals = decimals(low, high).clamp(2, most);
+    let [value, low, high] = [value, low, high].map(|v| written(v, decimals));
+    format!("{value}× ({low} to {high})")
 }
 
 /// The ratio of a finding as it is told: turned over where cheaper and quicker is told.
@@ -237,12 +246,30 @@ pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
         .join(", ")
 }
 
+/// The same after a comma, or nothing.
+pub(crate) fn joined_circumstances(values: &[(Axis, String)]) -> String {
+    match circumstances(values) {
+        none if none.is_empty() => none,
+        some => format!(", {some}"),
+    }
+}
+
 /// A text with its first letter large.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
     })
+}
+
+/// A text that ends as a sentence does.
+pub(crate) fn sentence(text: &str) -> String {
+    let text = text.trim();
+    if text.ends_with(['.', '!', '?']) {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
 }
 
 /// A finding in one sentence.

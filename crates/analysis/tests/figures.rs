@@ -4,7 +4,7 @@ mod world;
 
 use bytecost_analysis::{FigureData, LeftOut, Point, widest_interval};
 use bytecost_spec::sample::TrialKey;
-use bytecost_spec::{Axis, Failure, Refusal};
+use bytecost_spec::{Axis, Counter, Failure, Reading, Refusal};
 use world::{STUDY, True, World};
 
 fn quiet(study: &str) -> World {
@@ -132,12 +132,10 @@ fn progress_names_the_least_precise_comparison() {
                 .into_iter()
                 .flatten()
             {
-                let cpu = side.readings[&bytecost_spec::Counter::CpuNs]
-                    .measured()
-                    .expect("cpu");
+                let cpu = side.readings[&Counter::CpuNs].measured().expect("cpu");
                 let new = (cpu as f64 * flip) as u64;
-                let reading = bytecost_spec::Reading::Measured(new);
-                side.readings.insert(bytecost_spec::Counter::CpuNs, reading);
+                let reading = Reading::Measured(new);
+                side.readings.insert(Counter::CpuNs, reading);
             }
         },
     );
@@ -194,6 +192,69 @@ fn a_relative_figure_draws_the_findings_against_their_baseline() {
             );
             // The baseline is what it is held against, not a measurement of itself.
             assert_eq!(ratio.low.is_none(), series.name == "send");
+        }
+    }
+}
+
+/// A study whose figures ask for cycles, which the fixture's machine does not count.
+fn of_cycles(or: &str) -> String {
+    STUDY.replacen(
+        "y = \"cpu_s_per_gb\"",
+        &format!("y = \"cycles_per_byte\"{or}"),
+        1,
+    )
+}
+
+#[test]
+fn another_metric_is_drawn_where_the_first_cannot_be_had() {
+    let study = of_cycles("\nor = \"cpu_s_per_gb\"");
+    let figures = quiet(&study).analyse().figures;
+    let [figure] = figures.as_slice() else {
+        panic!("{figures:?}")
+    };
+    assert_eq!(figure.y.to_string(), "cpu_s_per_gb");
+    let note = "CPU time per byte instead of cycles per byte, which cannot be had here: no hardware counters.";
+    assert_eq!(figure.note.as_deref(), Some(note));
+    let measured = |p: &Point| matches!(p, Point::Measured(_));
+    assert!(figure.series.iter().flat_map(|s| &s.points).all(measured));
+
+    // One cell that has it is enough to draw it.
+    let mut world = quiet(&study);
+    for counter in [
+        Counter::Cycles,
+        Counter::PerfEnabledNs,
+        Counter::PerfRunningNs,
+    ] {
+        world.change(
+            |c| c.mover == "send",
+            |s| {
+                for side in [Some(&mut s.sender), s.receiver.as_mut()]
+                    .into_iter()
+                    .flatten()
+                {
+                    side.readings.insert(counter, Reading::Measured(1_000_000));
+                }
+            },
+        );
+    }
+    let figure = &world.analyse().figures[0];
+    assert_eq!(
+        (figure.y.to_string().as_str(), &figure.note),
+        ("cycles_per_byte", &None)
+    );
+    assert_eq!(gap(figure, "sendfile", 0), "no hardware counters");
+}
+
+#[test]
+fn a_figure_that_can_be_had_nowhere_is_drawn_as_gaps() {
+    let figures = quiet(&of_cycles("")).analyse().figures;
+    let [figure] = figures.as_slice() else {
+        panic!("{figures:?}")
+    };
+    assert_eq!(figure.y.to_string(), "cycles_per_byte");
+    for line in &figure.series {
+        for at in 0..4 {
+            assert_eq!(gap(figure, &line.name, at), "no hardware counters");
         }
     }
 }

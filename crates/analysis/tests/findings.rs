@@ -4,7 +4,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
 use bytecost_spec::sample::TrialKey;
-use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, Side};
+use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Side, Transport};
 use world::{STUDY, True, World};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -212,6 +212,41 @@ fn the_two_sides_add_up_to_both() {
 }
 
 #[test]
+fn delayed_acknowledgements_are_told_per_message_of_the_sender() {
+    let delayed = Metric::both(Measure::DelayedAcksPerMessage);
+    let told = |study: &str, acks: Reading| {
+        let mut world = World::new(study).run(3, 6, 0.01, planted);
+        world.change(
+            |_| true,
+            |s| {
+                let sent = Reading::Measured(2_000);
+                s.sender.readings.insert(Counter::Messages, sent);
+                s.machine.insert(Counter::TcpDelayedAcks, acks.clone());
+            },
+        );
+        let cells = world.analyse().cells;
+        let of = |mover| {
+            let cell = cells.iter().find(|c| c.cell.mover == mover).unwrap();
+            let value = cell.estimates.get(&delayed).map(|e| e.value);
+            (value, cell.absent.get(&delayed).cloned())
+        };
+        assert_eq!(of("null"), (None, None), "nothing is connected");
+        of("send")
+    };
+    let near = |found: (Option<f64>, Option<String>), expected: f64| {
+        assert!((found.0.unwrap() - expected).abs() < 1e-9, "{found:?}");
+    };
+    near(told(STUDY, Reading::Measured(500)), 0.25);
+    near(told(STUDY, Reading::Measured(0)), 0.0);
+    let away = told(STUDY, Reading::absent("away"));
+    assert_eq!(away, (None, Some("away".to_owned())));
+    let over = |name| STUDY.replace("mover = [", &format!("transport = [\"{name}\"]\nmover = ["));
+    near(told(&over("veth"), Reading::Measured(500)), 0.25);
+    let unix = told(&over("unix"), Reading::Measured(500));
+    assert_eq!(unix, (None, None), "no TCP, no acknowledgements");
+}
+
+#[test]
 fn counters_that_shared_the_cpu_are_absent() {
     let mut world = quiet();
     let readings = [
@@ -332,4 +367,47 @@ fn nothing_at_all_is_an_analysis_too() {
     assert_eq!((analysis.run.blocks, analysis.run.trials), (0, 0));
     assert_eq!(analysis.run.widest_interval, None);
     assert_eq!(analysis.cells.len(), 20);
+}
+
+#[test]
+fn transports_are_paired_by_what_both_share() {
+    let study = STUDY
+        .replace(
+            "mover = [",
+            "transport = [\"loopback\", \"unix\"]\nmover = [",
+        )
+        .replace(
+            "axis = \"mover\"\nbaseline = \"send\"",
+            "axis = \"transport\"\nbaseline = \"loopback\"",
+        );
+    let mut world = World::new(&study);
+    // As a plan writes them: a Unix socket has no congestion control and no options of TCP.
+    for cell in &mut world.cells {
+        if cell.transport == Transport::Unix {
+            "default".clone_into(&mut cell.congestion);
+        } else {
+            cell.nodelay = Nodelay::On;
+        }
+    }
+    let world = world.run(3, 8, 0.01, |cell| {
+        True::costs(if cell.transport == Transport::Unix {
+            0.1
+        } else {
+            0.2
+        })
+    });
+    let analysis = world.analyse();
+    assert_eq!(analysis.findings.len(), 2 * 4 * 4);
+    for finding in &analysis.findings {
+        assert_eq!(
+            (finding.value.as_str(), finding.verdict),
+            ("unix", Verdict::Better)
+        );
+        let cell = |id: &str| world.cells.iter().find(|c| c.id() == id).expect("a cell");
+        let (base, other) = (cell(&finding.baseline), cell(&finding.cell));
+        assert_eq!(
+            (&base.mover, base.size_bytes),
+            (&other.mover, other.size_bytes)
+        );
+    }
 }

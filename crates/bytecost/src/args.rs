@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::axis::AXES;
+use bytecost_spec::axis::{AXES, AxisRow};
 use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
+
+mod hand;
+
+pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs};
 
 /// What does it cost this machine to move a byte, which of the ways that Linux offers is best
 /// here, from which size on, and why?
@@ -25,14 +29,36 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
+    /// By hand: send to whoever drives, and show what it costs, until Ctrl-C
+    Serve(Box<ServeArgs>),
+    /// By hand: receive from a server, and show what it costs, until Ctrl-C
+    Drive(Box<DriveArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),
+    /// Hold what others concluded against runs: holds, does not, for another reason, or open
+    ///
+    /// The claims are those of published/claims.toml, or of a file of your own; how to write one
+    /// tells published/README.md. Tables that a file names are looked for beside it.
+    Audit(AuditArgs),
+    /// Write a run as CSV in the columns of a publication
+    ///
+    /// Only columns, names and order of the publication, so that its own scripts run on it: empty
+    /// where something cannot be had, and no row for a cell that was not measured. Numbers are
+    /// those of one window, the trimmed mean over trials. pa02-a: msg_size is the size of one of
+    /// 8 fields; counters are the client's. pa02-b: msg_size is that of the message; counters are
+    /// the server's. Throughput and latency (elapsed time over messages) are of the first client
+    /// alone for a run with --as-published, as the programs print them, and of all otherwise.
+    Export(ExportArgs),
+    /// Read a published CSV file as a run without trials, to compare and to plot
+    Import(ImportArgs),
+    /// Say why: questions about a run's results, each answered from it or told what is missing
+    Explain(ExplainArgs),
     /// List the runs that are there
     Runs(RootArgs),
     /// List movers, receivers, transports and studies: what works here, and why not
     List,
     /// Look at this machine: what it means for results, and what to do
-    Doctor,
+    Doctor(DoctorArgs),
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -57,11 +83,99 @@ pub struct RootArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Remove what a killed run may have left on this machine, and say what that was
+    #[arg(long)]
+    pub clean: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
+    /// An imported run whose published numbers are shown beside the measured ones
+    #[arg(long, value_name = "RUN")]
+    pub beside: Option<String>,
+    #[command(flatten)]
+    pub figures: FiguresArgs,
     #[command(flatten)]
     pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Runs by their names or directories, each claim settled by the first that can; the newest
+    /// where they are left out
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Claims of your own, in the place of those that are built in
+    #[arg(long, value_name = "FILE")]
+    pub claims: Option<PathBuf>,
+    /// Only the claims of this source, for example pa02-a
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The run's name, or its directory
+    pub run: String,
+    /// pa02-a or pa02-b
+    #[arg(long, value_name = "NAME")]
+    pub layout: String,
+    /// The file to write; standard output where it is left out
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The CSV file
+    pub file: PathBuf,
+    /// pa02-a or pa02-b
+    #[arg(long, value_name = "NAME")]
+    pub layout: String,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// The run's name, or its directory; the newest where it is left out
+    pub run: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct FiguresArgs {
+    /// Write each figure as a file for a paper, and print the files' paths instead of the answer
+    #[arg(long, value_name = "FORMAT")]
+    pub figures: Option<FigureFormat>,
+    /// Where to write them; `figures` in the run's directory where it is left out
+    #[arg(long, value_name = "DIR", requires = "figures")]
+    pub out: Option<PathBuf>,
+}
+
+/// What a figure is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FigureFormat {
+    /// Lines and text, at any size
+    Svg,
+    /// Dots, three for each unit of the SVG
+    Png,
 }
 
 #[derive(Debug, Args)]
@@ -70,6 +184,9 @@ pub struct RunArgs {
     pub study: Option<String>,
     #[command(flatten)]
     pub axes: AxisArgs,
+    /// Measure what a study's publication did, to the letter, in the place of the study's own design
+    #[arg(long)]
+    pub as_published: bool,
     /// Time that the run may take, for example 60s or 5m
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub budget: Option<Duration>,
@@ -115,15 +232,9 @@ pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
 impl Args for AxisArgs {
     fn augment_args(mut command: Command) -> Command {
         for row in AXES {
-            let mut arg = Arg::new(row.name)
-                .long(row.name)
-                .value_name("VALUES")
-                .help(row.summary)
-                .allow_hyphen_values(true)
-                .action(clap::ArgAction::Append);
-            // A placement has commas of its own.
-            if row.axis != Axis::Placement {
-                arg = arg.value_delimiter(',');
+            let mut arg = axis_arg(row, "VALUES");
+            if row.axis.is_switch() {
+                arg = arg.help(format!("{}; `both` measures on and off", row.summary));
             }
             command = command.arg(arg);
         }
@@ -132,6 +243,22 @@ impl Args for AxisArgs {
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+/// The option of an axis.
+fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
+    let arg = Arg::new(row.name)
+        .long(row.name)
+        .value_name(value_name)
+        .help(row.summary)
+        .allow_hyphen_values(true)
+        .action(clap::ArgAction::Append);
+    // A placement has commas of its own.
+    if row.axis == Axis::Placement {
+        arg
+    } else {
+        arg.value_delimiter(',')
     }
 }
 

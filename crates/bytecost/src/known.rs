@@ -2,16 +2,28 @@
 
 use bytecost_engine::{MOVERS, RECEIVERS};
 use bytecost_spec::study::Known;
-use bytecost_spec::{Invalid, Study};
+use bytecost_spec::{Cell, Invalid, Study};
 
 /// Holds a study against the tables of movers and receivers.
 ///
 /// # Errors
 /// As [`Study::check`].
 pub fn check(study: &Study) -> Result<(), Invalid> {
+    known(|known| study.check(known))
+}
+
+/// Holds one cell against them.
+///
+/// # Errors
+/// As [`Known::check`].
+pub fn check_cell(cell: &Cell) -> Result<(), Invalid> {
+    known(|known| known.check(cell))
+}
+
+fn known<T>(check: impl FnOnce(Known<'_>) -> T) -> T {
     let movers: Vec<(&str, bool)> = MOVERS.iter().map(|m| (m.name, m.uses_fields)).collect();
     let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
-    study.check(Known {
+    check(Known {
         movers: &movers,
         receivers: &receivers,
     })

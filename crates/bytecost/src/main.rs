@@ -3,10 +3,12 @@
 mod args;
 mod campaign;
 mod commands;
+mod evidence;
 mod failure;
 mod known;
 mod machine;
 mod progress;
+mod published;
 mod signals;
 mod studies;
 mod terminal;
@@ -35,10 +37,16 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
+        Some(Sub::Serve(args)) => commands::serve::run(*args),
+        Some(Sub::Drive(args)) => commands::drive::run(*args),
         Some(Sub::Report(args)) => commands::report::run(args),
+        Some(Sub::Audit(args)) => commands::audit::run(&args),
+        Some(Sub::Export(args)) => commands::export::run(&args),
+        Some(Sub::Import(args)) => commands::import::run(&args),
+        Some(Sub::Explain(args)) => commands::explain::run(args),
         Some(Sub::Runs(args)) => commands::runs::run(&args),
         Some(Sub::List) => commands::list::run(),
-        Some(Sub::Doctor) => commands::doctor::run(),
+        Some(Sub::Doctor(args)) => commands::doctor::run(&args),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man) => commands::manual::page(),
         Some(Sub::Schema) => commands::manual::schema(),

@@ -48,12 +48,12 @@ fn what_is_not_in_the_tables_is_told_with_what_is() {
 fn sizes_and_counts_have_bounds() {
     check(
         &["run", "--size", "0"],
-        &["size `0` is out of bounds", "64MiB"],
+        &["size `0` is out of bounds", "4GiB"],
     );
     check(&["run", "--size", "-4096"], &["`-4096` is not a size"]);
     check(
-        &["run", "--size", "65MiB"],
-        &["size `65MiB` is out of bounds"],
+        &["run", "--size", "5GiB"],
+        &["size `5GiB` is out of bounds"],
     );
     check(&["run", "--size", "big"], &["`big` is not a size", "64KiB"]);
     check(&["run", "--fields", "0"], &["fields `0`", "1 to 1024"]);
@@ -113,7 +113,24 @@ fn resume_takes_no_cells() {
         &["run", "--resume", "x", "--size", "4KiB"],
         &["--resume goes on with the cells that the run has"],
     );
+    check(
+        &["run", "--resume", "x", "--as-published"],
+        &["--resume goes on with the cells that the run has"],
+    );
     check(&["run", "--resume", "nothing-there"], &["nothing-there"]);
+}
+
+#[test]
+fn a_study_without_a_published_design_says_so() {
+    for words in [
+        &["--as-published"][..],
+        &["run", "send-copies", "--as-published"],
+    ] {
+        check(
+            words,
+            &["study `send-copies` has no published design: leave --as-published out"],
+        );
+    }
 }
 
 /// A study that is sound but for what is replaced.

@@ -187,6 +187,37 @@ fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
 }
 
 #[test]
+fn without_root_veth_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let words = format!("run --transport veth --mover send {TINY}");
+    let Some(mut command) = unprivileged(&place, 8192, &words) else {
+        return;
+    };
+    let end = ended(&mut command);
+    let line = end.refused();
+    assert!(
+        line.contains("over veth") && line.contains("sudo bytecost"),
+        "{line}"
+    );
+    assert!(place.all_runs().is_empty());
+}
+
+#[test]
+fn without_root_the_other_transports_of_a_study_are_measured() {
+    let place = Place::new();
+    let words = format!("run --transport loopback,veth --mover send {TINY}");
+    let Some(mut command) = unprivileged(&place, 8192, &words) else {
+        return;
+    };
+    ended(&mut command).measured();
+    assert!(report(&place).contains("sudo bytecost"));
+    let all = records(&place.run());
+    assert!(all.iter().any(|r| r.get("sample").is_some()));
+    let over_veth = |r: &serde_json::Value| r.to_string().contains("\"veth/");
+    assert!(!all.iter().any(over_veth));
+}
+
+#[test]
 fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
     let place = Place::new();
     let words = "run --mover null,send --size 4KiB --blocks 2000 --precision 0.1% --window 5ms --warmup 1ms --budget 120s --quiet";

@@ -7,7 +7,7 @@ use std::fs;
 
 use bytecost_plan::Plan;
 use bytecost_spec::{Manifest, Record};
-use common::{Place, TINY, stderr, stdout};
+use common::{Place, TINY, refused, stderr, stdout};
 
 const FILES: &[&str] = &[
     "ended.json",
@@ -211,4 +211,24 @@ fn what_describes_the_command_comes_from_its_tables() {
     for mover in bytecost_engine::MOVERS {
         assert!(listed.contains(mover.name), "{}", mover.name);
     }
+}
+
+#[test]
+fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
+    let place = Place::with_run();
+    let before = fs::read_dir(place.run_dir()).unwrap().count();
+    let said = place.call(&["explain"]);
+    assert_eq!(said.status.code(), Some(0), "{}", stderr(&said));
+    // Neither `send` nor `sendfile` is what the questions are about.
+    assert!(stdout(&said).contains("no cell that these questions are about"));
+    let machine = place.call(&["explain", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&stdout(&machine)).unwrap();
+    assert_eq!(value["study"], "send-copies");
+    assert!(value["explanations"].as_array().unwrap().is_empty());
+    assert_eq!(fs::read_dir(place.run_dir()).unwrap().count(), before);
+    refused(&place.call(&["explain", "nobody"]), &["nobody"]);
+    refused(
+        &place.call(&["explain", "--runs-dir", "elsewhere"]),
+        &["no runs in elsewhere"],
+    );
 }

@@ -9,6 +9,7 @@ use bytecost_lab::flow::{Finish, stream};
 use bytecost_lab::gate::CountingGate;
 use bytecost_meter::{FakeMeter, Meter};
 use bytecost_plan::Plan;
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{
@@ -114,6 +115,8 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         slots: 4,
         flow: 0,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: Duration::from_secs(1),
     };
     let mut mover = (null.open)(setup).unwrap();

@@ -3,14 +3,18 @@
 //! Nothing here measures, waits for a clock or prints. [`movers::MOVERS`] and
 //! [`receivers::RECEIVERS`] are the tables from which everything else takes its names.
 
+pub mod corked;
 pub mod file;
 pub mod movers;
 pub mod pattern;
 pub mod payload;
+pub mod quick_ack;
 pub mod receivers;
 pub mod walk;
 
+pub use corked::Corked;
 pub use movers::{FileWork, InFlight, MOVERS, Move, Mover, Offer, Route, Setup, Tally};
 pub use pattern::{Checker, Pattern};
+pub use quick_ack::QuickAck;
 pub use receivers::{RECEIVERS, Receiver, Take};
 pub use walk::Walk;

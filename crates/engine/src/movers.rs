@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::MoverFacts;
 pub use bytecost_spec::survey::{InFlight, Release, Route};
 
@@ -25,6 +26,7 @@ mod read;
 mod reading;
 mod send;
 mod send_fields;
+mod send_more;
 mod send_zerocopy;
 mod sendfile;
 mod sendmsg;
@@ -45,6 +47,7 @@ pub const MOVERS: &[Mover] = &[
     null::MOVER,
     send::MOVER,
     send_fields::MOVER,
+    send_more::MOVER,
     writev::MOVER,
     sendmsg::MOVER,
     send_zerocopy::MOVER,
@@ -90,6 +93,8 @@ pub struct Mover {
     pub locks_rings: u32,
     /// File descriptors of one flow.
     pub descriptors_per_flow: u32,
+    /// Whether it can use a buffer again although its completion was not taken.
+    pub leaves_completions: bool,
     /// A weakness that every report must tell.
     pub caution: Option<&'static str>,
     /// Makes it ready. To be called by the thread that will use it.
@@ -113,6 +118,10 @@ pub struct Setup {
     pub flow: u32,
     /// Write each message anew before it is sent, where [`Release`] allows it.
     pub fresh: bool,
+    /// Fill every field with one byte before each message is sent.
+    pub refill: bool,
+    /// What is done about completions, where there are any.
+    pub reaping: Reaping,
     /// How long a call may go without progress before it fails.
     pub patience: Duration,
 }
@@ -142,6 +151,9 @@ impl Setup {
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
     #[must_use]
     pub fn pattern(&self, fresh: bool) -> Pattern {
+        if self.refill {
+            return Pattern::constant(self.flow);
+        }
         Pattern::new(
             self.flow,
             if fresh {
@@ -150,6 +162,21 @@ impl Setup {
                 self.size as u64 * self.slots as u64
             },
         )
+    }
+
+    /// For movers whose payload must not change while it is in flight: it is written once.
+    ///
+    /// # Errors
+    /// `InvalidInput` where it should be filled anew before each message all the same.
+    pub fn write_once(&mut self) -> io::Result<()> {
+        self.fresh = false;
+        if self.refill {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "this mover cannot fill its messages anew: nothing tells when they were read",
+            ));
+        }
+        Ok(())
     }
 
     /// The socket, for movers that need one.
@@ -185,7 +212,8 @@ pub struct Tally {
     pub bytes: u64,
     /// System calls, those for completions included.
     pub calls: u64,
-    /// Buffers that the kernel kept after it had taken the message.
+    /// Buffers that the kernel kept after it had taken the message; where completions are left
+    /// lying, each send is one.
     pub held: u64,
     /// Of these, buffers that came back.
     pub released: u64,
@@ -308,6 +336,12 @@ impl Mover {
         self.has_peer() && self.release != Release::Never
     }
 
+    /// Whether it sends from memory that can be filled before each message.
+    #[must_use]
+    pub fn can_refill(&self) -> bool {
+        self.route == Route::MemoryToSocket && self.can_be_fresh()
+    }
+
     /// The row as values.
     #[must_use]
     pub fn facts(&self) -> MoverFacts {
@@ -321,6 +355,8 @@ impl Mover {
             in_flight: self.in_flight,
             locks_rings: self.locks_rings,
             descriptors_per_flow: self.descriptors_per_flow,
+            can_refill: self.can_refill(),
+            leaves_completions: self.leaves_completions,
             caution: self.caution.map(str::to_owned),
         }
     }

@@ -11,6 +11,8 @@ pub struct Pattern {
     seed: u64,
     /// The stream repeats after so many bytes; 0 is never.
     period: u64,
+    /// Every byte of the stream, where all are the same.
+    constant: Option<u8>,
 }
 
 impl Pattern {
@@ -20,6 +22,17 @@ impl Pattern {
         Pattern {
             seed: mix(u64::from(flow) + 1),
             period,
+            constant: None,
+        }
+    }
+
+    /// The stream of a flow whose every byte is the same, as memory that is filled before each
+    /// message gives it. It shows a wrong byte and another flow, but nothing out of order.
+    #[must_use]
+    pub fn constant(flow: u32) -> Pattern {
+        Pattern {
+            constant: Some(1 + (flow % 255) as u8),
+            ..Pattern::new(flow, 1)
         }
     }
 
@@ -38,6 +51,9 @@ impl Pattern {
     /// Writes the content from byte `offset` of the stream on; the bytes must not pass the end
     /// of a period.
     pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
+        if let Some(byte) = self.constant {
+            return bytes.fill(byte);
+        }
         let mut place = self.place(offset);
         for byte_or_more in Chunks::new(place, bytes.len()) {
             let word = self.word(place / 8).to_le_bytes();
@@ -51,6 +67,9 @@ impl Pattern {
     /// The first byte of `bytes` that is not what belongs at `offset` of the stream.
     #[must_use]
     pub fn mismatch(&self, offset: u64, bytes: &[u8]) -> Option<usize> {
+        if let Some(byte) = self.constant {
+            return bytes.iter().position(|b| *b != byte);
+        }
         let mut done = 0;
         while done < bytes.len() {
             let place = self.place(offset + done as u64);
@@ -221,6 +240,18 @@ mod tests {
         let twice: Vec<u8> = once.iter().chain(&once).copied().collect();
         assert_eq!(pattern.mismatch(0, &twice), None);
         assert_eq!(pattern.mismatch(24 * 1000 + 5, &twice[5..]), None);
+    }
+
+    #[test]
+    fn a_constant_stream_matches_anywhere_and_shows_other_bytes() {
+        let pattern = Pattern::constant(254);
+        let mut bytes = [0; 20];
+        pattern.fill(7, &mut bytes);
+        assert_eq!(pattern.mismatch(12_345, &bytes), None);
+        bytes[13] ^= 1;
+        assert_eq!(pattern.mismatch(0, &bytes), Some(13));
+        assert_eq!(Pattern::constant(255).mismatch(0, &bytes[..1]), Some(0));
+        assert_eq!(pattern.mismatch(0, &[0]), Some(0), "fresh memory");
     }
 
     #[test]

@@ -94,15 +94,15 @@ impl Layout {
 pub struct Source {
     layout: Layout,
     pattern: Pattern,
-    fresh: bool,
+    rewrites: bool,
     slot: usize,
     begun: u64,
 }
 
 impl Source {
     /// A source and its memory, filled with the first round. With `setup.fresh` every message is
-    /// written anew before it is sent, so that a buffer used too early shows; else the stream
-    /// repeats with the ring.
+    /// written anew before it is sent, so that a buffer used too early shows; with `setup.refill`
+    /// each of its fields is filled with one byte; else the stream repeats with the ring.
     ///
     /// # Errors
     /// When the memory cannot be had.
@@ -111,7 +111,7 @@ impl Source {
         let source = Source {
             layout,
             pattern: setup.pattern(setup.fresh),
-            fresh: setup.fresh,
+            rewrites: setup.fresh || setup.refill,
             slot: 0,
             begun: 0,
         };
@@ -121,7 +121,7 @@ impl Source {
         Ok((source, region))
     }
 
-    /// Out of line, so that timed trials, which write nothing anew, do not pay for its registers.
+    /// Out of line, so that timed trials of prepared payloads do not pay for its registers.
     #[cold]
     #[inline(never)]
     fn write_next(&mut self, bytes: &mut [u8]) {
@@ -149,7 +149,7 @@ impl Source {
     #[inline]
     pub fn begin(&mut self, bytes: &mut [u8]) -> usize {
         let slot = self.slot;
-        if self.fresh {
+        if self.rewrites {
             self.write_next(bytes);
         }
         self.slot = if slot + 1 == self.layout.slots {
@@ -171,6 +171,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_spec::cell::Reaping;
     use std::time::Duration;
 
     fn setup(fields: usize, fresh: bool) -> Setup {
@@ -182,6 +183,8 @@ mod tests {
             slots: 4,
             flow: 0,
             fresh,
+            refill: false,
+            reaping: Reaping::Full,
             patience: Duration::from_secs(1),
         }
     }
@@ -208,6 +211,22 @@ mod tests {
                     "{fields} {fresh} {m}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn refilled_messages_are_written_again_each_time() {
+        let setup = Setup {
+            refill: true,
+            ..setup(8, false)
+        };
+        let layout = Layout::of_fields(&setup).unwrap();
+        let (mut source, mut region) = Source::new(&setup, layout).unwrap();
+        for _ in 0..9 {
+            region.bytes_mut().fill(0);
+            let slot = source.begin(region.bytes_mut());
+            let got = message(&source, region.bytes(), slot);
+            assert_eq!(Pattern::constant(0).mismatch(0, &got), None);
         }
     }
 

@@ -11,10 +11,16 @@ use bytecost_spec::survey::ReceiverFacts;
 
 mod recv;
 mod recv_discard;
+mod recv_waitall;
 mod recvmsg;
 
 /// All receivers, in the order of the documentation.
-pub const RECEIVERS: &[Receiver] = &[recv::RECEIVER, recvmsg::RECEIVER, recv_discard::RECEIVER];
+pub const RECEIVERS: &[Receiver] = &[
+    recv::RECEIVER,
+    recvmsg::RECEIVER,
+    recv_discard::RECEIVER,
+    recv_waitall::RECEIVER,
+];
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +37,12 @@ pub struct Receiver {
 
 /// A receiver at work. All calls come from one thread.
 pub trait Take {
+    /// Told before the first byte comes: how long a message is, in bytes, for receivers that ask
+    /// for exact lengths.
+    fn expect(&mut self, message_bytes: usize) {
+        let _ = message_bytes;
+    }
+
     /// Takes in what is there, and waits until something is: its bytes, 0 at the end.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
 }
 
 /// An error with what to do about it, where that is known.
-fn explain(error: &io::Error) -> String {
+pub(crate) fn explain(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => {
             format!("{error}: raise the limit of open files (`ulimit -n`)")

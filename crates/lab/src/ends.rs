@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_sys::clock;
+use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::protocol::{self, Answer, Order, Role};
@@ -42,10 +43,18 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts it.
-    pub(crate) fn start(program: &Path, role: Role) -> io::Result<Endpoint> {
+    /// Starts it, in a network of its own where there is one.
+    pub(crate) fn start(
+        program: &Path,
+        role: Role,
+        network: Option<&Network>,
+    ) -> io::Result<Endpoint> {
         let (ours, theirs) = UnixStream::pair()?;
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        if let Some(network) = network {
+            network.start_in(&mut command)?;
+        }
+        let child = command
             .arg("endpoint")
             .arg(std::process::id().to_string())
             .env_clear()
@@ -73,6 +82,11 @@ impl Endpoint {
             control: ours,
             over: false,
         })
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Gives it an order.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
-use bytecost_spec::{Axis, Cache, Cell};
+use bytecost_spec::{Axis, Cache, Cell, Reaping};
 use rustix::io::Errno;
 
 use crate::files::{self, FileTask, Files};
@@ -118,6 +118,8 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
         slots: 1,
         flow: 0,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: PATIENCE,
     })?;
     let place = match engine.offer()? {

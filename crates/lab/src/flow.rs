@@ -13,9 +13,6 @@ use hdrhistogram::Histogram;
 
 use crate::gate::{Gate, Phase};
 
-/// Bytes of an answer in the `ask` pattern, or the message's size where that is less.
-pub const ANSWER_BYTES: u64 = 64;
-
 /// The longest round-trip time that is told apart: a minute.
 const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
@@ -89,7 +86,7 @@ fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Resul
 }
 
 #[inline]
-fn push(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn push(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         mover.reap(1)?;
     }
@@ -97,7 +94,7 @@ fn push(mover: &mut dyn Move) -> io::Result<()> {
 }
 
 /// The end of a trial is its last completion, not its last call.
-fn drain(mover: &mut dyn Move) -> io::Result<()> {
+pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
     mover.flush()?;
     loop {
         let tally = mover.tally();
@@ -122,13 +119,13 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Ready to ask, with room for answers to messages of `size_bytes`.
+    /// Ready to ask; `answer` is the room for one.
     #[must_use]
-    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, size_bytes: u64) -> Ask<'a> {
+    pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer: Vec<u8>) -> Ask<'a> {
         Ask {
             mover,
             socket,
-            answer: vec![0; size_bytes.min(ANSWER_BYTES) as usize],
+            answer,
             latency_ns: histogram(),
         }
     }
@@ -151,11 +148,15 @@ impl<'a> Ask<'a> {
             snapshot: meter.read_start(),
         };
         let mut began = clock::monotonic_ns();
-        while gate.phase() < Phase::Cooldown {
+        // At least one, since an exchange may take longer than the window is open.
+        loop {
             self.exchange()?;
             let ended = clock::monotonic_ns();
             self.latency_ns.saturating_record(ended - began);
             began = ended;
+            if gate.phase() >= Phase::Cooldown {
+                break;
+            }
         }
         let to = Edge {
             snapshot: meter.read_end(),
@@ -176,7 +177,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    fn exchange(&mut self) -> io::Result<()> {
+    /// One message and its answer.
+    pub(crate) fn exchange(&mut self) -> io::Result<()> {
         while self.mover.offer()? == Offer::Full {
             self.mover.reap(1)?;
         }
@@ -240,12 +242,13 @@ impl Intake<'_> {
         meter: &mut M,
         closed: impl FnOnce(),
     ) -> io::Result<Window<M::Snapshot>> {
-        let mut open = self.pull_until(gate, Phase::Window)?;
+        let mut open = self.pull_until(gate, Phase::Window, 0)?;
         let from = Edge {
             tally: self.tally(),
             snapshot: meter.read_start(),
         };
-        open = open && self.pull_until(gate, Phase::Cooldown)?;
+        let least = from.tally.bytes + self.size_bytes;
+        open = open && self.pull_until(gate, Phase::Cooldown, least)?;
         let to = Edge {
             snapshot: meter.read_end(),
             tally: self.tally(),
@@ -265,9 +268,11 @@ impl Intake<'_> {
         })
     }
 
-    /// False when the sender has closed.
-    fn pull_until(&mut self, gate: &impl Gate, until: Phase) -> io::Result<bool> {
-        while gate.phase() < until {
+    /// False when the sender has closed. Where answers are waited for, it goes on to the end of an
+    /// exchange, and to byte `least` of the stream: one may take longer than the window is open,
+    /// and half of one says nothing of how long it takes.
+    fn pull_until(&mut self, gate: &impl Gate, until: Phase, least: u64) -> io::Result<bool> {
+        while gate.phase() < until || self.answers.is_some() && self.is_amid(least) {
             if !self.pull()? {
                 return Ok(false);
             }
@@ -275,7 +280,13 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    fn pull(&mut self) -> io::Result<bool> {
+    fn is_amid(&self, least: u64) -> bool {
+        let offset = self.checker.offset();
+        offset < least || !offset.is_multiple_of(self.size_bytes)
+    }
+
+    /// Takes what is there; false when the sender has closed.
+    pub(crate) fn pull(&mut self) -> io::Result<bool> {
         let before = self.checker.offset() / self.size_bytes;
         let got = self.receiver.take()?;
         if got == 0 {
@@ -290,7 +301,8 @@ impl Intake<'_> {
         Ok(true)
     }
 
-    fn tally(&self) -> Tally {
+    /// What was taken in so far.
+    pub(crate) fn tally(&self) -> Tally {
         let bytes = self.checker.offset();
         Tally {
             bytes,

@@ -3,6 +3,7 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod conduct;
 pub mod connection;
 pub mod endpoint;
 mod ends;
@@ -11,6 +12,9 @@ pub mod file_survey;
 pub mod files;
 pub mod flow;
 pub mod gate;
+pub mod hand;
+pub mod leftovers;
+mod netlink;
 pub mod protocol;
 pub mod requests;
 pub mod survey;

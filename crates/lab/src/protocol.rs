@@ -135,8 +135,16 @@ pub struct Done {
 /// # Errors
 /// `InvalidInput` when it would be longer than [`MAX_FRAME_BYTES`], else what writing answers.
 pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
+    write_within(to, message, MAX_FRAME_BYTES)
+}
+
+/// Writes one frame of at most `most` bytes.
+///
+/// # Errors
+/// As [`write()`].
+pub fn write_within<T: Serialize>(to: &mut impl Write, message: &T, most: usize) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
-    if body.len() > MAX_FRAME_BYTES {
+    if body.len() > most {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "the message is too long",
@@ -154,10 +162,18 @@ pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
 /// `UnexpectedEof` when the other end is gone, `InvalidData` for a length above
 /// [`MAX_FRAME_BYTES`] or a message that is none, else what reading answers.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    read_within(from, MAX_FRAME_BYTES)
+}
+
+/// Reads one frame of at most `most` bytes: for peers that are to be trusted less.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_within<T: DeserializeOwned>(from: &mut impl Read, most: usize) -> io::Result<T> {
     let mut len = [0; 4];
     from.read_exact(&mut len)?;
     let len = u32::from_le_bytes(len) as usize;
-    if len > MAX_FRAME_BYTES {
+    if len > most {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!("a frame of {len} bytes is longer than allowed"),

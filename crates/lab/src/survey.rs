@@ -1,23 +1,30 @@
 //! What works on this host, found by moving one message, not by reading a version.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
 use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
+use crate::protocol::Role;
 use crate::transports;
+use crate::transports::veth::{self, Pair};
 
 const SIZE: usize = 4096;
 const SLOTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tries every mover and every receiver over every transport, each with one small message that
-/// is checked byte by byte.
+/// Tries every mover and every receiver over these transports, each with one small message that
+/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it.
+///
+/// The namespaces of [`Transport::Veth`] are made once for all of its attempts, and not at all
+/// where it is not among the transports.
 #[must_use]
-pub fn survey(host: &Host) -> Survey {
+pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
         mover_facts: MOVERS.iter().map(Mover::facts).collect(),
         receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
@@ -30,9 +37,10 @@ pub fn survey(host: &Host) -> Survey {
         counters_refused: ThreadMeter::open().refused(),
         ..Survey::default()
     };
-    for &transport in Transport::ALL {
+    for &transport in transports {
+        let place = Place::of(transport);
         for mover in MOVERS.iter().filter(|m| !m.route.is_of_files()) {
-            let refused = attempt(mover, &RECEIVERS[0], transport);
+            let refused = attempt(mover, &RECEIVERS[0], &place);
             survey.movers.push(Support {
                 name: mover.name.to_owned(),
                 transport,
@@ -40,7 +48,7 @@ pub fn survey(host: &Host) -> Survey {
             });
         }
         for receiver in RECEIVERS {
-            let refused = attempt(&MOVERS[1], receiver, transport);
+            let refused = attempt(&MOVERS[1], receiver, &place);
             survey.receivers.push(Support {
                 name: receiver.name.to_owned(),
                 transport,
@@ -56,12 +64,65 @@ fn can_set(name: &str) -> bool {
     cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
 }
 
-/// Why the pair does not work over the transport; none where it does.
-fn attempt(mover: &Mover, receiver: &Receiver, transport: Transport) -> Option<String> {
+/// Where one message is moved.
+enum Place {
+    /// Both ends are where this process is.
+    Here(Transport),
+    /// Each end is in a namespace of its own.
+    Apart(Pair),
+    /// Nowhere, and why.
+    Nowhere(String),
+}
+
+impl Place {
+    fn of(transport: Transport) -> Place {
+        match transport {
+            Transport::Loopback | Transport::Unix => Place::Here(transport),
+            Transport::Veth => match Pair::new(veth::MTU_BYTES) {
+                Ok(pair) => Place::Apart(pair),
+                Err(e) => Place::Nowhere(e.to_string()),
+            },
+        }
+    }
+
+    /// A connection: the sender's end, then the receiver's.
+    fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
+        let cell = |transport| Cell {
+            transport,
+            // The system's own: which ones can be set is asked elsewhere.
+            congestion: "default".to_owned(),
+            ..Cell::default()
+        };
+        let (listener, sender) = match self {
+            Place::Here(transport) => {
+                let cell = cell(*transport);
+                let listener = transports::listen(&cell, None)?;
+                let sender = transports::connect(&cell, &listener.address())?;
+                (listener, sender)
+            }
+            Place::Apart(pair) => {
+                let cell = cell(Transport::Veth);
+                let listener = pair
+                    .of(Role::Receiver)
+                    .within(|| transports::listen(&cell, None))??;
+                let at = listener.address();
+                let sender = pair
+                    .of(Role::Sender)
+                    .within(|| transports::connect(&cell, &at))??;
+                (listener, sender)
+            }
+            Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
+        };
+        Ok((sender, listener.accept(PATIENCE)?))
+    }
+}
+
+/// Why the two do not work there; none where they do.
+fn attempt(mover: &Mover, receiver: &Receiver, place: &Place) -> Option<String> {
     if !mover.has_peer() {
         return None;
     }
-    one_message(mover, receiver, transport)
+    one_message(mover, receiver, place)
         .err()
         .map(|e| reason(&e))
 }
@@ -82,16 +143,8 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-fn one_message(mover: &Mover, receiver: &Receiver, transport: Transport) -> io::Result<()> {
-    let mut cell = Cell {
-        transport,
-        ..Cell::default()
-    };
-    // The system's own congestion control: which ones can be set is asked elsewhere.
-    cell.congestion = "default".to_owned();
-    let listener = transports::listen(&cell, None)?;
-    let sender = transports::connect(&cell, &listener.address())?;
-    let taker = listener.accept(PATIENCE)?;
+fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<()> {
+    let (sender, taker) = place.connect()?;
     transports::set_patience(&sender, PATIENCE)?;
     transports::set_patience(&taker, PATIENCE)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
@@ -103,10 +156,13 @@ fn one_message(mover: &Mover, receiver: &Receiver, transport: Transport) -> io::
         slots: SLOTS,
         flow: 0,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: PATIENCE,
     };
     let pattern = setup.pattern(false);
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
+    taker.expect(SIZE);
     let mut mover = (mover.open)(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
@@ -133,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
-        let survey = survey(&Host::default());
+        let survey = survey(&Host::default(), Transport::ALL);
         let movers = MOVERS.iter().filter(|m| !m.route.is_of_files()).count();
         assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
         assert_eq!(
@@ -150,5 +206,30 @@ mod tests {
             .receiver_refused("recv-discard", Transport::Unix)
             .unwrap();
         assert!(why.contains("TCP only"), "{why}");
+    }
+
+    #[test]
+    fn veth_works_for_root_and_is_refused_with_its_remedy_otherwise() {
+        let survey = survey(&Host::default(), &[Transport::Veth]);
+        let refused = survey.mover_refused("send", Transport::Veth);
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(refused, None);
+        } else {
+            let why = refused.unwrap();
+            assert!(why.contains("sudo bytecost"), "{why}");
+            let all = survey.movers.iter().filter(|m| m.name != "null");
+            assert!(
+                all.chain(&survey.receivers)
+                    .all(|row| row.refused.as_ref() == Some(&why))
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_not_tried() {
+        let survey = survey(&Host::default(), &[Transport::Unix]);
+        assert!(survey.movers.iter().all(|m| m.transport == Transport::Unix));
+        let why = survey.mover_refused("send", Transport::Veth).unwrap();
+        assert!(why.contains("was not tried over veth"), "{why}");
     }
 }

@@ -1,21 +1,26 @@
 //! A trial: two fresh processes, one window, one sample.
 
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Receiver};
-use bytecost_meter::{MachineMeter, Meter};
+use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, Counter, Failure, Reading, Readings, Record, Sample, TrialKey};
+use bytecost_spec::{
+    Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
+};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
 use crate::files::Files;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
+use crate::transports::veth::{self, Pair};
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -52,6 +57,8 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
+    /// The namespaces of [`Transport::Veth`], by MTU: made for the first cell that needs them.
+    pairs: BTreeMap<u32, Pair>,
     started_ns: u64,
     trials: u32,
     repeats: u32,
@@ -74,6 +81,7 @@ impl Lab {
         Lab {
             settings,
             machine,
+            pairs: BTreeMap::new(),
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
@@ -187,6 +195,12 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
+        let pair = match cell.transport {
+            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
+            _ => None,
+        };
+        let network = |role| pair.map(|pair| pair.of(role));
+        let program = &self.settings.program;
         let mut ends = Vec::with_capacity(2);
         let task = Task {
             role: Role::Sender,
@@ -206,7 +220,11 @@ impl Lab {
         };
         let mut address = None;
         if has_peer {
-            ends.push(Endpoint::start(&self.settings.program, Role::Receiver)?);
+            ends.push(Endpoint::start(
+                program,
+                Role::Receiver,
+                network(Role::Receiver),
+            )?);
             ends[0].order(&Order::Prepare(Box::new(Task {
                 role: Role::Receiver,
                 port: self.settings.port,
@@ -217,7 +235,11 @@ impl Lab {
                 (_, other) => return Err(out_of_turn(&other)),
             }
         }
-        ends.push(Endpoint::start(&self.settings.program, Role::Sender)?);
+        ends.push(Endpoint::start(
+            program,
+            Role::Sender,
+            network(Role::Sender),
+        )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
         for _ in 0..ends.len() {
@@ -226,7 +248,8 @@ impl Lab {
                 (_, other) => return Err(out_of_turn(&other)),
             }
         }
-        let (machine, mut done) = self.window(&mut ends, stop)?;
+        let network = network_meter(cell, &ends);
+        let (machine, mut done) = self.window(&mut ends, &network, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
@@ -243,11 +266,12 @@ impl Lab {
         })
     }
 
-    /// Gives both sides the schedule, reads the machine at its edges, and takes in what comes
-    /// back: the receiver's first, where there is one.
+    /// Gives both sides the schedule, reads the machine and the network at its edges, and takes
+    /// in what comes back: the receiver's first, where there is one.
     fn window(
         &mut self,
         ends: &mut [Endpoint],
+        network: &NetworkMeter,
         stop: &AtomicBool,
     ) -> Result<(Readings, Vec<Done>), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
@@ -268,13 +292,15 @@ impl Lab {
             while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
                 closed(&early, &mut open)?;
             }
-            edges.push(if edges.is_empty() {
+            let machine = if edges.is_empty() {
                 self.machine.read_start()
             } else {
                 self.machine.read_end()
-            });
+            };
+            edges.push((machine, network.read()));
         }
-        let machine = self.machine.difference(&edges[0], &edges[1]);
+        let mut machine = self.machine.difference(&edges[0].0, &edges[1].0);
+        machine.extend(network.difference(&edges[0].1, &edges[1].1));
         let deadline_ns = window_to_ns + GRACE_NS;
         while open > 0 {
             let (_, answer) = wait(ends, deadline_ns, stop)?;
@@ -325,6 +351,30 @@ impl Lab {
             )
         })
     }
+}
+
+/// The pair of a cell's MTU, made where there is none yet.
+fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
+    let mtu_bytes = cell.mtu_bytes.unwrap_or(veth::MTU_BYTES);
+    Ok(match pairs.entry(mtu_bytes) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),
+    })
+}
+
+/// The TCP counters of the networks that the ends are in: one on loopback, which is the host's
+/// own, and two on veth, which are nobody else's.
+fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
+    let networks = match cell.transport {
+        Transport::Unix => 0,
+        // A single end has no connection.
+        _ if ends.len() < 2 => 0,
+        Transport::Loopback => 1,
+        Transport::Veth => 2,
+    };
+    let dirs = ends.iter().take(networks);
+    let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
+    NetworkMeter::open(&dirs)
 }
 
 struct Parts {

@@ -1,6 +1,6 @@
 //! The timed window: it allocates nothing, and it counts what was offered.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::payload::{Layout, Source};
-use bytecost_engine::{Checker, FileWork, MOVERS, Mover, RECEIVERS, Route, Setup, Walk};
+use bytecost_engine::{
+    Checker, Corked, FileWork, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Route, Setup,
+    Tally, Walk,
+};
 use bytecost_lab::flow::{Ask, Edge, Finish, Intake, stream};
 use bytecost_lab::gate::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_lab::transports;
 use bytecost_meter::{FakeMeter, Meter, ThreadMeter};
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Access, Cell, Counter, Reading, Transport};
 use bytecost_sys::pipe::Pipe;
 
@@ -44,7 +48,53 @@ fn setup(socket: Option<OwnedFd>) -> Setup {
         slots: 16,
         flow: 0,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: PATIENCE,
+    }
+}
+
+/// The ways in which a mover may go about its messages, each with the movers that can.
+#[derive(Clone, Copy, Debug)]
+enum Conduct {
+    Plain,
+    Refilled,
+    Left(Reaping),
+    Corked,
+}
+
+const CONDUCTS: &[Conduct] = &[
+    Conduct::Plain,
+    Conduct::Refilled,
+    Conduct::Left(Reaping::OneLook),
+    Conduct::Left(Reaping::Never),
+    Conduct::Corked,
+];
+
+impl Conduct {
+    fn is_possible(self, mover: &Mover) -> bool {
+        match self {
+            Conduct::Plain => true,
+            Conduct::Refilled => mover.can_refill(),
+            Conduct::Left(_) => mover.leaves_completions,
+            Conduct::Corked => mover.has_peer(),
+        }
+    }
+
+    fn open(self, mover: &Mover, socket: Option<OwnedFd>) -> io::Result<Box<dyn Move>> {
+        let kept = socket.as_ref().map(|s| s.try_clone().unwrap());
+        let engine = (mover.open)(Setup {
+            refill: matches!(self, Conduct::Refilled),
+            reaping: match self {
+                Conduct::Left(reaping) => reaping,
+                _ => Reaping::Full,
+            },
+            ..setup(socket)
+        })?;
+        Ok(match (self, kept) {
+            (Conduct::Corked, Some(socket)) => Box::new(Corked::new(engine, socket)),
+            _ => engine,
+        })
     }
 }
 
@@ -72,10 +122,14 @@ fn swallow(socket: OwnedFd) -> thread::JoinHandle<u64> {
 
 #[test]
 fn no_mover_allocates_while_it_streams() {
-    for mover in MOVERS.iter().filter(|m| !m.route.is_of_files()) {
+    let pairs = MOVERS
+        .iter()
+        .filter(|m| !m.route.is_of_files())
+        .flat_map(|m| CONDUCTS.iter().map(move |c| (m, *c)));
+    for (mover, conduct) in pairs.filter(|(m, c)| c.is_possible(m)) {
         let (a, b) = pair(Transport::Loopback);
         let reader = swallow(b);
-        let Ok(mut engine) = (mover.open)(setup(mover.has_peer().then_some(a))) else {
+        let Ok(mut engine) = conduct.open(mover, mover.has_peer().then_some(a)) else {
             eprintln!("{} does not work here", mover.name);
             continue;
         };
@@ -88,7 +142,7 @@ fn no_mover_allocates_while_it_streams() {
         let window = window.unwrap().unwrap();
         assert_eq!(
             info.count_total, 0,
-            "{} allocated {} times",
+            "{} allocated {} times, {conduct:?}",
             mover.name, info.count_total
         );
         assert!(
@@ -98,7 +152,7 @@ fn no_mover_allocates_while_it_streams() {
         );
         assert_eq!(
             window.total.held, window.total.released,
-            "{}: every buffer comes back",
+            "{}: every buffer comes back, {conduct:?}",
             mover.name
         );
         drop(engine);
@@ -118,11 +172,16 @@ fn no_mover_allocates_while_it_streams() {
 
 #[test]
 fn neither_asking_nor_taking_allocates() {
-    for receiver in RECEIVERS {
+    let pairs = RECEIVERS.iter().flat_map(|r| [(r, false), (r, true)]);
+    for (receiver, quick) in pairs {
         let (a, b) = pair(Transport::Loopback);
         let taker = thread::spawn(move || {
             let kept = b.try_clone().unwrap();
             let mut engine = (receiver.open)(b, 1 << 16).unwrap();
+            engine.expect(SIZE);
+            if quick {
+                engine = Box::new(QuickAck::new(engine, kept.try_clone().unwrap()));
+            }
             let pattern = setup(None).pattern(false);
             let mut intake = Intake {
                 receiver: &mut *engine,
@@ -139,7 +198,7 @@ fn neither_asking_nor_taking_allocates() {
         });
         let kept = a.try_clone().unwrap();
         let mut engine = (Mover::named("send").unwrap().open)(setup(Some(a))).unwrap();
-        let mut ask = Ask::new(&mut *engine, &kept, SIZE as u64);
+        let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(100, 500);
         let mut window = None;
@@ -218,6 +277,7 @@ fn counted_calls_are_offered_messages() {
         ("sendmsg", 1),
         ("writev", 1),
         ("send-fields", 8),
+        ("send-more", 8),
         ("null", 0),
     ] {
         let (a, b) = pair(Transport::Unix);
@@ -229,6 +289,58 @@ fn counted_calls_are_offered_messages() {
         assert!(window.total.messages >= 59, "{name}");
         drop(engine);
         reader.join().unwrap();
+    }
+}
+
+#[test]
+fn each_conduct_makes_the_calls_that_it_is_named_for() {
+    let never = Conduct::Left(Reaping::Never);
+    let one_look = Conduct::Left(Reaping::OneLook);
+    for (name, conduct, calls) in [
+        ("send-fields", Conduct::Refilled, 8),
+        ("send-fields", Conduct::Corked, 10),
+        ("sendmsg", Conduct::Corked, 3),
+        ("send-zerocopy", never, 1),
+        ("send-zerocopy", one_look, 2),
+    ] {
+        let (a, b) = pair(Transport::Loopback);
+        let reader = swallow(b);
+        let mut engine = conduct.open(Mover::named(name).unwrap(), Some(a)).unwrap();
+        let gate = CountingGate::new(10, 50);
+        let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
+        let grown = |of: fn(&Tally) -> u64| of(&window.to.tally) - of(&window.from.tally);
+        let expected = calls * grown(|t| t.messages) + grown(|t| t.enobufs);
+        let made = grown(|t| t.calls);
+        // A kernel with room for few completions makes the sender wait for some.
+        let waited = window.total.enobufs > 0 && made > expected;
+        assert!(made == expected || waited, "{name} {conduct:?}: {made}");
+        assert_eq!(
+            window.total.held, window.total.released,
+            "{name} {conduct:?}"
+        );
+        drop(engine);
+        assert_eq!(reader.join().unwrap(), window.total.bytes);
+    }
+}
+
+#[test]
+fn a_receiver_of_exact_lengths_takes_whole_messages_and_the_rest_of_them() {
+    for (ask, takes) in [
+        (1 << 16, &[SIZE, SIZE][..]),
+        (3000, &[3000, SIZE - 3000, 3000, SIZE - 3000]),
+    ] {
+        let (a, b) = pair(Transport::Loopback);
+        let mut receiver = (Receiver::named("recv-waitall").unwrap().open)(b, ask).unwrap();
+        receiver.expect(SIZE);
+        let mut engine = (Mover::named("send-fields").unwrap().open)(setup(Some(a))).unwrap();
+        engine.offer().unwrap();
+        engine.offer().unwrap();
+        drop(engine);
+        for take in takes {
+            assert_eq!(receiver.take().unwrap(), *take);
+        }
+        assert_eq!(receiver.take().unwrap(), 0);
+        assert_eq!(receiver.calls(), takes.len() as u64 + 1);
     }
 }
 

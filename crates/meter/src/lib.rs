@@ -18,6 +18,7 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 mod events;
 mod fake;
 mod machine;
+mod network;
 mod proc_text;
 mod process;
 mod thread;
@@ -25,6 +26,7 @@ mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
+pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;

@@ -24,6 +24,24 @@ pub(crate) fn value_of(text: &[u8], key: &str) -> Option<u64> {
     number(line.trim_ascii())
 }
 
+/// The value under `name` in a group of two lines, the names and then the values, that both begin
+/// with `group`: /proc/net/snmp. None where the two are not of the same length.
+pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
+    let mut lines = whole_lines(text).filter_map(|line| line.strip_prefix(group.as_bytes()));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let at = words(names).position(|word| word == name.as_bytes())?;
+    if words(names).count() != words(values).count() {
+        return None;
+    }
+    number(words(values).nth(at)?)
+}
+
+/// What stands between white space.
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace)
+        .filter(|w| !w.is_empty())
+}
+
 /// How many CPUs a list such as `0-3,6` names, which ends with a line end.
 pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
     let mut cpus = 0_u32;
@@ -55,9 +73,7 @@ impl CpuLine {
     pub(crate) fn parse(text: &[u8]) -> Option<CpuLine> {
         let line = whole_lines(text).next()?.strip_prefix(b"cpu ")?;
         let mut fields = [0_u64; 8];
-        let mut words = line
-            .split(u8::is_ascii_whitespace)
-            .filter(|w| !w.is_empty());
+        let mut words = words(line);
         for field in &mut fields {
             *field = number(words.next()?)?;
         }
@@ -131,6 +147,29 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_found_by_group_and_whole_name() {
+        let snmp = "Ip: Forwarding DefaultTTL\nIp: 2 64\nTcp: MaxConn InSegs OutSegs\nTcp: -1 34 12\n\
+            Udp: InDatagrams OutDatagrams\nUdp: 1\nCut: A\nCut: 1";
+        for (group, name, expected) in [
+            ("Tcp:", "InSegs", Some(34)),
+            ("Tcp:", "OutSegs", Some(12)),
+            ("Ip:", "Forwarding", Some(2)),
+            ("Tcp:", "MaxConn", None),
+            ("Tcp:", "Segs", None),
+            ("Ip:", "InSegs", None),
+            ("Udp:", "InDatagrams", None),
+            ("Cut:", "A", None),
+            ("UdpLite:", "InDatagrams", None),
+        ] {
+            assert_eq!(
+                in_columns(snmp.as_bytes(), group, name),
+                expected,
+                "{group} {name}"
+            );
+        }
+    }
+
+    #[test]
     fn cpu_lists_are_counted() {
         for (list, expected) in [
             ("0-1\n", Some(2)),
@@ -180,6 +219,7 @@ mod tests {
             let _ = lone_number(&bytes);
             let _ = value_of(&bytes, "se.nr_migrations");
             let _ = cpus_in_list(&bytes);
+            let _ = in_columns(&bytes, "", "a");
             let _ = CpuLine::parse(&bytes);
         }
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use bytecost_meter::{FakeMeter, MachineMeter, Meter, ThreadMeter};
+use bytecost_meter::{FakeMeter, MachineMeter, Meter, NetworkMeter, ThreadMeter};
 use bytecost_spec::Counter;
 
 /// Allocations of 100 windows.
@@ -22,6 +22,12 @@ fn reading_does_not_allocate() {
     assert_eq!(allocations(ThreadMeter::open()), 0);
     assert_eq!(allocations(ThreadMeter::open_without_perf()), 0);
     assert_eq!(allocations(MachineMeter::open(Path::new("/"))), 0);
+    let own = bytecost_meter::of_process(std::process::id());
+    let network = NetworkMeter::open(&[own]);
+    let counted = allocation_counter::measure(|| {
+        black_box(network.read());
+    });
+    assert_eq!(counted.count_total, 0);
     let script: &[&[(Counter, u64)]] = &[&[(Counter::ElapsedNs, 1)]];
     assert_eq!(allocations(FakeMeter::new(script)), 0);
 }

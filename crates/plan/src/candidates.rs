@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::{Pattern, Reaping, Transport};
+use bytecost_spec::cell::{Pattern, Transport};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
@@ -61,6 +61,7 @@ impl<'a> Norm<'a> {
         if is_of_files(self.survey, &cell) {
             return self.file(cell);
         }
+        let nothing = Cell::default();
         Cell {
             pattern: Pattern::Stream,
             mover: cell.mover,
@@ -69,6 +70,11 @@ impl<'a> Norm<'a> {
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            payload: nothing.payload,
+            answer: nothing.answer,
+            reaping: nothing.reaping,
+            cork: nothing.cork,
+            quickack: nothing.quickack,
             ..self.base.clone()
         }
     }
@@ -115,9 +121,10 @@ impl<'a> Norm<'a> {
         if cell.pattern == Pattern::Stream {
             cell.answer = Cell::default().answer;
         }
+        // Not always `full`: a cell must keep what it is compared with in all but one axis.
         let completes = |m: &MoverFacts| m.release == Release::AtCompletion;
         if !self.survey.mover(&cell.mover).is_none_or(completes) {
-            cell.reaping = Reaping::Full;
+            cell.reaping = self.base.reaping;
         }
         cell
     }

@@ -14,3 +14,4 @@ mod refusal;
 mod tests;
 
 pub use plan::{Plan, TRIAL_OVERHEAD_MS};
+pub use refusal::refused;

@@ -1,6 +1,6 @@
 //! The plan of a run.
 
-use bytecost_spec::study::Known;
+use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
@@ -83,7 +83,10 @@ impl Plan {
             refusals,
             left_out: budget::left_out(&choice.left, &cells, study, price),
             cells,
-            notes: note.into_iter().chain(choice.notes).collect(),
+            notes: (design_note(study).into_iter())
+                .chain(note)
+                .chain(choice.notes)
+                .collect(),
             seed,
             blocks_least: study.blocks_least,
             blocks_most: study.blocks_most,
@@ -118,6 +121,13 @@ impl Plan {
             .saturating_mul(self.trial_ms)
             .saturating_mul(u64::from(blocks))
     }
+}
+
+/// What the reader of a plan must know of a design that is not the study's own.
+fn design_note(study: &Study) -> Option<String> {
+    (study.design.as_deref() == Some(AS_PUBLISHED)).then(|| {
+        "the traffic is as published, to the letter, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
+    })
 }
 
 fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {

@@ -1,5 +1,7 @@
 //! What a cell needs, held against what this host has.
 
+use bytecost_spec::cell::{Payload, Reaping};
+use bytecost_spec::survey::Release;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
 
@@ -10,9 +12,12 @@ use crate::candidates::{congestion_controls, has_peer, is_of_files};
 const DESCRIPTORS_BESIDES: u64 = 64;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
-pub(crate) fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+#[must_use]
+pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let peer = if has_peer(survey, cell) {
         ends(cell, survey)
+            .or_else(|| payload(cell, survey))
+            .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))
             .or_else(|| memory_file(cell, survey))
     } else if is_of_files(survey, cell) {
@@ -46,6 +51,36 @@ fn memory_file(cell: &Cell, survey: &Survey) -> Option<String> {
             "mover `{}` sends from a memory file, so its pages cannot be {}: choose --cache memory",
             cell.mover,
             cell.cache.name()
+        )
+    })
+}
+
+/// What lies in a file, or is read nobody knows how long, cannot be filled before each message.
+fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
+    let mover = survey.mover(&cell.mover)?;
+    if cell.payload == Payload::Prepared || mover.can_refill {
+        return None;
+    }
+    let why = match mover.release {
+        Release::Never => "nothing says when its pages were read, so they must not change",
+        _ => "it does not send from memory of its own",
+    };
+    Some(format!(
+        "payload `refilled` with mover `{}`: {why}: choose --payload prepared",
+        cell.mover
+    ))
+}
+
+fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
+    let mover = survey.mover(&cell.mover)?;
+    let fine = cell.reaping == Reaping::Full
+        || mover.release != Release::AtCompletion
+        || mover.leaves_completions;
+    (!fine).then(|| {
+        format!(
+            "reaping `{}` with mover `{}`: its completions come in one ring with its results, so that none can be left lying: choose --reaping full",
+            cell.reaping.name(),
+            cell.mover
         )
     })
 }

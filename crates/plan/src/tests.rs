@@ -72,13 +72,19 @@ pub(crate) fn survey() -> Survey {
     let mover = |name: &str, has_peer, locks_rings| MoverFacts {
         name: name.into(),
         summary: String::new(),
-        release: Release::AtReturn,
+        release: match name {
+            "sendfile" => Release::Never,
+            "uring-send-zc" => Release::AtCompletion,
+            _ => Release::AtReturn,
+        },
         uses_fields: false,
         has_peer,
         route: Default::default(),
         in_flight: Default::default(),
         locks_rings,
         descriptors_per_flow: 2,
+        can_refill: name != "sendfile",
+        leaves_completions: false,
         caution: None,
     };
     let receivers = ["recv", "recv-discard"];
@@ -254,6 +260,60 @@ fn values_that_mean_nothing_make_no_second_cell() {
             .iter()
             .all(|c| c.congestion == "default" && c.nodelay == Nodelay::Auto)
     );
+}
+
+#[test]
+fn a_mover_without_completions_stays_comparable_and_is_measured_once() {
+    let zc = "uring-send-zc";
+    for (reaping, movers_and_reaping) in [
+        (
+            &["one-look"][..],
+            &[("null", "full"), ("send", "one-look"), (zc, "one-look")][..],
+        ),
+        (
+            &["never", "full"],
+            &[
+                ("null", "full"),
+                ("send", "never"),
+                (zc, "never"),
+                (zc, "full"),
+            ],
+        ),
+    ] {
+        let mut study = study(&[]);
+        let reaping: Vec<String> = reaping.iter().map(|r| (*r).to_owned()).collect();
+        study.set_axis(Axis::Size, &["4KiB".into()]).unwrap();
+        study
+            .set_axis(Axis::Mover, &["send".into(), zc.into()])
+            .unwrap();
+        study.set_axis(Axis::Reaping, &reaping).unwrap();
+        let mut survey = survey();
+        for mover in &mut survey.mover_facts {
+            mover.leaves_completions = mover.name == zc;
+        }
+        let plan = Plan::new(&study, &host(), &survey, 7).unwrap();
+        let got: Vec<_> = plan
+            .cells
+            .iter()
+            .map(|c| (c.mover.as_str(), c.reaping.name()))
+            .collect();
+        assert_eq!(got, movers_and_reaping);
+    }
+}
+
+#[test]
+fn a_published_design_is_told_as_such() {
+    let theirs =
+        "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send\", \"sendfile\"] }\n";
+    let mut study = Study::parse(&format!("{STUDY}{theirs}")).unwrap();
+    assert_eq!(plan(&study).notes, [""; 0]);
+    study.choose_as_published().unwrap();
+    let plan = plan(&study);
+    assert_eq!(movers(&plan.cells), ["null", "send", "sendfile"]);
+    let [note] = plan.notes.as_slice() else {
+        panic!("{:?}", plan.notes);
+    };
+    assert!(note.starts_with("the traffic is as published"), "{note}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Writes what the report makes of the tests' example result, to look at and for the page tests:
-//! `cargo run -p bytecost-report --example sample_page -- report.html [latency|plain|hostile|empty]`,
+//! `cargo run -p bytecost-report --example sample_page -- report.html [latency|plain|hostile|empty|imported]`,
+//! with `figures` the figures as SVG and PNG files into that directory,
 //! or with `findings` or `schema` the JSON of it.
 
 #[path = "../tests/fixture/mod.rs"]
@@ -7,7 +8,7 @@ mod fixture;
 
 use std::process::ExitCode;
 
-use bytecost_report::{findings_json, html, schema_json};
+use bytecost_report::{findings_json, html, pictures, png, schema_json};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -20,11 +21,13 @@ fn main() -> ExitCode {
         Some("plain") => html(&fixture::analysis()),
         Some("hostile") => html(&fixture::hostile()),
         Some("empty") => html(&fixture::empty()),
+        Some("imported") => html(&fixture::imported()),
+        Some("figures") => return figures(&path),
         Some("findings") => findings_json(&fixture::with_latency()),
         Some("schema") => schema_json(),
         Some(other) => {
             eprintln!(
-                "`{other}` is not known: choose from latency, plain, hostile, empty, findings, schema"
+                "`{other}` is not known: choose from latency, plain, hostile, empty, imported, figures, findings, schema"
             );
             return ExitCode::FAILURE;
         }
@@ -36,4 +39,29 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn figures(dir: &str) -> ExitCode {
+    for (kind, a) in [
+        ("run", fixture::with_latency()),
+        ("imported", fixture::imported()),
+    ] {
+        for picture in pictures(&a) {
+            let path = format!("{dir}/{kind}-{}", picture.name);
+            let dots = match png(&picture) {
+                Ok(dots) => dots,
+                Err(e) => {
+                    eprintln!("{path}: {e}");
+                    return ExitCode::FAILURE;
+                }
+            };
+            let written = std::fs::write(format!("{path}.svg"), picture.svg)
+                .and_then(|()| std::fs::write(format!("{path}.png"), dots));
+            if let Err(e) = written {
+                eprintln!("{path}: {e}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
 }

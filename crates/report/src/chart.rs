@@ -7,7 +7,7 @@ use crate::scale::{Scale, places, tick};
 
 /// Width and height of the drawing, in its own units.
 pub(crate) const SIZE: (f64, f64) = (640.0, 400.0);
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 68.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 34.0;
 /// Height of a label beside the end of a line.
@@ -34,6 +34,10 @@ pub(crate) struct Chart {
     pub columns: Vec<Tick>,
     /// One a series.
     pub lines: Vec<Line>,
+    /// Columns where a line has no point, by their number, and where they lie.
+    pub gaps: Vec<(usize, f64)>,
+    /// Whether there is no point at all.
+    pub empty: bool,
 }
 
 /// A tick of either axis.
@@ -86,8 +90,8 @@ pub(crate) struct Label {
     pub y: f64,
 }
 
-/// Lays a figure out.
-pub(crate) fn chart(figure: &FigureData) -> Chart {
+/// Lays a figure out; `labels` are what stands beside the end of each line.
+pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     let estimates = figure.series.iter().flat_map(measured).map(|(_, e)| e);
     let spans =
         estimates.flat_map(|e| [e.low.unwrap_or(e.value), e.value, e.high.unwrap_or(e.value)]);
@@ -96,11 +100,7 @@ pub(crate) fn chart(figure: &FigureData) -> Chart {
         Some(_) => Scale::of_ratios(spans),
         None => Scale::of(spans),
     };
-    let longest = figure
-        .series
-        .iter()
-        .map(|s| shortened(&s.name).chars().count())
-        .max();
+    let longest = labels.iter().map(|l| shortened(l).chars().count()).max();
     let right = SIZE.0 - 24.0 - CHARACTER * longest.unwrap_or(0) as f64;
     let bottom = SIZE.1 - BOTTOM;
     let inset = 14.0;
@@ -114,15 +114,24 @@ pub(crate) fn chart(figure: &FigureData) -> Chart {
         .iter()
         .map(|series| line(series, &across, &height))
         .collect();
-    let names: Vec<&str> = figure.series.iter().map(|s| s.name.as_str()).collect();
-    label(&mut lines, &names, right, bottom);
+    label(&mut lines, labels, right, bottom);
+    let empty = lines.iter().all(|l| l.dots.is_empty());
+    let has_gap = |column: usize| {
+        let mut points = figure.series.iter().filter_map(|s| s.points.get(column));
+        points.any(|p| matches!(p, Point::Gap(_)))
+    };
+    let columns_with_gaps = across.iter().copied().enumerate();
+    let gaps = columns_with_gaps
+        .filter(|(column, _)| !empty && has_gap(*column))
+        .collect();
     Chart {
         right,
         bottom,
-        log: scale.log,
+        log: scale.log && !empty,
         rows: scale
             .ticks
             .iter()
+            .filter(|_| !empty)
             .map(|&value| Tick {
                 at: height(value),
                 label: tick(value),
@@ -131,6 +140,8 @@ pub(crate) fn chart(figure: &FigureData) -> Chart {
             .collect(),
         columns: columns(figure, &across),
         lines,
+        gaps,
+        empty,
     }
 }
 
@@ -208,7 +219,7 @@ fn through(points: &[(f64, f64)]) -> String {
 }
 
 /// Writes names beside the ends of the lines, moved apart so that none covers another.
-fn label(lines: &mut [Line], names: &[&str], right: f64, bottom: f64) {
+fn label(lines: &mut [Line], names: &[String], right: f64, bottom: f64) {
     let mut order: Vec<usize> = (0..lines.len())
         .filter(|&i| !lines[i].dots.is_empty())
         .collect();
@@ -220,7 +231,7 @@ fn label(lines: &mut [Line], names: &[&str], right: f64, bottom: f64) {
         let (from_x, from_y) = end(&lines[i]);
         let x = right + 12.0;
         lines[i].label = Some(Label {
-            text: shortened(names[i]),
+            text: shortened(names.get(i).map_or("", String::as_str)),
             leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
             x,
             y,
@@ -310,6 +321,7 @@ mod tests {
             x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
             y: Metric::both(Measure::ThroughputGbitPerS),
             relative_to: None,
+            note: None,
             series: rows
                 .iter()
                 .enumerate()
@@ -321,10 +333,15 @@ mod tests {
         }
     }
 
+    fn drawn(figure: &FigureData) -> Chart {
+        let labels: Vec<String> = figure.series.iter().map(|s| s.name.clone()).collect();
+        chart(figure, &labels)
+    }
+
     #[test]
     fn a_gap_breaks_the_line() {
         let check = |row: &[Option<f64>], strokes: usize, points: usize| {
-            let chart = chart(&figure(&[row]));
+            let chart = drawn(&figure(&[row]));
             assert_eq!(chart.lines[0].path.matches('M').count(), strokes, "{row:?}");
             assert_eq!(chart.lines[0].band.matches('Z').count(), strokes, "{row:?}");
             assert_eq!(chart.lines[0].dots.len(), points, "{row:?}");
@@ -337,8 +354,29 @@ mod tests {
     }
 
     #[test]
+    fn a_column_with_a_gap_is_marked_unless_there_is_nothing_at_all() {
+        let check = |rows: &[&[Option<f64>]], columns: &[usize], empty: bool| {
+            let chart = drawn(&figure(rows));
+            let found: Vec<usize> = chart.gaps.iter().map(|gap| gap.0).collect();
+            assert_eq!(
+                (found.as_slice(), chart.empty),
+                (columns, empty),
+                "{rows:?}"
+            );
+            assert_eq!(chart.rows.is_empty(), empty);
+        };
+        check(&[&[Some(1.0), None, Some(3.0), None]], &[1, 3], false);
+        check(
+            &[&[None; 4], &[Some(1.0), None, None, None]],
+            &[0, 1, 2, 3],
+            false,
+        );
+        check(&[&[None; 4], &[None; 4]], &[], true);
+    }
+
+    #[test]
     fn more_is_higher_and_all_lies_within_the_area() {
-        let chart = chart(&figure(&[&[Some(1.0), Some(2.0), Some(400.0), Some(0.5)]]));
+        let chart = drawn(&figure(&[&[Some(1.0), Some(2.0), Some(400.0), Some(0.5)]]));
         let dots = &chart.lines[0].dots;
         assert!(dots[0].y > dots[1].y && dots[1].y > dots[2].y);
         for dot in dots {
@@ -353,7 +391,7 @@ mod tests {
             .map(|i| vec![Some(50.0 + f64::from(i) / 10.0); 4])
             .collect();
         let rows: Vec<&[Option<f64>]> = rows.iter().map(Vec::as_slice).collect();
-        let chart = chart(&figure(&rows));
+        let chart = drawn(&figure(&rows));
         let mut ys: Vec<f64> = chart
             .lines
             .iter()

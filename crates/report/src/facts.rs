@@ -1,6 +1,6 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Verdict};
+use bytecost_analysis::{Analysis, Explanation, Published, Verdict};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Better, Host, units};
 
@@ -29,6 +29,32 @@ pub(crate) fn run(a: &Analysis) -> String {
         units::number(r.measured_s),
         r.seed
     )
+}
+
+/// The published table that a run without trials consists of; none for a run that measured or
+/// tried to.
+pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
+    let tried = a.run.trials + a.run.failed > 0 || a.run.ended_early.is_some();
+    a.published.as_ref().filter(|_| !tried)
+}
+
+/// What an imported run is, in a sentence.
+pub(crate) fn imported_sentence(published: &Published) -> String {
+    format!(
+        "Imported from {}: {} measured elsewhere and none here.",
+        published.source,
+        count(published.cells.len(), "published cell", "published cells")
+    )
+}
+
+/// What to make of an imported run.
+pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
+
+/// What is missing for an answer.
+pub(crate) fn missing(e: &Explanation) -> &str {
+    e.missing
+        .as_deref()
+        .unwrap_or("the data do not support one.")
 }
 
 /// What the loop itself costs, in a sentence, where it was measured.

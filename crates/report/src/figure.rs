@@ -1,12 +1,14 @@
 //! A figure of the page: its drawing, its legend and its table, ready for the template.
 
-use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point};
+use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell};
 
 use crate::chart::{self, Chart, Dot};
 use crate::facts;
+use crate::gaps;
 use crate::numbers::{self, ratio, ratio_interval};
+use crate::overlay::{self, Overlaid};
 use crate::prose::{Span, clean, count, spans};
 use crate::question::value_in_words;
 
@@ -51,7 +53,22 @@ pub(crate) struct Figure {
     pub columns: Vec<String>,
     /// Gaps with their reasons.
     pub gaps: Vec<Vec<Span>>,
+    /// Columns with gaps: where, and what is missing there.
+    pub gap_marks: Vec<(f64, String)>,
+    /// Why there is no point at all, where there is none.
+    pub empty: Option<String>,
+    /// What a reader must know of it.
+    pub note: Option<Vec<Span>>,
+    /// Who published the hollow points, where there are any.
+    pub source: Option<String>,
+    /// Whether points wait for a delayed acknowledgement.
+    pub stalls: bool,
 }
+
+/// The marker of a point that waits for a delayed acknowledgement.
+pub(crate) const STALL_MARKER: &str = "M0 -7.4L6.8 4.8H-6.8ZM0 -3V1.2M0 2.6V3.2";
+/// What that marker says.
+pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
 /// A series, ready for the template.
 #[derive(Clone, Debug)]
@@ -64,6 +81,8 @@ pub(crate) struct Line {
     pub dashed: bool,
     /// Whether the others are held against it.
     pub is_baseline: bool,
+    /// Whether it was published by others, and is drawn hollow.
+    pub hollow: bool,
     /// Path of its marker.
     pub marker: &'static str,
     /// Its measured points.
@@ -84,26 +103,31 @@ pub(crate) struct DotText {
     pub interval: String,
     /// How it compares with the baseline.
     pub compared: String,
+    /// Whether it waits for a delayed acknowledgement.
+    pub stalled: bool,
 }
 
 impl DotText {
     /// All of it in one line.
     pub(crate) fn all(&self) -> String {
-        let parts = [&self.x, &self.value, &self.interval, &self.compared];
-        let said: Vec<&str> = parts
-            .iter()
-            .map(|p| p.as_str())
-            .filter(|p| !p.is_empty())
-            .collect();
-        said.join(", ")
+        let stalled = if self.stalled { STALL_WORDS } else { "" };
+        let mut parts = vec![
+            &*self.x,
+            &*self.value,
+            stalled,
+            &*self.interval,
+            &*self.compared,
+        ];
+        parts.retain(|p| !p.is_empty());
+        parts.join(", ")
     }
 }
 
 /// An entry of the table.
 #[derive(Clone, Debug)]
 pub(crate) enum EntryText {
-    /// Value and interval.
-    Measured(String, String),
+    /// Value and interval, and whether it waits for a delayed acknowledgement.
+    Measured(String, String, bool),
     /// The reason.
     Gap(String),
 }
@@ -117,7 +141,7 @@ pub(crate) struct Palette {
 
 impl Palette {
     /// The palette of a result.
-    pub(crate) fn of(a: &Analysis) -> Palette {
+    pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
         let mut palette = Palette {
             names: Vec::new(),
             baselines: Vec::new(),
@@ -127,7 +151,7 @@ impl Palette {
                 palette.baselines.push(finding.baseline_value.clone());
             }
         }
-        for series in a.figures.iter().flat_map(|f| &f.series) {
+        for series in figures.iter().flat_map(|f| &f.series) {
             let known = palette.names.contains(&series.name);
             if !known && !palette.is_baseline(&series.name) {
                 palette.names.push(series.name.clone());
@@ -150,7 +174,49 @@ impl Palette {
 
 /// Makes a figure ready. `number` is its place among the figures.
 pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> Figure {
-    let chart = chart::chart(f);
+    let Overlaid { data, lines: whose } = overlay::overlaid(a, f);
+    let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
+    let imported = facts::imported(a).is_some();
+    let labels: Vec<String> = whose
+        .iter()
+        .map(|l| match (&l.source, imported) {
+            (Some(source), false) => clean(source),
+            _ => clean(&l.of),
+        })
+        .collect();
+    let chart = chart::chart(&data, &labels);
+    let lines = data.series.iter().zip(&whose).zip(&chart.lines);
+    let lines: Vec<Line> = lines
+        .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
+        .collect();
+    Figure {
+        id: format!("figure-{}", number + 1),
+        title: clean(&f.title),
+        panel: clean(&facts::panel(&f.panel)),
+        y: upwards(f, chart.log),
+        x: f.x.name().to_owned(),
+        crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
+        columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
+        gaps: gaps::told(&data, chart.empty)
+            .iter()
+            .map(|gap| spans(gap))
+            .collect(),
+        gap_marks: chart
+            .gaps
+            .iter()
+            .filter_map(|(column, at)| Some((*at, gaps::at_column(&data, *column)?)))
+            .collect(),
+        empty: chart.empty.then(|| gaps::why_empty(&data)),
+        note: f.note.as_deref().map(spans),
+        source,
+        stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
+        lines,
+        chart,
+    }
+}
+
+/// The metric with its unit, its good direction and its kind of scale.
+fn upwards(f: &FigureData, log: bool) -> String {
     let row = f.y.measure.row();
     let direction = match row.better {
         Better::Higher => "more is better",
@@ -163,50 +229,56 @@ pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Pale
     let mut y: Vec<&str> = vec![
         times.as_deref().unwrap_or(row.unit),
         direction,
-        if chart.log { "log scale" } else { "" },
+        if log { "log scale" } else { "" },
     ];
     y.retain(|part| !part.is_empty());
     let title = f.y.title();
     if !f.title.contains(&title) {
         y.insert(0, &title);
     }
-    let lines = f.series.iter().zip(&chart.lines).map(|(series, drawn)| {
-        let slot = palette.slot(&series.name);
-        Line {
-            name: clean(&series.name),
-            color: if slot == 0 {
-                0
-            } else {
-                (slot - 1) % COLORS + 1
-            },
-            dashed: slot > COLORS,
-            is_baseline: palette.is_baseline(&series.name),
-            marker: MARKERS[slot % MARKERS.len()],
-            dots: drawn
-                .dots
-                .iter()
-                .map(|dot| dot_text(a, f, &series.name, dot))
-                .collect(),
-            entries: series.points.iter().map(|p| entry(f, p)).collect(),
-        }
-    });
-    Figure {
-        id: format!("figure-{}", number + 1),
-        title: clean(&f.title),
-        panel: facts::panel(&f.panel),
-        y: y.join(", "),
-        x: f.x.name().to_owned(),
-        crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
-        columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
-        gaps: gaps(f).iter().map(|gap| spans(gap)).collect(),
-        lines: lines.collect(),
-        chart,
+    y.join(", ")
+}
+
+fn line(
+    a: &Analysis,
+    f: &FigureData,
+    series: &Series,
+    whose: &overlay::Line,
+    drawn: &chart::Line,
+    palette: &Palette,
+) -> Line {
+    let slot = palette.slot(&whose.of);
+    Line {
+        name: clean(&series.name),
+        color: if slot == 0 {
+            0
+        } else {
+            (slot - 1) % COLORS + 1
+        },
+        dashed: slot > COLORS,
+        is_baseline: whose.source.is_none() && palette.is_baseline(&whose.of),
+        hollow: whose.source.is_some(),
+        marker: MARKERS[slot % MARKERS.len()],
+        dots: drawn
+            .dots
+            .iter()
+            .map(|dot| dot_text(a, f, &series.name, whose, dot))
+            .collect(),
+        entries: series
+            .points
+            .iter()
+            .enumerate()
+            .map(|(i, p)| entry(f, p, whose.stalls(i)))
+            .collect(),
     }
 }
 
-fn dot_text(a: &Analysis, f: &FigureData, name: &str, dot: &Dot) -> DotText {
+fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &overlay::Line, dot: &Dot) -> DotText {
     let x = f.x_values.get(dot.column).map_or("", String::as_str);
-    let finding = comparison(a, f, name, x);
+    let finding = match whose.source {
+        None => comparison(a, f, name, x),
+        Some(_) => None,
+    };
     let trials = count(dot.estimate.trials, "trial", "trials");
     DotText {
         at: *dot,
@@ -215,9 +287,10 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, dot: &Dot) -> DotText {
             Some(_) => ratio(dot.estimate.value),
             None => numbers::with_unit(&units::number(dot.estimate.value), f.y.measure.row().unit),
         },
-        interval: match numbers::interval(&dot.estimate) {
-            Some(interval) => format!("95 % interval {interval}, {trials}"),
-            None => format!("no interval, {trials}"),
+        interval: match (&whose.source, numbers::interval(&dot.estimate)) {
+            (Some(source), _) => format!("published by {}, without an interval", clean(source)),
+            (None, Some(interval)) => format!("95 % interval {interval}, {trials}"),
+            (None, None) => format!("no interval, {trials}"),
         },
         compared: finding
             .map(|f| {
@@ -230,6 +303,7 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, dot: &Dot) -> DotText {
                 )
             })
             .unwrap_or_default(),
+        stalled: whose.stalls(dot.column),
     }
 }
 
@@ -248,48 +322,16 @@ fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &str) -> Optio
     })
 }
 
-fn entry(f: &FigureData, point: &Point) -> EntryText {
+fn entry(f: &FigureData, point: &Point, stalled: bool) -> EntryText {
     match point {
         Point::Measured(e) if f.relative_to.is_some() => {
-            EntryText::Measured(ratio(e.value), bounds(e))
+            EntryText::Measured(ratio(e.value), bounds(e), stalled)
         }
-        Point::Measured(e) => EntryText::Measured(units::number(e.value), bounds(e)),
+        Point::Measured(e) => EntryText::Measured(units::number(e.value), bounds(e), stalled),
         Point::Gap(why) => EntryText::Gap(clean(why)),
     }
 }
 
 fn bounds(e: &Estimate) -> String {
     numbers::interval(e).unwrap_or_default()
-}
-
-/// Gaps with the same reason together: `splice, vmsplice at 256 B, 4 KiB: why`.
-fn gaps(f: &FigureData) -> Vec<String> {
-    let mut groups: Vec<(String, Vec<String>, Vec<String>)> = Vec::new();
-    for series in &f.series {
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        for (x, point) in f.x_values.iter().zip(&series.points) {
-            let Point::Gap(why) = point else { continue };
-            let (why, x) = (clean(why), value_in_words(f.x, x));
-            match reasons.iter_mut().find(|(w, _)| *w == why) {
-                Some((_, xs)) => xs.push(x),
-                None => reasons.push((why, vec![x])),
-            }
-        }
-        for (why, xs) in reasons {
-            match groups.iter_mut().find(|(w, _, at)| *w == why && *at == xs) {
-                Some((_, names, _)) => names.push(clean(&series.name)),
-                None => groups.push((why, vec![clean(&series.name)], xs)),
-            }
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(why, names, xs)| {
-            let at = match f.x {
-                bytecost_spec::Axis::Size => format!("at {}", xs.join(", ")),
-                axis => format!("at {} {}", axis.name(), xs.join(", ")),
-            };
-            format!("{} {at}: {why}", names.join(", "))
-        })
-        .collect()
 }

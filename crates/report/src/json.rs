@@ -13,6 +13,20 @@ pub fn findings_json(a: &Analysis) -> String {
     pretty(a)
 }
 
+/// The explanations of a result and its crossovers, with the run and the study that they are of.
+///
+/// # Panics
+/// Never, for the reason that [`findings_json`] does not.
+#[must_use]
+pub fn explain_json(a: &Analysis) -> String {
+    pretty(&serde_json::json!({
+        "run": a.run.id,
+        "study": a.study.name,
+        "explanations": a.explanations,
+        "crossovers": a.crossovers,
+    }))
+}
+
 /// The JSON Schema (draft 2020-12) of what [`findings_json`] writes.
 #[must_use]
 pub fn schema_json() -> String {

@@ -7,27 +7,38 @@
 //! What the renderers say alike is made once: `question` turns findings into tables, `facts`
 //! says in words what a run, a host and a group of cells are.
 
+pub mod audit;
+mod beside;
 mod chart;
+mod crossing;
+mod explain;
 mod facts;
 mod figure;
+mod gaps;
 mod grid;
+pub mod hand;
 mod json;
+pub mod layout;
 mod markdown;
 mod numbers;
+mod overlay;
 mod page;
 mod picture;
 mod prose;
 mod question;
+mod raster;
 mod samples;
 mod scale;
 mod style;
 pub mod tables;
 mod terminal;
 
-pub use json::{findings_json, schema_json};
+pub use explain::explain;
+pub use json::{explain_json, findings_json, schema_json};
 pub use markdown::markdown;
 pub use page::html;
-pub use picture::pictures;
+pub use picture::{Picture, pictures};
+pub use raster::{RasterError, png};
 pub use samples::{SamplesError, samples_csv};
 pub use style::Style;
 pub use terminal::terminal;

@@ -9,11 +9,17 @@ use crate::prose::{clean, count, spans};
 use crate::question::{Entry, Question, questions, value_in_words};
 use crate::terminal::note;
 
+mod reasons;
+
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
 #[must_use]
 pub fn markdown(a: &Analysis) -> String {
     let mut out = Vec::new();
     answer(a, &mut out);
+    reasons::crossovers(a, &mut out);
+    reasons::explanations(a, &mut out);
+    reasons::claims(a, &mut out);
+    reasons::published(a, &mut out);
     tables(a, &mut out);
     doubts(a, &mut out);
     lists(a, &mut out);
@@ -27,6 +33,9 @@ fn answer(a: &Analysis, out: &mut Vec<String>) {
     out.push(format!("# {}\n", prose(&a.study.title)));
     if let Some(early) = &a.run.ended_early {
         out.push(format!("> This run ended early: {}\n", prose(early)));
+    }
+    if let Some(published) = facts::imported(a) {
+        return reasons::imported(published, out);
     }
     match a.answers.split_first() {
         Some((headline, rest)) => {
@@ -158,6 +167,11 @@ fn lists(a: &Analysis, out: &mut Vec<String>) {
 }
 
 fn foot(a: &Analysis, out: &mut Vec<String>) {
+    let fence = "`".repeat(3);
+    let command = format!("{fence}sh\n{}\n{fence}", clean(&facts::command(a)));
+    if facts::imported(a).is_some() {
+        return out.push(command);
+    }
     let mut about = facts::run(a);
     if let Some(widest) = facts::widest(a) {
         about = format!("{about}; {widest}");
@@ -165,8 +179,7 @@ fn foot(a: &Analysis, out: &mut Vec<String>) {
     let floor = facts::floor(a).map(|f| format!(" {f}")).unwrap_or_default();
     out.push(format!("{about}.{floor}\n"));
     out.push(format!("{}\n", prose(&facts::place_line(a))));
-    let fence = "`".repeat(3);
-    out.push(format!("{fence}sh\n{}\n{fence}", clean(&facts::command(a))));
+    out.push(command);
 }
 
 /// A text within a line or an entry of a table: what is code stays code, everything else is

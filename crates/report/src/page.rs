@@ -9,9 +9,14 @@ use bytecost_spec::units;
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
+use crate::overlay;
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
 use crate::terminal::note;
+
+mod reasons;
+
+use reasons::Reasons;
 
 /// Renders a result as one HTML page: no request goes out from it, and without its script it
 /// still shows every figure and every table.
@@ -36,6 +41,7 @@ struct Page {
     ended_early: Option<String>,
     headline: Option<AnswerText>,
     answers: Vec<AnswerText>,
+    why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
     tables: Vec<TableText>,
@@ -66,17 +72,6 @@ struct AnswerText {
     sentence: Vec<Span>,
     /// Rows of the table of comparisons.
     rests_on: Vec<usize>,
-}
-
-impl AnswerText {
-    fn rows(&self) -> String {
-        let rows: Vec<String> = self.rests_on.iter().map(|n| format!("c{n}")).collect();
-        rows.join(" ")
-    }
-
-    fn count(&self) -> String {
-        count(self.rests_on.len(), "comparison", "comparisons")
-    }
 }
 
 struct VerdictText {
@@ -141,10 +136,11 @@ struct CheckText {
 
 impl Page {
     fn of(a: &Analysis) -> Page {
-        let palette = Palette::of(a);
+        let drawn = overlay::figures(a);
+        let palette = Palette::of(a, &drawn);
         let mut answers = answers(a);
         let rest = answers.split_off(answers.len().min(1));
-        let figures = a.figures.iter().enumerate();
+        let figures = drawn.iter().enumerate();
         let mut notes = Vec::new();
         let tables = questions(a).iter().map(|q| table(q, &mut notes)).collect();
         Page {
@@ -156,6 +152,7 @@ impl Page {
             ended_early: a.run.ended_early.as_deref().map(clean),
             headline: answers.pop(),
             answers: rest,
+            why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             tables,
@@ -208,27 +205,32 @@ impl Page {
 }
 
 fn answers(a: &Analysis) -> Vec<AnswerText> {
+    a.answers
+        .iter()
+        .map(|answer| AnswerText {
+            sentence: spans(&answer.sentence),
+            rests_on: rests_on(a, &answer.findings),
+        })
+        .collect()
+}
+
+/// Rows of the table of comparisons, from 1, of the findings with these ids.
+fn rests_on(a: &Analysis, ids: &[String]) -> Vec<usize> {
     let numbers: BTreeMap<&str, usize> = a
         .findings
         .iter()
         .enumerate()
         .map(|(i, f)| (f.id.as_str(), i + 1))
         .collect();
-    a.answers
-        .iter()
-        .map(|answer| AnswerText {
-            sentence: spans(&answer.sentence),
-            rests_on: answer
-                .findings
-                .iter()
-                .filter_map(|id| numbers.get(id.as_str()).copied())
-                .collect(),
-        })
-        .collect()
+    let known = ids.iter().filter_map(|id| numbers.get(id.as_str()));
+    known.copied().collect()
 }
 
 /// The numbers at the top of the page.
 fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
+    if facts::imported(a).is_some() {
+        return Vec::new();
+    }
     let mut numbers = vec![
         ("Machine", clean(&facts::place_line(a))),
         ("Run", facts::run(a)),

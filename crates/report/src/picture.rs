@@ -1,40 +1,271 @@
-//! A figure as a picture by itself, for documents that a page does not fit into.
+//! A figure as a picture by itself, for papers and other documents that a page does not fit into.
 
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData};
 
-use crate::figure::{Figure, Palette, figure};
+use crate::beside::heading;
+use crate::chart;
+use crate::facts;
+use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
+use crate::overlay;
+use crate::prose::{clean, wrap};
+
+/// A picture of a figure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// What it shows, as the name of a file without its ending:
+    /// `figure-1-throughput_gbit_per_s-over-size-threads-1`.
+    pub name: String,
+    /// The picture as SVG that stands by itself: on white, and told apart by marks and dashes as
+    /// well as by colours, so that print in grey can be read too.
+    pub svg: String,
+}
+
+/// Room around the drawing.
+const MARGIN: f64 = 14.0;
+/// Characters of a line of the heading, of what stands below it, and of the foot.
+const COLUMNS: (usize, usize, usize) = (60, 84, 92);
+/// Height of a line of the heading, and of every other line.
+const LINE_HEIGHT: (f64, f64) = (22.0, 17.0);
+/// Width of a character of the legend, about, and of what stands before its words.
+const LEGEND_WIDTH: (f64, f64) = (7.9, 52.0);
 
 #[derive(Template)]
 #[template(path = "picture.svg", escape = "html", whitespace = "minimize")]
-struct Picture {
+struct Drawing {
     f: Figure,
+    headings: Vec<(f64, String)>,
+    subtitles: Vec<(f64, String)>,
+    legend: Vec<Key>,
+    /// Where the drawing begins.
+    plot: f64,
+    reasons: Vec<(f64, String)>,
+    feet: Vec<(f64, String)>,
+    height: f64,
+    label: String,
+    /// What stands above the axis upwards.
+    upwards: String,
 }
 
-/// Every figure as an SVG file that stands by itself, light and dark: file name and text.
+/// An entry of the legend.
+struct Key {
+    x: f64,
+    y: f64,
+    words: String,
+    color: usize,
+    marker: &'static str,
+    class: &'static str,
+    /// Whether a line goes through the marker.
+    line: bool,
+}
+
+/// Every figure as a picture.
 ///
 /// # Panics
 /// Never: the template writes into memory and asks nothing that could fail.
 #[must_use]
-pub fn pictures(a: &Analysis) -> Vec<(String, String)> {
-    let palette = Palette::of(a);
-    let numbered = a.figures.iter().enumerate();
+pub fn pictures(a: &Analysis) -> Vec<Picture> {
+    let figures = overlay::figures(a);
+    let palette = Palette::of(a, &figures);
+    let numbered = figures.iter().enumerate();
     numbered
         .map(|(number, data)| {
-            let f = figure(a, number, data, &palette);
-            let text = Picture { f }.render().expect("a picture is only text");
-            (file_name(number, data), text + "\n")
+            let drawing = drawing(a, data, figure(a, number, data, &palette));
+            let svg = drawing.render().expect("a picture is only text");
+            Picture {
+                name: name(number, data),
+                svg: svg + "\n",
+            }
         })
         .collect()
 }
 
-/// `figure-1-cpu_s_per_gb-over-size.svg`: its place on the page, and what it shows.
-fn file_name(number: usize, f: &FigureData) -> String {
+fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {
+    let upwards = match &data.relative_to {
+        Some(baseline) => format!("{}, times {}'s", data.y.title(), clean(baseline)),
+        None => heading(data.y),
+    };
+    let mut y = 10.0;
+    let lines = |text: &str, columns: usize, height: f64, y: &mut f64| -> Vec<(f64, String)> {
+        let wrapped = wrap(text, columns, "", "").into_iter();
+        wrapped
+            .map(|line| {
+                *y += height;
+                (*y, line)
+            })
+            .collect()
+    };
+    let headings = lines(&f.title, COLUMNS.0, LINE_HEIGHT.0, &mut y);
+    let subtitles = lines(&subtitle(&f), COLUMNS.1, LINE_HEIGHT.1, &mut y);
+    y += 6.0;
+    let legend = legend(&f, &mut y);
+    let plot = y + 26.0;
+    y = plot + chart::SIZE.1 + 16.0;
+    let feet = lines(&foot(a), COLUMNS.2, LINE_HEIGHT.1, &mut y);
+    let mut middle = plot + chart::SIZE.1 / 2.0 - 40.0;
+    let reasons = match &f.empty {
+        Some(why) => lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle),
+        None => Vec::new(),
+    };
+    Drawing {
+        label: format!("{}: {} over {}", f.title, f.y, f.x),
+        upwards,
+        height: y + MARGIN,
+        f,
+        headings,
+        subtitles,
+        legend,
+        plot,
+        reasons,
+        feet,
+    }
+}
+
+fn subtitle(f: &Figure) -> String {
+    let mut parts = vec![f.y.clone()];
+    if !f.panel.is_empty() {
+        parts.push(f.panel.clone());
+    }
+    let intervals = |l: &crate::figure::Line| l.dots.iter().any(|_| !l.hollow);
+    if f.lines.iter().any(intervals) {
+        parts.push("bands: 95 % intervals".to_owned());
+    }
+    if let Some(source) = &f.source {
+        parts.push(format!("hollow, dotted: published by {source}"));
+    }
+    if let Some(note) = &f.note {
+        parts.push(note.iter().map(|span| span.text.as_str()).collect());
+    }
+    parts.join("; ")
+}
+
+/// The legend, from left to right and on as many lines as it takes.
+fn legend(f: &Figure, y: &mut f64) -> Vec<Key> {
+    let mut keys: Vec<Key> = f
+        .lines
+        .iter()
+        .filter(|l| !l.dots.is_empty())
+        .map(|l| Key {
+            x: 0.0,
+            y: 0.0,
+            words: l.name.clone(),
+            color: l.color,
+            marker: l.marker,
+            class: match (l.hollow, l.dashed) {
+                (true, _) => "theirs",
+                (false, true) => "dashed",
+                (false, false) => "",
+            },
+            line: true,
+        })
+        .collect();
+    let sign = |words: &str, marker, class| Key {
+        x: 0.0,
+        y: 0.0,
+        words: words.to_owned(),
+        color: 0,
+        marker,
+        class,
+        line: false,
+    };
+    if f.stalls {
+        keys.push(sign(STALL_WORDS, STALL_MARKER, "stall"));
+    }
+    if !f.gap_marks.is_empty() {
+        keys.push(sign(
+            "not measured",
+            "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5",
+            "missing",
+        ));
+    }
+    let mut x = 0.0;
+    if !keys.is_empty() {
+        *y += LINE_HEIGHT.1;
+    }
+    for key in &mut keys {
+        let width = LEGEND_WIDTH.0 * key.words.chars().count() as f64 + LEGEND_WIDTH.1;
+        if x > 0.0 && x + width > chart::SIZE.0 + MARGIN {
+            x = 0.0;
+            *y += LINE_HEIGHT.1;
+        }
+        (key.x, key.y) = (x, *y);
+        x += width;
+    }
+    keys
+}
+
+/// What a reader of the picture alone must know: the machine, the version, the day, the study.
+fn foot(a: &Analysis) -> String {
+    let bytecost = format!("bytecost {}", a.run.bytecost_version);
+    let day = a.run.started.get(..10).unwrap_or(&a.run.started);
+    if let Some(published) = facts::imported(a) {
+        return clean(&format!(
+            "Published by {}; not measured here · {bytecost}, imported {day}",
+            published.source
+        ));
+    }
+    let bare = match &a.host.virtualization {
+        Some(_) => "",
+        None => " · no hypervisor seen",
+    };
+    let design = a.study.design.as_deref().unwrap_or("own");
+    clean(&format!(
+        "{}{bare} · {bytecost}, {day}, study {} ({design} design)",
+        facts::host_line(&a.host),
+        a.study.name
+    ))
+}
+
+/// The name of a picture's file: its place on the page, and what it shows.
+fn name(number: usize, f: &FigureData) -> String {
     let against = f.relative_to.as_ref().map_or("", |_| "-relative");
-    format!(
-        "figure-{}-{}{against}-over-{}.svg",
+    let panel: String = f
+        .panel
+        .iter()
+        .map(|(axis, value)| format!("-{}-{}", axis.name(), value))
+        .collect();
+    let name = format!(
+        "figure-{}-{}{against}-over-{}{panel}",
         number + 1,
         f.y,
         f.x.name()
-    )
+    );
+    slug(&name)
+}
+
+/// A text as a part of the name of a file, of at most 100 characters.
+fn slug(text: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let text: String = text.chars().map(plain).take(100).collect();
+    let words: Vec<&str> = text.split('-').filter(|w| !w.is_empty()).collect();
+    words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_of_a_file() {
+        for (text, expected) in [
+            (
+                "figure-1-cpu_s_per_gb-over-size",
+                "figure-1-cpu_s_per_gb-over-size",
+            ),
+            (
+                "figure-2-over-size-placement-0:1",
+                "figure-2-over-size-placement-0-1",
+            ),
+            ("../../etc/passwd\0é", "etc-passwd"),
+        ] {
+            assert_eq!(slug(text), expected);
+        }
+        assert_eq!(slug(&"x".repeat(300)).len(), 100);
+    }
 }

@@ -300,12 +300,7 @@ pub(crate) fn cell_of(id: &str) -> Option<Cell> {
 /// The value of an axis as a number, for axes whose values are numbers.
 pub(crate) fn number_of(axis: Axis, value: &str) -> Option<f64> {
     match axis {
-        Axis::Size
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Answer
-        | Axis::Block => units::parse_bytes(value).ok().map(|n| n as f64),
+        _ if is_bytes(axis) => units::parse_bytes(value).ok().map(|n| n as f64),
         Axis::Fields | Axis::Threads | Axis::Mtu | Axis::Depth => value.parse().ok(),
         _ => None,
     }
@@ -323,15 +318,17 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
 
 /// A value for readers: sizes with their unit and a space.
 pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
-    match axis {
-        Axis::Size
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Answer
-        | Axis::Block => {
-            units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
-        }
-        _ => value.to_owned(),
+    if is_bytes(axis) {
+        units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
+    } else {
+        value.to_owned()
     }
+}
+
+/// Whether an axis's numbers are bytes.
+pub(crate) fn is_bytes(axis: Axis) -> bool {
+    matches!(
+        axis,
+        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring | Axis::Answer | Axis::Block
+    )
 }

@@ -129,6 +129,11 @@ pub(crate) fn tick(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
+    for (unit, letter) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
+        if value >= 10_000.0 && value >= unit {
+            return format!("{}{letter}", tick(value / unit));
+        }
+    }
     if value >= 1000.0 {
         return crate::numbers::whole(value.round() as u64);
     }
@@ -164,7 +169,15 @@ mod tests {
         check(
             &[1e-3, 1e4],
             true,
-            &["0.001", "0.01", "0.1", "1", "10", "100", "1,000", "10,000"],
+            &["0.001", "0.01", "0.1", "1", "10", "100", "1,000", "10k"],
+        );
+        // Throughput and latency of cells of which some wait for a delayed acknowledgement.
+        check(&[0.0012, 39.7], true, &["0.001", "0.01", "0.1", "1", "10"]);
+        check(&[5.2, 40_900.0], true, &["10", "100", "1,000", "10k"]);
+        check(
+            &[42.0, 3_900_000.0],
+            true,
+            &["100", "1,000", "10k", "100k", "1M"],
         );
     }
 

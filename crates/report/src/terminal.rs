@@ -15,6 +15,8 @@ const LABEL_COLUMNS: usize = 24;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
 
+mod reasons;
+
 /// Renders a result for a terminal. No line is wider than `style.width`; every line ends in a
 /// newline.
 #[must_use]
@@ -24,6 +26,9 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
         out: String::new(),
     };
     page.answer(a);
+    page.crossovers(a);
+    page.explanations(a);
+    page.claims(a);
     page.tables(a);
     page.doubts(a);
     page.refusals(a);
@@ -69,7 +74,9 @@ impl Page {
             let text = format!("This run ended early: {early}");
             self.prose(Some(Ink::Warn), &text, "! ", "  ");
         }
+        let imported = facts::imported(a);
         match a.answers.split_first() {
+            _ if imported.is_some() => {}
             Some((headline, rest)) => {
                 self.prose(Some(Ink::Strong), &headline.sentence, "", "");
                 for answer in rest {
@@ -77,6 +84,9 @@ impl Page {
                 }
             }
             None => self.prose(Some(Ink::Strong), "This run gives no answer.", "", ""),
+        }
+        if let Some(published) = imported {
+            return self.imported(a, published);
         }
         self.gap();
         self.prose(None, &format!("Asked: {}", a.study.question), "", "  ");
@@ -221,6 +231,9 @@ impl Page {
     }
 
     fn foot(&mut self, a: &Analysis) {
+        if facts::imported(a).is_some() {
+            return;
+        }
         self.gap();
         let mut about = facts::run(a);
         if let Some(widest) = facts::widest(a) {

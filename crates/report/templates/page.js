@@ -54,6 +54,7 @@
       var key = legend.querySelector('[data-line="' + line.dataset.line + '"]');
       say('b', '', key.textContent.trim() + ', ' + dot.dataset.x);
       say('span', 'big', dot.dataset.value);
+      say('span', '', dot.dataset.stalled);
       say('span', '', dot.dataset.interval);
       say('span', '', dot.dataset.compared);
       tip.hidden = false;

@@ -38,6 +38,97 @@ fn a_run_that_came_to_nothing_still_says_so() {
 }
 
 #[test]
+fn an_imported_table_is_told_as_one() {
+    let a = fixture::imported();
+    insta::assert_snapshot!("terminal-imported", terminal(&a, PLAIN));
+    let page = html(&a);
+    for (part, is_there) in [
+        (
+            "Imported from pa02-a: 24 published cells measured elsewhere and none here.",
+            true,
+        ),
+        ("published by pa02-a, without an interval", true),
+        ("gives no answer", false),
+        ("id=\"machine\"", false),
+        ("id=\"method\"", false),
+        ("Bands are", false),
+        ("id=\"published\"", false),
+    ] {
+        assert_eq!(page.contains(part), is_there, "{part}");
+    }
+    assert_eq!(page.matches("<figure").count(), 6);
+    assert!(markdown(&a).contains("| send-fields, 256 B, 1 thread | 0 | 40,877 |"));
+}
+
+#[test]
+fn crossovers_explanations_claims_and_published_numbers_are_told_everywhere() {
+    let a = fixture::with_latency();
+    let page = html(&a);
+    let everywhere = [
+        terminal(
+            &a,
+            Style {
+                width: 400,
+                color: false,
+            },
+        ),
+        markdown(&a),
+        page.clone(),
+    ];
+    for text in &everywhere {
+        for part in [
+            "never costs less CPU time per byte than",
+            "Why is zero-copy not always fastest?",
+            "cache misses by level: this machine has no hardware counters",
+            "holds for another reason",
+            "cannot be settled here",
+            "the two-copy version takes 40.8 ms a message because it copies more",
+            "13 of the 24 cells that pa02-a published have a counterpart in this run",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
+    }
+    for text in &everywhere[1..] {
+        for part in [
+            "never within 256 B to 1 MiB",
+            "5.4 KiB to 6.9 KiB",
+            "payload prepared (theirs refilled)",
+            "256 B: 6.94 times the CPU time per byte of",
+        ] {
+            assert!(text.contains(part), "{part}");
+        }
+    }
+}
+
+#[test]
+fn a_figure_shows_what_was_published_what_stalls_and_why_there_is_nothing() {
+    let page = html(&fixture::with_latency());
+    let figures: Vec<&str> = page.split("<figure").skip(1).collect();
+    let check = |number: usize, part: &str, times: usize| {
+        let figure = figures[number].split_once("</figure>").unwrap().0;
+        assert_eq!(
+            figure.matches(part).count(),
+            times,
+            "{part} in figure {number}"
+        );
+    };
+    // Three movers were published at four sizes, one of them as 0.
+    check(
+        0,
+        "data-interval=\"published by pa02-a, without an interval\"",
+        11,
+    );
+    // On its mark, twice in the table (for eyes and for ears), and below.
+    check(0, "published as 0", 4);
+    check(1, "cannot be had here, so this is CPU time", 1);
+    check(3, "data-stalled=", 2);
+    check(4, "class=\"none\"", 1);
+    check(4, "not measured here: hardware counters", 1);
+    check(4, "class=\"dot\"", 0);
+    check(0, "class=\"none\"", 0);
+}
+
+#[test]
 fn markdown_says_the_same() {
     insta::assert_snapshot!("markdown", markdown(&fixture::with_latency()));
 }
@@ -54,6 +145,7 @@ fn the_same_result_gives_the_same_bytes() {
         fixture::with_latency,
         fixture::hostile,
         fixture::empty,
+        fixture::imported,
     ] {
         let (a, b) = (make(), make());
         assert_eq!(html(&a), html(&b));
@@ -70,6 +162,7 @@ fn no_line_is_wider_than_the_terminal() {
             fixture::analysis(),
             fixture::with_latency(),
             fixture::hostile(),
+            fixture::imported(),
         ] {
             let style = Style {
                 width,

@@ -23,6 +23,8 @@ fn survey() -> Survey {
         in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
+        can_refill: true,
+        leaves_completions: false,
         caution: caution.map(str::to_owned),
     };
     let support = |name: &str, transport, refused: Option<&str>| Support {

@@ -226,6 +226,12 @@ impl Axis {
         self.row().name
     }
 
+    /// Whether it can be on and off, so that `both` on the command line means the two.
+    #[must_use]
+    pub fn is_switch(self) -> bool {
+        matches!(self, Axis::Nodelay | Axis::Cork | Axis::Quickack)
+    }
+
     /// The axis of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Axis> {

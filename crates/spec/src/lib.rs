@@ -5,6 +5,8 @@
 
 pub mod axis;
 pub mod cell;
+pub mod claim;
+pub mod hand;
 pub mod host;
 pub mod manifest;
 pub mod metric;
@@ -13,6 +15,7 @@ pub mod reading;
 pub mod sample;
 pub mod study;
 pub mod survey;
+pub mod table;
 pub mod units;
 
 pub use axis::Axis;
@@ -20,11 +23,13 @@ pub use cell::{
     Access, Answer, Cache, Cell, Invalid, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping,
     Ring, Transport,
 };
+pub use claim::Claim;
 pub use host::Host;
 pub use manifest::Manifest;
 pub use metric::{Better, Measure, Metric, Side};
-pub use published::{Published, PublishedCell};
+pub use published::{Imported, Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
 pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
 pub use survey::{LeftOut, Refusal, Route, Support, Survey};
+pub use table::Table;

@@ -105,7 +105,7 @@ counters! {
     BranchMisses "branch_misses" Side "mispredicted branches, kernel included";
     PerfEnabledNs "perf_enabled_ns" Side "time for which the hardware group was enabled";
     PerfRunningNs "perf_running_ns" Side "time for which it was on the CPU; less than enabled makes the group absent";
-    Completions "completions" Side "zero-copy buffers that came back";
+    Completions "completions" Side "zero-copy buffers that came back; over the whole trial where the sender left them lying";
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
@@ -127,6 +127,12 @@ counters! {
     MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
+    TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
+    TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";
+    TcpAutoCorking "tcp_auto_corking" Machine "writes that waited for more since earlier ones had not left (TcpExt TCPAutoCorking), as tcp_delayed_acks";
+    TcpOutSegs "tcp_out_segs" Machine "segments sent (Tcp OutSegs), as tcp_delayed_acks";
+    TcpInSegs "tcp_in_segs" Machine "segments received, those that an offload has joined as one (Tcp InSegs), as tcp_delayed_acks";
+    TcpRetransSegs "tcp_retrans_segs" Machine "segments sent again (Tcp RetransSegs), as tcp_delayed_acks";
 }
 
 impl Counter {

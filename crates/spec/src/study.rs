@@ -15,7 +15,10 @@ use crate::cell::{Cell, Invalid};
 use crate::metric::Metric;
 use crate::units;
 
-mod raw;
+mod expect;
+pub(crate) mod raw;
+
+pub use expect::{Expect, Outcome};
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
@@ -60,6 +63,9 @@ pub struct Study {
     pub compare: Vec<Compare>,
     /// What is drawn.
     pub figures: Vec<Figure>,
+    /// The prediction, or a part of it, in a form that can be held against findings.
+    #[serde(default)]
+    pub expects: Vec<Expect>,
     /// The cells as someone else published them, for studies that set up a published one again:
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
     #[serde(default)]
@@ -159,7 +165,8 @@ impl Study {
     }
 
     /// Gives an axis the values of the command line. The study then consists of its first part
-    /// alone, with these values: what was asked for, and no more.
+    /// alone, with these values: what was asked for, and no more. `both` stands for `on` and `off`
+    /// where the axis is a switch.
     ///
     /// # Errors
     /// What is wrong with a value, or that there is none.
@@ -170,10 +177,16 @@ impl Study {
         let mut probe = Cell::default();
         let mut written: Vec<String> = Vec::new();
         for value in values {
-            probe.set(axis, value)?;
-            let value = probe.value(axis);
-            if !written.contains(&value) {
-                written.push(value);
+            let stands_for = match value.as_str() {
+                "both" if axis.is_switch() => &["on", "off"][..],
+                other => &[other],
+            };
+            for value in stands_for {
+                probe.set(axis, value)?;
+                let value = probe.value(axis);
+                if !written.contains(&value) {
+                    written.push(value);
+                }
             }
         }
         self.tiers.truncate(1);
@@ -219,28 +232,7 @@ impl Study {
             )));
         }
         for (_, cell) in self.cells() {
-            let Some((_, uses_fields)) = known.movers.iter().find(|(name, _)| *name == cell.mover)
-            else {
-                let names: Vec<&str> = known.movers.iter().map(|(name, _)| *name).collect();
-                return Err(Invalid(format!(
-                    "mover `{}` is not known: choose from {}",
-                    cell.mover,
-                    names.join(", ")
-                )));
-            };
-            if !known.receivers.contains(&cell.receiver.as_str()) {
-                return Err(Invalid(format!(
-                    "receiver `{}` is not known: choose from {}",
-                    cell.receiver,
-                    known.receivers.join(", ")
-                )));
-            }
-            if *uses_fields && cell.size_bytes % u64::from(cell.fields) != 0 {
-                return Err(Invalid(format!(
-                    "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
-                    cell.size_bytes, cell.fields, cell.mover, cell.fields
-                )));
-            }
+            known.check(&cell)?;
         }
         Ok(())
     }
@@ -258,6 +250,39 @@ impl Study {
             }
         }
         cells
+    }
+}
+
+impl Known<'_> {
+    /// Holds a cell's names and fields against the tables.
+    ///
+    /// # Errors
+    /// An unknown mover or receiver, or a message that does not divide into its fields where the
+    /// mover needs that.
+    pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
+        let Some((_, uses_fields)) = self.movers.iter().find(|(name, _)| *name == cell.mover)
+        else {
+            let names: Vec<&str> = self.movers.iter().map(|(name, _)| *name).collect();
+            return Err(Invalid(format!(
+                "mover `{}` is not known: choose from {}",
+                cell.mover,
+                names.join(", ")
+            )));
+        };
+        if !self.receivers.contains(&cell.receiver.as_str()) {
+            return Err(Invalid(format!(
+                "receiver `{}` is not known: choose from {}",
+                cell.receiver,
+                self.receivers.join(", ")
+            )));
+        }
+        if *uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
+            return Err(Invalid(format!(
+                "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
+                cell.size_bytes, cell.fields, cell.mover, cell.fields
+            )));
+        }
+        Ok(())
     }
 }
 

@@ -146,6 +146,12 @@ pub struct MoverFacts {
     pub locks_rings: u32,
     /// File descriptors of one flow on the sending side.
     pub descriptors_per_flow: u32,
+    /// Whether it sends from memory that can be filled before each message.
+    #[serde(default)]
+    pub can_refill: bool,
+    /// Whether it can use a buffer again although its completion was not taken.
+    #[serde(default)]
+    pub leaves_completions: bool,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<String>,
 }

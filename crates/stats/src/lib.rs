@@ -4,6 +4,7 @@
 //! Everything is deterministic; what resamples takes a seed.
 
 mod bootstrap;
+mod crossing;
 mod distribution;
 mod generator;
 mod holm;
@@ -14,6 +15,7 @@ mod spread;
 mod trend;
 
 pub use bootstrap::bootstrap_interval;
+pub use crossing::{Course, Edge, Gains, Resampling, course};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use generator::Generator;
 pub use holm::holm;

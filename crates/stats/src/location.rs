@@ -87,13 +87,13 @@ impl Location {
 }
 
 /// How many values a trimmed mean leaves out at each end.
-fn cut(count: usize) -> usize {
+pub(crate) fn trimmed_cut(count: usize) -> usize {
     (TRIM * count as f64).floor() as usize
 }
 
 /// Degrees of freedom of the t statistic of [`trimmed_mean`] over `count` values.
 pub(crate) fn trimmed_degrees(count: usize) -> f64 {
-    let kept = count - 2 * cut(count);
+    let kept = count - 2 * trimmed_cut(count);
     let classical = kept.saturating_sub(1) as f64;
     if kept == count {
         classical
@@ -109,7 +109,7 @@ pub fn trimmed_mean_value(values: &[f64]) -> Option<f64> {
         return None;
     }
     let sorted = sorted(values);
-    let cut = cut(sorted.len());
+    let cut = trimmed_cut(sorted.len());
     mean(&sorted[cut..sorted.len() - cut])
 }
 
@@ -129,7 +129,7 @@ pub fn trimmed_mean(values: &[f64]) -> Option<Location> {
         return None;
     }
     let mut sorted = sorted(values);
-    let cut = cut(count);
+    let cut = trimmed_cut(count);
     let kept = count - 2 * cut;
     let value = mean(&sorted[cut..count - cut])?;
     let whole = variance(&sorted)?;

@@ -78,23 +78,37 @@ fn create(dir: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     Err(last)
 }
 
-fn sweep(dir: &Path) {
+/// Removes the temporary files of the dead from a directory, and says which.
+pub(crate) fn sweep(dir: &Path) -> Vec<PathBuf> {
+    let mut removed = Vec::new();
     let Ok(entries) = fs::read_dir(dir) else {
-        return;
+        return removed;
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if !(name.starts_with('.') && name.ends_with(SUFFIX)) {
+        if !is_temporary(&name) {
             continue;
         }
         let Ok(file) = File::open(entry.path()) else {
             continue;
         };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_file(entry.path());
+        let is_dead = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if is_dead && fs::remove_file(entry.path()).is_ok() {
+            removed.push(entry.path());
         }
     }
+    removed
+}
+
+/// Whether a name is one that [`create`] gives: `.NAME.PID.ATTEMPT.tmp`.
+fn is_temporary(name: &str) -> bool {
+    let is_number = |word: Option<&str>| word.is_some_and(|w| w.parse::<u32>().is_ok());
+    let Some(stem) = name.strip_prefix('.').and_then(|n| n.strip_suffix(SUFFIX)) else {
+        return false;
+    };
+    let mut words = stem.rsplitn(3, '.');
+    is_number(words.next()) && is_number(words.next()) && words.next().is_some()
 }
 
 #[cfg(test)]
@@ -137,11 +151,16 @@ mod tests {
     fn leftovers_of_the_dead_go_and_files_of_the_living_stay() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(".report.md.1.0.tmp"), "half").unwrap();
+        fs::write(dir.path().join(".of-another.tmp"), "not ours").unwrap();
         let (_living, path) = create(dir.path(), "other").unwrap();
         write(dir.path(), "report.md", b"whole").unwrap();
         assert_eq!(
             names(dir.path()),
-            [path.file_name().unwrap().to_str().unwrap(), "report.md"]
+            [
+                ".of-another.tmp",
+                path.file_name().unwrap().to_str().unwrap(),
+                "report.md"
+            ]
         );
     }
 

@@ -8,7 +8,7 @@ use bytecost_spec::Manifest;
 
 use crate::error::StoreError;
 use crate::run::{self, Run, SAMPLES};
-use crate::{id, log};
+use crate::{atomic, id, log};
 
 /// Where runs live unless the caller says otherwise.
 pub const DEFAULT_ROOT: &str = "./bytecost-runs";
@@ -150,6 +150,18 @@ impl Root {
         }
         runs.sort_by_key(|run| natural(&run.id));
         Ok(runs)
+    }
+
+    /// Removes the temporary files that killed processes left in the directories of runs, and
+    /// says which. Those of a process that is still writing stay.
+    pub fn remove_leftovers(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.path) else {
+            return Vec::new();
+        };
+        let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+        dirs.retain(|dir| dir.is_dir());
+        dirs.sort();
+        dirs.iter().flat_map(|dir| atomic::sweep(dir)).collect()
     }
 }
 

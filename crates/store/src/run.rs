@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytecost_spec::manifest::FORMAT;
-use bytecost_spec::{Manifest, Record};
+use bytecost_spec::{Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ pub const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SAMPLES: &str = "samples.jsonl";
 pub(crate) const ENDED: &str = "ended.json";
+const PUBLISHED: &str = "published.json";
 
 /// When and why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,6 +180,35 @@ impl Run {
         read_ending(&self.dir)
     }
 
+    /// Notes the published table that the run has in the place of samples.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn write_published(&self, imported: &Imported) -> Result<(), StoreError> {
+        let path = self.dir.join(PUBLISHED);
+        let text = serde_json::to_vec_pretty(imported)
+            .map_err(|why| StoreError::io("write", &path, why.into()))?;
+        atomic::write(&self.dir, PUBLISHED, &text)
+    }
+
+    /// The published table that the run has in the place of samples; none where it measured.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreadable`], or what the system refused.
+    pub fn published(&self) -> Result<Option<Imported>, StoreError> {
+        let path = self.dir.join(PUBLISHED);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
+        serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|why| StoreError::Unreadable {
+                path,
+                why: why.to_string(),
+            })
+    }
+
     /// Writes a report beside the samples, whole or not at all: a file of that name is replaced
     /// at once, and after an error it is as it was.
     ///
@@ -186,7 +216,7 @@ impl Run {
     /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own;
     /// [`StoreError::Full`]; what the system refused.
     pub fn write_output(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
-        let own = [MANIFEST, SAMPLES, ENDED].contains(&name);
+        let own = [MANIFEST, SAMPLES, ENDED, PUBLISHED].contains(&name);
         let plain = (1..=128).contains(&name.len())
             && !name.starts_with('.')
             && !name.contains(['/', '\0', '\n']);

@@ -12,6 +12,7 @@ pub mod errqueue;
 pub mod file_map;
 pub mod gather;
 pub mod libaio;
+pub mod network;
 pub mod perf;
 pub mod pipe;
 pub mod places;

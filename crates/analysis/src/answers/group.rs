@@ -52,7 +52,9 @@ pub(super) fn groups<'v>(
         .collect();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut members: Vec<(&Cell, Vec<(&Cell, &Finding)>)> = Vec::new();
-    for finding in view.findings.iter().filter(|f| belongs(f, compare, metric)) {
+    // What waits for a timer is told by itself: the ways are not what differs there.
+    let told = |f: &&Finding| belongs(f, compare, metric) && !view.stalls.touch(f);
+    for finding in view.findings.iter().filter(told) {
         let Some(&cell) = cells.get(finding.cell.as_str()) else {
             continue;
         };

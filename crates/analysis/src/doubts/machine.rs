@@ -188,7 +188,10 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
 pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
     let mut cells = Vec::new();
     let (mut waits, mut latencies) = (Vec::new(), Vec::new());
-    for cell in view.measured().filter(|c| c.cell.pattern == Pattern::Ask) {
+    // What waits for a timer is woken late for another reason.
+    let asks =
+        |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask && view.stalls.waits(&c.id).is_none();
+    for cell in view.measured().filter(asks) {
         let slept: Vec<f64> = cell.trials().filter_map(waits_per_message).collect();
         let p50 = share(Measure::LatencyUsP50);
         let times: Vec<f64> = cell.trials().filter_map(p50).collect();

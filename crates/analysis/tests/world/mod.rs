@@ -95,6 +95,8 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
         in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
+        can_refill: true,
+        leaves_completions: false,
         caution: None,
     }
 }

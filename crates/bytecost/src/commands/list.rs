@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use bytecost_lab::files::Files;
-use bytecost_spec::Study;
+use bytecost_spec::{Study, Transport};
 
 use crate::failure::Ending;
 use crate::studies::STUDIES;
@@ -10,7 +10,7 @@ use crate::terminal;
 
 /// Prints the tables.
 pub fn run() -> Result<Ending> {
-    let (_, mut survey) = super::look_around();
+    let (_, mut survey) = super::look_around(Transport::ALL);
     // Without a directory to make files in there is no table of them; a run says why.
     survey.files = bytecost_lab::file_survey::survey(&mut Files::default()).ok();
     let studies: Vec<Study> = STUDIES

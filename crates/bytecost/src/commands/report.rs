@@ -1,90 +1,125 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
-use anyhow::Result;
-use bytecost_analysis::{Analysis, Input, analyse};
-use bytecost_plan::Plan;
-use bytecost_spec::{Record, Sample};
+use std::fs;
+
+use anyhow::{Context, Result};
+use bytecost_analysis::{Analysis, beside};
+use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
-use crate::args::ReportArgs;
+use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
+use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
 use crate::terminal;
 
-/// Analyses a run, writes its files anew and prints the answer.
+/// Analyses a run, writes its files anew and prints the answer; or writes its figures.
 pub fn run(args: ReportArgs) -> Result<Ending> {
+    let run = open(&args.root, args.run)?;
     let root = Root::at(&args.root.runs_dir);
-    let name = match args.run {
+    let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
+    let evidence = Evidence::of(&run)?;
+    let analysis = judged(&evidence, beside.as_ref())?;
+    match args.figures.figures {
+        Some(format) => figures(&run, &analysis, format, &args.figures)?,
+        None => show(&evidence, &analysis)?,
+    }
+    Ok(if evidence.failures.is_empty() {
+        Ending::Done
+    } else {
+        Ending::SomeFailed
+    })
+}
+
+/// The run of that name, or the newest.
+pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
+    let root = Root::at(&args.runs_dir);
+    let name = match name {
         Some(name) => name,
         None => match root.runs()?.pop() {
             Some(newest) => newest.id,
             None => {
                 return Err(bad_input(format!(
                     "no runs in {}: `bytecost run` makes one",
-                    args.root.runs_dir.display()
+                    args.runs_dir.display()
                 )));
             }
         },
     };
-    let run = root.open(&name)?;
-    let failed = tell(&run)?;
-    Ok(if failed {
-        Ending::SomeFailed
-    } else {
-        Ending::Done
-    })
+    Ok(root.open(&name)?)
+}
+
+/// The published table of an imported run.
+fn imported(root: &Root, name: &str) -> Result<Published> {
+    match root.open(name)?.published()? {
+        Some(imported) => Ok(imported.published),
+        None => Err(bad_input(format!(
+            "run {name} measured: --beside takes one that `bytecost import` made"
+        ))),
+    }
 }
 
 /// Writes a run's files and prints its answer; true when trials failed.
 pub fn tell(run: &Run) -> Result<bool> {
-    let loaded = run.records()?;
-    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
-    for record in &loaded.records {
-        let (cell, id) = match record {
-            Record::Sample(s) => (s.trial.cell, &s.cell),
-            Record::Failure(f) => (f.trial.cell, &f.cell),
+    let evidence = Evidence::of(run)?;
+    show(&evidence, &evidence.analysis(None)?)?;
+    Ok(!evidence.failures.is_empty())
+}
+
+/// The run judged, beside what was published.
+fn judged(evidence: &Evidence<'_>, published: Option<&Published>) -> Result<Analysis> {
+    let Some(published) = published else {
+        return evidence.analysis(None);
+    };
+    if beside(published, &evidence.cells).cells.is_empty() {
+        return Err(bad_input(format!(
+            "run {} has no cell that {} published",
+            evidence.run.manifest().id,
+            published.source
+        )));
+    }
+    evidence.analysis(Some(published))
+}
+
+/// Writes every figure of a run as a file and prints the paths.
+fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresArgs) -> Result<()> {
+    let pictures = bytecost_report::pictures(analysis);
+    if pictures.is_empty() {
+        return Err(bad_input(format!(
+            "{}: this run has no figures: its study draws none, or nothing that it draws was measured",
+            run.dir().display()
+        )));
+    }
+    let own = run.dir().join("figures");
+    let dir = args.out.as_deref().unwrap_or(&own);
+    fs::create_dir_all(dir)
+        .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+    for picture in pictures {
+        let (ending, bytes) = match format {
+            FigureFormat::Svg => ("svg", picture.svg.into_bytes()),
+            FigureFormat::Png => ("png", bytecost_report::png(&picture)?),
         };
-        // A version that chose cells otherwise would give every number to the wrong cell.
-        if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
-            return Err(bad_input(format!(
-                "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
-                run.dir().display(),
-                run.manifest().bytecost_version
-            )));
-        }
+        let path = dir.join(format!("{}.{ending}", picture.name));
+        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        super::print(&format!("{}\n", path.display()))?;
     }
-    let mut samples = Vec::with_capacity(loaded.records.len());
-    let mut failures = Vec::new();
-    for record in loaded.records {
-        match record {
-            Record::Sample(sample) => samples.push(sample),
-            Record::Failure(failure) => failures.push(failure),
-        }
-    }
-    let ended_early = run.ending()?.and_then(|e| e.early);
-    let analysis = analyse(Input {
-        manifest: run.manifest(),
-        cells: &plan.cells,
-        refusals: &plan.refusals,
-        left_out: &plan.left_out,
-        samples: &samples,
-        failures: &failures,
-        notes: &plan.notes,
-        ended_early: ended_early.as_deref(),
-        published: None,
-    });
-    write(run, &analysis, &plan, &samples)?;
-    super::print(&bytecost_report::terminal(&analysis, terminal::style()))?;
+    Ok(())
+}
+
+fn show(evidence: &Evidence<'_>, analysis: &Analysis) -> Result<()> {
+    let run = evidence.run;
+    write(run, analysis, &evidence.cells, &evidence.samples)?;
+    super::print(&bytecost_report::terminal(analysis, terminal::style()))?;
     super::print(&format!(
         "\nThe page to look at: {}\n",
         run.dir().join("report.html").display()
     ))?;
-    Ok(!failures.is_empty())
+    Ok(())
 }
 
-fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Result<()> {
+fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
-    for (name, picture) in bytecost_report::pictures(analysis) {
-        run.write_output(&name, picture.as_bytes())?;
+    for picture in bytecost_report::pictures(analysis) {
+        run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
     }
     run.write_output("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     run.write_output(
@@ -93,7 +128,7 @@ fn write(run: &Run, analysis: &Analysis, plan: &Plan, samples: &[Sample]) -> Res
     )?;
     run.write_output(
         "samples.csv",
-        &bytecost_report::samples_csv(&plan.cells, samples)?,
+        &bytecost_report::samples_csv(cells, samples)?,
     )?;
     Ok(())
 }

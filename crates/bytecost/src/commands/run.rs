@@ -13,7 +13,7 @@ use bytecost_lab::files::Files;
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Manifest, Study};
+use bytecost_spec::{Axis, Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -34,11 +34,15 @@ pub fn run(args: RunArgs) -> Result<Ending> {
     }
     let stop = signals::stop_flag()?;
     let root = Root::at(&args.root.runs_dir);
+    let left = super::clean(&root);
     let (mut run, plan, study) = match &args.resume {
         Some(name) => gone_on_with(&root, name, &args)?,
         None => begun(&root, &args)?,
     };
     if !args.quiet {
+        for what in &left {
+            writeln!(io::stderr(), "note: an earlier run was killed: {what}")?;
+        }
         for note in &plan.notes {
             writeln!(io::stderr(), "note: {note}")?;
         }
@@ -67,7 +71,7 @@ pub fn run(args: RunArgs) -> Result<Ending> {
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
-    let (host, mut survey) = super::look_around();
+    let (host, mut survey) = super::look_around(&transports(&study));
     survey.files = files_surveyed(&mut study, args)?;
     let seed = args
         .seed
@@ -159,6 +163,7 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
 /// A run that is there already: its own plan, with the time and precision of the command line.
 fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     if !args.axes.0.is_empty()
+        || args.as_published
         || args.seed.is_some()
         || args.window.is_some()
         || args.warmup.is_some()
@@ -177,6 +182,15 @@ fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, S
     Ok((run, plan, study))
 }
 
+/// What is tried out for a study: all that costs nothing, and what it asks for itself.
+fn transports(study: &Study) -> Vec<Transport> {
+    let asked = study.cells();
+    let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
+    let all = Transport::ALL.iter().copied();
+    all.filter(|t| *t != Transport::Veth || is_asked(*t))
+        .collect()
+}
+
 /// The study that the command line asks for.
 fn chosen(args: &RunArgs) -> Result<Study> {
     let mut study = match &args.study {
@@ -186,6 +200,9 @@ fn chosen(args: &RunArgs) -> Result<Study> {
             None => from_file(name)?,
         },
     };
+    if args.as_published {
+        study.choose_as_published().map_err(bad_input)?;
+    }
     for (axis, values) in &args.axes.0 {
         study.set_axis(*axis, values).map_err(bad_input)?;
     }
@@ -244,13 +261,14 @@ fn port_is_free(port: u16) -> Result<()> {
     }
 }
 
-fn now() -> Result<String> {
+/// The time as manifests have it.
+pub fn now() -> Result<String> {
     let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
     Ok(second.format(&Rfc3339)?)
 }
 
 /// The command line as it was given, but for where the program lies.
-fn command_line() -> Vec<String> {
+pub fn command_line() -> Vec<String> {
     let words = std::env::args_os()
         .skip(1)
         .map(|w| w.to_string_lossy().into_owned());

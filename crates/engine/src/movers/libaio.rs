@@ -20,6 +20,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 1,
+    leaves_completions: false,
     caution: Some(
         "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
     ),

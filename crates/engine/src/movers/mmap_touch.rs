@@ -20,6 +20,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 1,
+    leaves_completions: false,
     caution: Some(
         "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
     ),

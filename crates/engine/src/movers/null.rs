@@ -17,6 +17,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 0,
+    leaves_completions: false,
     caution: None,
     open,
 };
@@ -28,7 +29,9 @@ struct Null {
 }
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
-    setup.fresh = false; // there is no message to write
+    // There is no message to write.
+    setup.fresh = false;
+    setup.refill = false;
     let (source, _) = Source::new(&setup, Layout::contiguous(&setup))?;
     Ok(Box::new(Null {
         source,

@@ -19,6 +19,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 1,
+    leaves_completions: false,
     caution: Some(
         "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk",
     ),

@@ -18,6 +18,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 1,
+    leaves_completions: false,
     caution: None,
     open,
 };

@@ -6,8 +6,10 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::thread;
 use std::time::Duration;
 
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::Release;
 use bytecost_sys::errqueue::{self, Completion};
 use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
@@ -25,6 +27,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: true,
     locks_rings: 0,
     descriptors_per_flow: 1,
+    leaves_completions: true,
     caution: None,
     open,
 };
@@ -32,12 +35,18 @@ pub const MOVER: Mover = Mover {
 /// Sends that may be outstanding; a power of two, so that the 32-bit counter wraps cleanly.
 const MOST_SENDS: u32 = 4096;
 
+/// What a sender that never looks at completions waits when the kernel has no room.
+const WAIT_FOR_ROOM: Duration = Duration::from_micros(1);
+/// How often it does so for one send: some seconds, since a wait takes some 50 µs.
+const MOST_WAITS: u32 = 100_000;
+
 struct SendZerocopy {
     socket: OwnedFd,
     source: Source,
     gather: Gather,
     size: usize,
     patience: Duration,
+    reaping: Reaping,
     /// The message under way and how much of it was taken, when ENOBUFS cut it short.
     begun: Option<(usize, usize)>,
     /// Number of the next send, as the kernel counts.
@@ -68,6 +77,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
         gather,
         size: setup.size,
         patience: setup.patience,
+        reaping: setup.reaping,
         begun: None,
         next_send: 0,
         outstanding: 0,
@@ -103,6 +113,11 @@ impl SendZerocopy {
             ));
         }
         self.outstanding -= sends;
+        if self.reaping != Reaping::Full {
+            self.tally.released += u64::from(sends);
+            self.tally.copied += u64::from(sends) * u64::from(completion.copied);
+            return Ok(());
+        }
         for i in 0..sends {
             let number = completion.first.wrapping_add(i);
             let slot = &mut self.slots[self.slot_of[(number % MOST_SENDS) as usize] as usize];
@@ -119,18 +134,78 @@ impl SendZerocopy {
 
     /// Reads the error queue until it is empty.
     fn collect(&mut self) -> io::Result<()> {
-        loop {
-            self.tally.calls += 1;
-            match errqueue::completion(&self.socket)? {
-                Some(completion) => self.done(completion)?,
-                None => return Ok(()),
+        while self.look()? {}
+        Ok(())
+    }
+
+    /// Looks at the error queue once, without waiting; false when it is empty.
+    fn look(&mut self) -> io::Result<bool> {
+        self.tally.calls += 1;
+        match errqueue::completion(&self.socket)? {
+            Some(completion) => self.done(completion).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn send(&mut self, slot: usize, done: usize) -> io::Result<usize> {
+        self.tally.calls += 1;
+        let flags = SendFlags::NOSIGNAL | MSG_ZEROCOPY;
+        self.gather.sendmsg(&self.socket, slot, done, flags)
+    }
+
+    /// Sends a message and leaves its buffer to be used again at once, though the kernel may
+    /// still read it. The same bytes are written there again, so what arrives stays right.
+    fn offer_at_once(&mut self) -> io::Result<Offer> {
+        let (slot, mut done) = match self.begun.take() {
+            Some(begun) => begun,
+            None => (self.source.begin(self.gather.bytes_mut()), 0),
+        };
+        let mut waits = 0;
+        while done < self.size {
+            match self.send(slot, done) {
+                Ok(n) => {
+                    done += n;
+                    self.outstanding += 1;
+                    self.tally.held += 1;
+                    if self.reaping == Reaping::OneLook {
+                        self.look()?;
+                    }
+                }
+                Err(e) if has_no_room(&e) => {
+                    self.tally.enobufs += 1;
+                    if self.reaping == Reaping::OneLook {
+                        // One look was not enough: now it must wait for one.
+                        return self.full(slot, done);
+                    }
+                    waits += 1;
+                    if waits > MOST_WAITS {
+                        return Err(too_little_room(self.size));
+                    }
+                    thread::sleep(WAIT_FOR_ROOM);
+                }
+                Err(e) => retry(e)?,
             }
         }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        Ok(Offer::Held)
+    }
+
+    /// The message is to be gone on with when a completion was taken.
+    fn full(&mut self, slot: usize, done: usize) -> io::Result<Offer> {
+        if self.outstanding == 0 {
+            return Err(too_little_room(self.size));
+        }
+        self.begun = Some((slot, done));
+        Ok(Offer::Full)
     }
 }
 
 impl Move for SendZerocopy {
     fn offer(&mut self) -> io::Result<Offer> {
+        if self.reaping != Reaping::Full {
+            return self.offer_at_once();
+        }
         let (slot, mut done) = match self.begun.take() {
             Some(begun) => begun,
             None => {
@@ -145,22 +220,14 @@ impl Move for SendZerocopy {
                 self.begun = Some((slot, done));
                 return Ok(Offer::Full);
             }
-            self.tally.calls += 1;
-            match self
-                .gather
-                .sendmsg(&self.socket, slot, done, SendFlags::NOSIGNAL | MSG_ZEROCOPY)
-            {
+            match self.send(slot, done) {
                 Ok(n) => {
                     done += n;
                     self.sent(slot);
                 }
-                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {
+                Err(e) if has_no_room(&e) => {
                     self.tally.enobufs += 1;
-                    if self.outstanding == 0 {
-                        return Err(too_little_room(self.size));
-                    }
-                    self.begun = Some((slot, done));
-                    return Ok(Offer::Full);
+                    return self.full(slot, done);
                 }
                 Err(e) => retry(e)?,
             }
@@ -194,6 +261,11 @@ impl Move for SendZerocopy {
     fn tally(&self) -> Tally {
         self.tally
     }
+}
+
+/// ENOBUFS: the kernel cannot note another zero-copy send.
+fn has_no_room(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error())
 }
 
 fn too_little_room(size: usize) -> io::Error {

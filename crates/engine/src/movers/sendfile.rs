@@ -17,6 +17,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 2,
+    leaves_completions: false,
     caution: None,
     open,
 };
@@ -43,7 +44,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
 
 /// A memory file that holds one round of the ring.
 pub(super) fn memory_file(setup: &mut Setup) -> io::Result<(OwnedFd, Source)> {
-    setup.fresh = false; // pages in flight must not change
+    setup.write_once()?;
     let (source, region) = Source::new(setup, Layout::contiguous(setup))?;
     let file = rustix::fs::memfd_create("bytecost-payload", rustix::fs::MemfdFlags::CLOEXEC)?;
     let mut written = 0;

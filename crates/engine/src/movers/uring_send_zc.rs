@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
@@ -22,6 +23,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 1,
     descriptors_per_flow: 2,
+    leaves_completions: false,
     caution: None,
     open,
 };
@@ -38,6 +40,12 @@ struct UringSendZc {
 }
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    if setup.reaping != Reaping::Full {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "completions and results come in one ring, so that none can be left lying",
+        ));
+    }
     let socket = setup.take_socket()?;
     let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
     let batch = BATCH.min(setup.slots);

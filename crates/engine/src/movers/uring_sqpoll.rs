@@ -17,6 +17,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 1,
     descriptors_per_flow: 2,
+    leaves_completions: false,
     caution: Some("its poller keeps a CPU busy while requests come; that CPU time is counted"),
     open,
 };

@@ -20,6 +20,7 @@ pub const MOVER: Mover = Mover {
     uses_fields: false,
     locks_rings: 0,
     descriptors_per_flow: 3,
+    leaves_completions: false,
     caution: Some(
         "vmsplice has no completion at all: the pages may be read until the peer has read them, so a program that writes \
          to them again sends something else",
@@ -38,7 +39,7 @@ struct Vmsplice {
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    setup.fresh = false; // pages in flight must not change
+    setup.write_once()?;
     let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
     let pipe = Pipe::new(PIPE_BYTES)?;
     Ok(Box::new(Vmsplice {

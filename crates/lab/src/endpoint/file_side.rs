@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytecost_engine::{InFlight, Mover, Route, Setup, file};
 use bytecost_meter::{ProcessMeter, ThreadMeter};
-use bytecost_spec::{Cache, Cell};
+use bytecost_spec::{Cache, Cell, Reaping};
 
-use super::side::{FlowDone, Measured, flow_done};
+use super::side::{Completions, FlowDone, Measured, flow_done};
 use crate::files;
 use crate::flow::Finish;
 use crate::gate::Gate;
@@ -48,6 +48,8 @@ pub(super) fn run(
         slots: 1,
         flow,
         fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
         patience: Duration::from_millis(task.patience_ms),
     })?;
     let full = task.check == Check::Full;
@@ -89,7 +91,9 @@ pub(super) fn run(
         let written = done.total_messages().min(blocks);
         compared += file::check_written(read, walk, written, size, depth, most)?;
     }
-    Ok(flow_done(done, Some(mover), compared, Some(latency_ns)))
+    let mut done = flow_done(done, Completions::None, compared, Some(latency_ns));
+    done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    Ok(done)
 }
 
 /// A request to a disk is a context switch or two, which perf events make dearer; one to memory

@@ -6,8 +6,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, InFlight, Mover, Pattern, Receiver, Setup, Tally};
+use bytecost_engine::{Checker, Mover, Tally};
 use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
+use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{
@@ -18,8 +19,9 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use super::{Signal, file_side};
+use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
 use crate::connection::ConnectionMeter;
-use crate::flow::{ANSWER_BYTES, Ask, Finish, Intake, Window, stream};
+use crate::flow::{Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{Check, Done, Role, Task};
 use crate::requests::Stretches;
@@ -29,7 +31,7 @@ pub(super) struct FlowDone {
     readings: Readings,
     flow: FlowReading,
     /// Whether the process was measured, not this flow's thread alone.
-    of_process: bool,
+    pub(super) of_process: bool,
     total_bytes: u64,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
@@ -84,21 +86,14 @@ fn send(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let mover = mover_of(cell)?;
     if mover.route.is_of_files() {
         return file_side::run(task, mover, flow, gate, wait, closed);
     }
     let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let mut engine = (mover.open)(Setup {
-        socket,
-        file: None,
-        size: usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
-        fields: cell.fields as usize,
-        slots: usize::try_from(cell.ring_slots()).map_err(|_| io::ErrorKind::InvalidInput)?,
-        flow,
-        fresh: is_fresh(task, mover),
-        patience: Duration::from_millis(task.patience_ms),
-    })?;
+    let fresh = is_fresh(task, mover);
+    let patience = Duration::from_millis(task.patience_ms);
+    let mut engine = sending_end(cell, socket, flow, fresh, patience)?;
     let finish = Finish {
         closed,
         messages_least: task.messages_least,
@@ -111,7 +106,7 @@ fn send(
     };
     let (window, latency_ns) = match (cell.pattern, &kept) {
         (Exchange::Ask, Some(socket)) => {
-            let mut ask = Ask::new(&mut *engine, socket, cell.size_bytes);
+            let mut ask = Ask::new(&mut *engine, socket, answer(cell)?);
             wait();
             let window = ask.run(gate, &mut meter, finish)?;
             (window, Some(ask.latency_ns))
@@ -126,7 +121,7 @@ fn send(
     }
     Ok(flow_done(
         Measured::window(&window, &meter),
-        Some(mover),
+        Completions::of(mover, cell),
         0,
         latency_ns,
     ))
@@ -141,9 +136,14 @@ fn meter(cell: &Cell) -> ThreadMeter {
     }
 }
 
-/// The content of a full check is new in every message, where the mover allows that.
+/// The content of a full check is new in every message, where the mover allows that and waits
+/// for its buffers.
 fn is_fresh(task: &Task, mover: &Mover) -> bool {
-    task.check == Check::Full && mover.can_be_fresh()
+    let cell = &task.cell;
+    task.check == Check::Full
+        && mover.can_be_fresh()
+        && cell.payload == Payload::Prepared
+        && cell.reaping == Reaping::Full
 }
 
 fn receive(
@@ -155,41 +155,47 @@ fn receive(
     closed: impl FnOnce(),
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
-    let mover = Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))?;
+    let fresh = is_fresh(task, mover_of(cell)?);
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
-    let read_size = usize::try_from(cell.read_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut receiver = (row.open)(socket, read_size)?;
-    let period = if is_fresh(task, mover) {
-        0
-    } else {
-        cell.size_bytes * cell.ring_slots()
-    };
+    let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
         thread: meter(cell),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
-    let answer = vec![0x5a; cell.size_bytes.min(ANSWER_BYTES) as usize];
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: Checker::new(Pattern::new(flow, period), task.check == Check::Full),
+        checker: Checker::new(content(cell, flow, fresh), task.check == Check::Full),
         size_bytes: cell.size_bytes,
-        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer)),
+        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
     wait();
     let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
     let measured = Measured::window(&window, &meter);
-    Ok(flow_done(measured, None, compared, None))
+    Ok(flow_done(measured, Completions::None, compared, None))
 }
 
-fn unknown(what: &str, name: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("{what} `{name}` is not known"),
-    )
+/// When a sender learns of completions.
+#[derive(Clone, Copy)]
+pub(super) enum Completions {
+    /// There are none.
+    None,
+    /// As they come, so that those of the window are known.
+    Taken,
+    /// Some or all after the last byte only, so that no window knows its own.
+    LeftLying,
+}
+
+impl Completions {
+    fn of(mover: &Mover, cell: &Cell) -> Completions {
+        match (mover.release, cell.reaping) {
+            (Release::AtCompletion, Reaping::Full) => Completions::Taken,
+            (Release::AtCompletion, Reaping::OneLook | Reaping::Never) => Completions::LeftLying,
+            _ => Completions::None,
+        }
+    }
 }
 
 /// What was measured between the edges of a window.
@@ -240,10 +246,10 @@ impl Measured {
     }
 }
 
-/// What a flow brings back; `mover` on the side that sends.
+/// What a flow brings back.
 pub(super) fn flow_done(
     measured: Measured,
-    mover: Option<&Mover>,
+    completions: Completions,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
 ) -> FlowDone {
@@ -258,9 +264,13 @@ pub(super) fn flow_done(
     put(Counter::Bytes, grown.bytes);
     put(Counter::Messages, grown.messages);
     put(Counter::Calls, grown.calls);
-    if mover.is_some_and(|m| m.release == Release::AtCompletion) {
-        put(Counter::Completions, grown.released);
-        put(Counter::CompletionsCopied, grown.copied);
+    let told = match completions {
+        Completions::LeftLying => total,
+        _ => grown,
+    };
+    if !matches!(completions, Completions::None) {
+        put(Counter::Completions, told.released);
+        put(Counter::CompletionsCopied, told.copied);
         put(Counter::Enobufs, grown.enobufs);
     }
     if grown.misses > 0 {
@@ -277,7 +287,7 @@ pub(super) fn flow_done(
             messages: grown.messages,
             elapsed_ns,
         },
-        of_process: mover.is_some_and(|m| m.in_flight == InFlight::SeveralByThreads),
+        of_process: false,
         total_bytes: total.bytes,
         compared_bytes,
         latency_ns,

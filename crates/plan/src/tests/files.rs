@@ -49,6 +49,8 @@ fn survey() -> Survey {
         has_peer: false,
         route,
         in_flight,
+        can_refill: false,
+        leaves_completions: false,
         locks_rings,
         descriptors_per_flow: 1,
         caution: None,

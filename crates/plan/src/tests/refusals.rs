@@ -34,6 +34,16 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
             &[zc, (Axis::Transport, "unix")],
             "mover `uring-send-zc` over unix: Unix sockets have no zero-copy",
         ),
+        (&[(Axis::Payload, "refilled")], ""),
+        (
+            &[(Axis::Payload, "refilled"), (Axis::Mover, "sendfile")],
+            "payload `refilled` with mover `sendfile`: nothing says when its pages were read",
+        ),
+        (&[(Axis::Reaping, "never")], ""),
+        (
+            &[zc, (Axis::Reaping, "one-look")],
+            "reaping `one-look` with mover `uring-send-zc`: its completions come in one ring",
+        ),
         (
             &[(Axis::Congestion, "bbr")],
             "congestion control `bbr` is not to be had here (cubic, reno are)",

@@ -1,7 +1,6 @@
 //! The TOML of a study as it stands in the file, and the way from there to a [`Study`].
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use super::{Compare, Figure, Study, StudyError, Tier};
@@ -9,6 +8,11 @@ use crate::axis::{AXES, Axis};
 use crate::cell::Cell;
 use crate::metric::Metric;
 use crate::units;
+
+mod expect;
+mod value;
+
+pub(crate) use value::{Text, Values};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -38,11 +42,13 @@ struct RawStudy {
     compare: Vec<RawCompare>,
     #[serde(default, rename = "figure")]
     figures: Vec<RawFigure>,
+    #[serde(default, rename = "expect")]
+    expects: Vec<expect::RawExpect>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct RawAxes {
+pub(crate) struct RawAxes {
     transport: Option<Spanned<Values>>,
     pattern: Option<Spanned<Values>>,
     mover: Option<Spanned<Values>>,
@@ -97,14 +103,8 @@ struct RawFigure {
     or: Option<Spanned<String>>,
 }
 
-/// A value as text, whether it was written as a string, a whole number or a boolean.
-struct Text(String);
-
-/// One value or a list of them.
-struct Values(Vec<Spanned<Text>>);
-
 impl RawAxes {
-    fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
+    pub(crate) fn get(&self, axis: Axis) -> Option<&Spanned<Values>> {
         match axis {
             Axis::Transport => self.transport.as_ref(),
             Axis::Pattern => self.pattern.as_ref(),
@@ -140,7 +140,7 @@ pub(super) fn parse(text: &str) -> Result<Study, StudyError> {
     reader.study(raw)
 }
 
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     message
         .split('\n')
         .map(str::trim)
@@ -149,7 +149,7 @@ fn one_line(message: &str) -> String {
         .join("; ")
 }
 
-fn at(text: &str, offset: usize, message: String) -> StudyError {
+pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
@@ -160,12 +160,12 @@ fn at(text: &str, offset: usize, message: String) -> StudyError {
     }
 }
 
-struct Reader<'t> {
-    text: &'t str,
+pub(crate) struct Reader<'t> {
+    pub(crate) text: &'t str,
 }
 
 impl Reader<'_> {
-    fn fail<T>(
+    pub(crate) fn fail<T>(
         &self,
         place: std::ops::Range<usize>,
         message: impl Into<String>,
@@ -173,7 +173,7 @@ impl Reader<'_> {
         Err(at(self.text, place.start, message.into()))
     }
 
-    fn take<T, U, E: ToString>(
+    pub(crate) fn take<T, U, E: ToString>(
         &self,
         value: &Spanned<T>,
         read: impl Fn(&T) -> Result<U, E>,
@@ -250,6 +250,7 @@ impl Reader<'_> {
             tiers,
             compare,
             figures,
+            expects: self.expects(&raw.expects)?,
             as_published,
             design: None,
         })
@@ -308,7 +309,11 @@ impl Reader<'_> {
         Ok(tiers)
     }
 
-    fn values(&self, axis: Axis, values: &Spanned<Values>) -> Result<Vec<String>, StudyError> {
+    pub(crate) fn values(
+        &self,
+        axis: Axis,
+        values: &Spanned<Values>,
+    ) -> Result<Vec<String>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
             return self.fail(
@@ -332,7 +337,7 @@ impl Reader<'_> {
         Ok(written)
     }
 
-    fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
+    pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
         self.take(name, |n| {
             Axis::named(n).ok_or_else(|| {
                 let names: Vec<&str> = AXES.iter().map(|r| r.name).collect();
@@ -394,50 +399,5 @@ impl Reader<'_> {
                 .map(|m| self.take(m, |m| m.parse()))
                 .transpose()?,
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Scalar;
-        impl Visitor<'_> for Scalar {
-            type Value = Text;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a string, a whole number or a boolean")
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Text, E> {
-                Ok(Text(v.to_owned()))
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Text, E> {
-                Ok(Text(v.to_string()))
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Text, E> {
-                Ok(Text(v.to_string()))
-            }
-            fn visit_bool<E: de::Error>(self, v: bool) -> Result<Text, E> {
-                Ok(Text(if v { "on" } else { "off" }.to_owned()))
-            }
-        }
-        deserializer.deserialize_any(Scalar)
-    }
-}
-
-impl<'de> Deserialize<'de> for Values {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct List;
-        impl<'de> Visitor<'de> for List {
-            type Value = Values;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of strings or whole numbers")
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Values, A::Error> {
-                let mut list = Vec::new();
-                while let Some(value) = seq.next_element()? {
-                    list.push(value);
-                }
-                Ok(Values(list))
-            }
-        }
-        deserializer.deserialize_seq(List)
     }
 }

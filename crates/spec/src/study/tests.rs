@@ -143,6 +143,20 @@ fn the_command_line_narrows_a_study_to_what_was_asked() {
 }
 
 #[test]
+fn both_stands_for_on_and_off_where_there_is_a_switch() {
+    let mut study = Study::parse(SMALL).unwrap();
+    for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
+        study
+            .set_axis(axis, &["both".into(), "off".into()])
+            .unwrap();
+        let values = study.tiers[0].axes.last().unwrap();
+        assert_eq!(values, &(axis, vec!["on".to_owned(), "off".to_owned()]));
+    }
+    assert_eq!(study.cells().len(), 2 * 2 * 2 * 2);
+    assert!(study.set_axis(Axis::Pattern, &["both".into()]).is_err());
+}
+
+#[test]
 fn names_and_fields_are_held_against_the_tables() {
     let with = |axis, value: &str| {
         let mut study = Study::parse(SMALL).unwrap();
@@ -190,7 +204,7 @@ fn times_have_bounds() {
 #[test]
 fn a_published_design_stands_by_itself() {
     let text = format!(
-        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = \"off\" }}\n",
+        "{}\n[[as-published]]\ntitle = \"theirs\"\naxes = {{ mover = [\"send-fields\"], nodelay = [\"off\"] }}\n",
         SMALL
     );
     let mut study = Study::parse(&text).unwrap();
@@ -205,4 +219,64 @@ fn a_published_design_stands_by_itself() {
     let mut without = Study::parse(SMALL).unwrap();
     let error = without.choose_as_published().unwrap_err().to_string();
     assert!(error.contains("no published design"), "{error}");
+}
+
+const EXPECTED: &str = r#"
+[[expect]]
+metric = "cpu_s_per_gb"
+axis = "mover"
+baseline = "send"
+value = "sendfile"
+where = { size = ["64KiB", 1048576], threads = [1] }
+outcome = "no difference"
+"#;
+
+#[test]
+fn an_expectation_says_where_it_holds() {
+    let study = Study::parse(&format!("{SMALL}{EXPECTED}")).unwrap();
+    let [expect] = study.expects.as_slice() else {
+        panic!("{:?}", study.expects)
+    };
+    assert_eq!(
+        (expect.axis, expect.value.as_str(), expect.outcome),
+        (Axis::Mover, "sendfile", Outcome::NoDifference)
+    );
+    let at = |size: &str, threads: &str, fields: &str| {
+        let mut cell = Cell::default();
+        for (axis, value) in [
+            (Axis::Size, size),
+            (Axis::Threads, threads),
+            (Axis::Fields, fields),
+        ] {
+            cell.set(axis, value).unwrap();
+        }
+        expect.holds_at(&cell)
+    };
+    assert!(at("64KiB", "1", "8") && at("1MiB", "1", "4"));
+    assert!(!at("4KiB", "1", "8") && !at("64KiB", "2", "8"));
+    let text = serde_json::to_string(&study).unwrap();
+    assert_eq!(serde_json::from_str::<Study>(&text).unwrap(), study);
+    assert_eq!(Study::parse(SMALL).unwrap().expects, []);
+}
+
+#[test]
+fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
+    let check = |from: &str, to: &str, expected: &str| {
+        let text = format!("{SMALL}{}", EXPECTED.replacen(from, to, 1));
+        let error = Study::parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(
+        "\"no difference\"",
+        "\"fine\"",
+        "outcome `fine` is not known: choose from better, worse, no difference",
+    );
+    check("cpu_s_per_gb", "speed", "metric `speed` is not known");
+    check(
+        "axis = \"mover\"",
+        "axis = \"weight\"",
+        "axis `weight` is not known",
+    );
+    check("\"64KiB\", ", "\"0\", ", "size `0` is out of bounds");
+    check("size =", "weight =", "unknown field `weight`");
 }

@@ -16,9 +16,10 @@ const TABLE: &str = "crates/engine/src/movers.rs";
 fn the_mover_of_the_guide_moves_every_byte() {
     let guide = fs::read_to_string(tree::root().join("CONTRIBUTING.md")).unwrap();
     let example = block(&guide, &format!("//! `{NAME}`:"));
-    // Always the same place, so that a second run compiles nothing but what changed.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    // Always the same places, so that a second run compiles nothing but what changed; and not the
+    // target directory of this workspace, where the copy's crates would be taken for its own.
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide-target");
     let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
     let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
     let table = after(&table, "    writev::MOVER,", &format!("    {NAME}::MOVER,"));

@@ -1,7 +1,7 @@
-//! TCP over 127.0.0.1.
+//! TCP between two addresses of this machine, and over any other where a person asks for it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -10,29 +10,39 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::{Listen, set_buffers};
 
-struct Loopback {
+struct Tcp {
     socket: OwnedFd,
-    address: SocketAddrV4,
+    address: SocketAddr,
     nodelay: bool,
 }
 
-pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
-    let socket = socket(cell)?;
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port.unwrap_or(0));
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    rustix::net::bind(&socket, &address).map_err(|e| match (e, port) {
-        (rustix::io::Errno::ADDRINUSE, Some(port)) => io::Error::new(
+pub(super) fn listen(
+    cell: &Cell,
+    address: Ipv4Addr,
+    port: Option<u16>,
+) -> io::Result<Box<dyn Listen>> {
+    let address = SocketAddr::from((address, port.unwrap_or(0)));
+    let listening = listen_at(cell, address).map_err(|e| match port {
+        Some(port) if e.kind() == io::ErrorKind::AddrInUse => io::Error::new(
             io::ErrorKind::AddrInUse,
             format!("port {port} is in use: choose another with --port, or leave it out to take a free one"),
         ),
-        _ => e.into(),
+        _ => e,
     })?;
+    Ok(listening)
+}
+
+/// Listens at any address of this machine; port 0 takes a free one.
+pub(super) fn listen_at(
+    cell: &Cell,
+    address: SocketAddr,
+) -> io::Result<Box<dyn Listen + Send + Sync>> {
+    let socket = socket(cell, address)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    rustix::net::bind(&socket, &address)?;
     rustix::net::listen(&socket, 1024)?;
-    let address = match SocketAddr::try_from(rustix::net::getsockname(&socket)?) {
-        Ok(SocketAddr::V4(address)) => address,
-        _ => return Err(io::ErrorKind::AddrNotAvailable.into()),
-    };
-    Ok(Box::new(Loopback {
+    let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok(Box::new(Tcp {
         socket,
         address,
         nodelay: cell.sends_at_once(),
@@ -40,8 +50,8 @@ pub(super) fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Liste
 }
 
 pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
-    let address: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
-    let socket = socket(cell)?;
+    let address: SocketAddr = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    let socket = socket(cell, address)?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
     rustix::net::connect(&socket, &address)?;
     Ok(socket)
@@ -49,13 +59,12 @@ pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
 
 /// A socket with the cell's options; they must be set before the handshake to take effect in
 /// full (the window scale depends on the buffer).
-fn socket(cell: &Cell) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::INET,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+pub(super) fn socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_buffers(&socket, cell)?;
     if cell.congestion != "default" {
         sockopt::set_tcp_congestion(&socket, &cell.congestion).map_err(|e| {
@@ -71,7 +80,7 @@ fn socket(cell: &Cell) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-impl Listen for Loopback {
+impl Listen for Tcp {
     fn address(&self) -> String {
         self.address.to_string()
     }

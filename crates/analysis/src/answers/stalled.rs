@@ -1,0 +1,183 @@
+//! Ways that wait for a timer: what is said of them instead of a comparison.
+
+use bytecost_spec::study::Compare;
+use bytecost_spec::{Axis, Cell};
+
+use super::belongs;
+use crate::doubts::View;
+use crate::doubts::stall::{Waits, cured};
+use crate::result::{Answer, Finding, Verdict};
+use crate::words;
+
+/// For each value of a compared axis whose cells stall: that it does, and what remains of the
+/// comparison without the stall.
+pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
+    let compares = &view.input.manifest.study.compare;
+    let mut answers: Vec<Answer> = Vec::new();
+    for compare in compares {
+        let mut values: Vec<String> = Vec::new();
+        for cell in view
+            .measured()
+            .filter(|c| view.stalls.waits(&c.id).is_some())
+        {
+            let value = cell.cell.value(compare.axis);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        // Where every value stalls, it is not the axis that does it.
+        let all = values.len() > 1
+            && !view
+                .measured()
+                .any(|c| !values.contains(&c.cell.value(compare.axis)));
+        let told = values
+            .iter()
+            .filter(|_| !all)
+            .flat_map(|v| sentences(view, varied, compare, v));
+        for answer in told {
+            if !answers.iter().any(|a| a.sentence == answer.sentence) {
+                answers.push(answer);
+            }
+        }
+    }
+    answers
+}
+
+fn sentences(view: &View<'_>, varied: &[Axis], compare: &Compare, value: &str) -> Vec<Answer> {
+    let of_value = |cell: &Cell| cell.value(compare.axis) == value;
+    let stalled: Vec<(&Cell, Waits)> = view
+        .measured()
+        .filter(|c| of_value(c.cell))
+        .filter_map(|c| Some((c.cell, view.stalls.waits(&c.id)?)))
+        .collect();
+    let touched: Vec<&Finding> = view
+        .findings
+        .iter()
+        .filter(|f| f.axis == compare.axis && f.primary && view.stalls.touch(f))
+        .filter(|f| f.value == value || f.baseline_value == value)
+        .collect();
+    if touched.is_empty() {
+        return Vec::new();
+    }
+    let waits = stalled.first().map_or(Waits::Message, |(_, w)| *w);
+    let what = match waits {
+        Waits::Message => {
+            "the rest of each message waits for a delayed acknowledgement (Nagle's algorithm; a timer of 40 ms)"
+        }
+        Waits::Completion => "each buffer waits for a delayed acknowledgement (a timer of 40 ms)",
+    };
+    let name = words::named(compare.axis, value);
+    let n = words::count(stalled.len(), "cell");
+    let place = words::circumstances(&shared(varied, compare.axis, &stalled));
+    let n = if place.is_empty() {
+        n
+    } else {
+        format!("{n} {place}")
+    };
+    let mut answers = vec![Answer {
+        sentence: format!(
+            "{} stalls in {n}: {what}, which is not the cost of copying, so it is not compared there.",
+            words::capital(&name)
+        ),
+        findings: touched.iter().map(|f| f.id.clone()).collect(),
+    }];
+    answers.push(remains(view, compare, value, &stalled));
+    answers
+}
+
+/// What the stalled cells have in common, of the axes that vary.
+fn shared(varied: &[Axis], compared: Axis, stalled: &[(&Cell, Waits)]) -> Vec<(Axis, String)> {
+    let held = varied.iter().filter(|axis| **axis != compared);
+    let common = held.filter_map(|axis| {
+        let mut values = stalled.iter().map(|(cell, _)| cell.value(*axis));
+        let first = values.next()?;
+        values.all(|v| v == first).then_some((*axis, first))
+    });
+    common.collect()
+}
+
+/// What the comparison comes to in the cells beside, where the same way does not stall.
+fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, Waits)]) -> Answer {
+    let name = words::named(compare.axis, value);
+    let mut how: Vec<&str> = Vec::new();
+    let mut left: Vec<&Finding> = Vec::new();
+    for (cell, _) in stalled {
+        let beside = cured(view, cell);
+        for (told, _, result) in beside
+            .into_iter()
+            .filter(|(_, axis, _)| *axis != compare.axis)
+        {
+            let here = |f: &&Finding| {
+                let metric = compare.metrics.first() == Some(&f.metric);
+                let of_pair = f.cell == result.id || f.baseline == result.id;
+                metric && of_pair && belongs(f, compare, f.metric) && !view.stalls.touch(f)
+            };
+            for finding in view.findings.iter().filter(here) {
+                if !how.contains(&told) {
+                    how.push(told);
+                }
+                if !left.iter().any(|l| l.id == finding.id) {
+                    left.push(finding);
+                }
+            }
+        }
+    }
+    if left.is_empty() {
+        let cure = match compare.axis {
+            Axis::Nodelay | Axis::Cork | Axis::Quickack => "the other values of that axis do not",
+            _ => "`--nodelay on,off` measures both",
+        };
+        return Answer {
+            sentence: format!(
+                "What {name} costs without the stall was not measured in this run: {cure}."
+            ),
+            findings: Vec::new(),
+        };
+    }
+    let verdicts = [
+        Verdict::Better,
+        Verdict::Worse,
+        Verdict::NoDifferenceThatMatters,
+        Verdict::NotDecided,
+    ];
+    let clauses: Vec<String> = verdicts
+        .into_iter()
+        .filter_map(|verdict| {
+            let of: Vec<&Finding> = left
+                .iter()
+                .copied()
+                .filter(|f| f.verdict == verdict)
+                .collect();
+            let first = *of.first()?;
+            let clause = match verdict {
+                Verdict::NoDifferenceThatMatters => "no difference that matters".to_owned(),
+                Verdict::NotDecided => "not decided".to_owned(),
+                _ => words::compared(first, &words::factors(&of)),
+            };
+            Some(if of.len() == left.len() {
+                clause
+            } else {
+                format!("{clause} in {} of {} comparisons", of.len(), left.len())
+            })
+        })
+        .collect();
+    let how: Vec<String> = how.into_iter().map(str::to_owned).collect();
+    let noun = compare
+        .metrics
+        .first()
+        .map_or_else(String::new, |m| words::metric(*m));
+    let base = words::named(compare.axis, &compare.baseline);
+    let pair = if value == compare.baseline {
+        format!("the others against {base}")
+    } else {
+        format!("{name} against {base}")
+    };
+    Answer {
+        sentence: format!(
+            "Without the stall ({}) {pair} in {noun}: {}.",
+            words::list(&how),
+            clauses.join(", ")
+        ),
+        findings: left.iter().map(|f| f.id.clone()).collect(),
+    }
+}

@@ -1,0 +1,251 @@
+//! Claims of others, held against a run: each ruled on from its tests, with the figures.
+
+use bytecost_spec::claim::{Claim, Test};
+use bytecost_spec::{Published, Table};
+
+use crate::result::{Analysis, AuditFigure, Audited, Input, Ruling};
+use crate::trials::Trials;
+use crate::words;
+
+mod arithmetic;
+mod counter;
+mod crossover;
+mod desk;
+mod draft;
+mod level;
+mod ratio;
+mod scaling;
+mod stall;
+
+use desk::Desk;
+pub use desk::beside;
+use draft::{Draft, Family, Outcome, Told};
+
+/// What the figures are called that a claim gives in its own words.
+pub const AS_PUBLISHED: &str = "as published";
+
+/// What claims are judged by besides the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Grounds<'a> {
+    /// The claims.
+    pub claims: &'a [Claim],
+    /// Published tables, for calculations on them.
+    pub tables: &'a [Table],
+    /// Published cells by their source, to stand beside measured ones.
+    pub published: &'a [Published],
+    /// Names of studies that can be run.
+    pub studies: &'a [&'a str],
+}
+
+/// A claim's tests and reasons before the correction over all comparisons.
+struct Case<'c> {
+    claim: &'c Claim,
+    tests: Vec<Draft>,
+    reasons: Vec<(&'c str, Draft)>,
+}
+
+/// Judges claims by a run and its analysis, in the order of the claims.
+///
+/// A comparison that is a finding of the run keeps its verdict. All others are corrected
+/// together with the run's findings (Holm), so that judging many claims gives no more false
+/// rulings than judging one.
+#[must_use]
+pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
+    let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
+    let mut family = Family::of(&analysis.findings);
+    let cases: Vec<Case<'_>> = grounds
+        .claims
+        .iter()
+        .map(|claim| {
+            let desk = Desk {
+                input: &input,
+                analysis,
+                trials: &trials,
+                grounds,
+                claim,
+            };
+            Case::of(claim, &desk, &mut family)
+        })
+        .collect();
+    let corrected = family.corrected();
+    cases.iter().map(|case| case.ruled(&corrected)).collect()
+}
+
+impl Audited {
+    /// Whether the run says nothing of the claim: neither a figure nor a finding.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.ruling == Ruling::CannotBeSettled
+            && self.findings.is_empty()
+            && self.figures.iter().all(|f| f.measured.is_none())
+    }
+}
+
+fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
+    match test {
+        Test::Ratio {
+            contrast,
+            metric,
+            expect,
+            cells,
+        } => ratio::draft(desk, contrast, *metric, *expect, *cells, family),
+        Test::Crossover {
+            contrast,
+            metric,
+            along,
+            from,
+            tolerance,
+            cells,
+        } => {
+            let claimed = crossover::Claimed {
+                metric: *metric,
+                along: *along,
+                from,
+                tolerance: *tolerance,
+            };
+            crossover::draft(desk, contrast, &claimed, *cells)
+        }
+        Test::Level {
+            metric,
+            place,
+            expect,
+            cells,
+        } => level::draft(desk, *metric, place, *expect, *cells, family),
+        Test::Counter {
+            contrast,
+            metrics,
+            cells,
+        } => counter::draft(desk, contrast, metrics, *cells),
+        Test::Stall {
+            doubt,
+            place,
+            present,
+            cells,
+        } => stall::draft(desk, doubt, place, *present, *cells),
+        Test::Scaling {
+            metric,
+            place,
+            between,
+            expect,
+            cells,
+        } => {
+            let claimed = scaling::Claimed {
+                metric: *metric,
+                between: *between,
+                expect: *expect,
+            };
+            scaling::draft(desk, place, &claimed, *cells, family)
+        }
+        Test::Arithmetic(sum) => arithmetic::draft(desk, sum),
+        Test::CopiesPerByte => Draft::missing(
+            "bytes copied for each byte of payload were not counted: that takes a count of the kernel's copies, which this version does not have",
+        ),
+        Test::NotInThisRun { study, why } => {
+            Draft::missing(format!("it needs {}: {why}", desk.study(study)))
+        }
+    }
+}
+
+impl<'c> Case<'c> {
+    fn of(claim: &'c Claim, desk: &Desk<'_>, family: &mut Family) -> Case<'c> {
+        let tests = claim.tests.iter().map(|t| draft(t, desk, family)).collect();
+        let reasons = claim
+            .reasons
+            .iter()
+            .map(|r| (r.otherwise.as_str(), draft(&r.test, desk, family)));
+        Case {
+            claim,
+            tests,
+            reasons: reasons.collect(),
+        }
+    }
+
+    fn ruled(&self, corrected: &[f64]) -> Audited {
+        let tests: Vec<Told> = self.tests.iter().map(|d| d.told(corrected)).collect();
+        let reasons: Vec<(&str, Told)> = self
+            .reasons
+            .iter()
+            .map(|(otherwise, d)| (*otherwise, d.told(corrected)))
+            .collect();
+        let (ruling, because) = rule(&tests, &reasons);
+        let all = || tests.iter().chain(reasons.iter().map(|(_, told)| told));
+        let given = self.claim.published.iter().map(|text| AuditFigure {
+            what: AS_PUBLISHED.to_owned(),
+            published: Some(text.clone()),
+            measured: None,
+        });
+        let mut findings: Vec<String> = Vec::new();
+        for id in all().flat_map(|told| &told.findings) {
+            if !findings.contains(id) {
+                findings.push(id.clone());
+            }
+        }
+        Audited {
+            id: self.claim.id.clone(),
+            source: self.claim.source.clone(),
+            claim: self.claim.claim.clone(),
+            ruling,
+            because,
+            figures: given
+                .chain(all().flat_map(|told| told.figures.clone()))
+                .collect(),
+            findings,
+        }
+    }
+}
+
+/// The effect first: where it is not there, no reason matters.
+fn rule(tests: &[Told], reasons: &[(&str, Told)]) -> (Ruling, String) {
+    let sentences = |outcome: Outcome| -> Vec<String> {
+        let of = tests.iter().filter(|t| t.outcome == outcome);
+        of.map(|t| t.sentence.clone()).collect()
+    };
+    let fails = sentences(Outcome::Fails);
+    if !fails.is_empty() {
+        return (Ruling::DoesNotHold, fails.join(" "));
+    }
+    let open = sentences(Outcome::Open);
+    if !open.is_empty() {
+        let seen = [sentences(Outcome::Holds), sentences(Outcome::HoldsByStall)].concat();
+        return (Ruling::CannotBeSettled, [open, seen].concat().join(" "));
+    }
+    let mut others: Vec<String> = sentences(Outcome::HoldsByStall);
+    let mut unknown = Vec::new();
+    for (otherwise, told) in reasons {
+        match told.outcome {
+            Outcome::Fails => others.push(format!(
+                "{} {}",
+                words::capital(&words::sentence(otherwise)),
+                told.sentence
+            )),
+            Outcome::Open => unknown.push(told.sentence.clone()),
+            Outcome::Holds | Outcome::HoldsByStall => {}
+        }
+    }
+    let holds = sentences(Outcome::Holds);
+    if !others.is_empty() {
+        return (
+            Ruling::HoldsForAnotherReason,
+            [others, holds].concat().join(" "),
+        );
+    }
+    if !unknown.is_empty() {
+        let mut all = unknown;
+        if !holds.is_empty() {
+            all.insert(
+                0,
+                "The effect is there, but whether for the reason given is open.".to_owned(),
+            );
+        }
+        return (Ruling::CannotBeSettled, [all, holds].concat().join(" "));
+    }
+    let because = reasons.iter().map(|(_, told)| told.sentence.clone());
+    (
+        Ruling::Holds,
+        holds
+            .into_iter()
+            .chain(because)
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
+}

@@ -1,0 +1,175 @@
+//! Published files against themselves.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::claim::{Arithmetic, Expected, Term};
+use bytecost_spec::table::{self, Table};
+use bytecost_spec::units;
+
+use super::desk::Desk;
+use super::draft::{Draft, Item, State};
+
+/// The numbers of a term by the values of the columns that make groups, in their order.
+type Groups = Vec<(Vec<String>, Vec<f64>)>;
+
+pub(super) fn draft(desk: &Desk<'_>, sum: &Arithmetic) -> Draft {
+    match items(desk, sum) {
+        Ok(items) if items.is_empty() => {
+            Draft::missing(format!("the table {} has no such row", sum.term.table))
+        }
+        Ok(items) => Draft {
+            subject: subject(sum),
+            expected: sum.expect.to_string(),
+            noun: "row",
+            cells: sum.cells,
+            items,
+            note: None,
+            missing: None,
+        },
+        Err(why) => Draft::missing(why),
+    }
+}
+
+/// `throughput_gbps of pa02-b (impl OneCopy over impl TwoCopy)`.
+fn subject(sum: &Arithmetic) -> String {
+    let rows = |term: &Term| {
+        let values = term
+            .rows
+            .iter()
+            .map(|(column, value)| format!("{column} {value}"));
+        values.collect::<Vec<_>>().join(", ")
+    };
+    let named = |term: &Term| {
+        let rows = rows(term);
+        if rows.is_empty() {
+            format!("published {} ({})", term.column, term.table)
+        } else {
+            format!("published {} ({}: {rows})", term.column, term.table)
+        }
+    };
+    match &sum.against {
+        None => named(&sum.term),
+        Some(_) if sum.expect == Expected::Among => named(&sum.term),
+        Some(other) => format!("{} over {}", named(&sum.term), named(other)),
+    }
+}
+
+fn items(desk: &Desk<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
+    let own = groups(desk, &sum.term, &sum.by)?;
+    let others: Option<BTreeMap<Vec<String>, Vec<f64>>> = match &sum.against {
+        Some(term) => Some(groups(desk, term, &sum.by)?.into_iter().collect()),
+        None => None,
+    };
+    let items = own.into_iter().map(|(key, values)| {
+        let mean = mean(&values);
+        let against = others.as_ref().map(|o| o.get(&key).map(Vec::as_slice));
+        let (met, published) = match against {
+            None => (met(mean, sum), units::number(mean)),
+            Some(None) => (None, units::number(mean)),
+            Some(Some(others)) if sum.expect == Expected::Among => {
+                let least = others.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = others.iter().copied().fold(0.0, f64::max);
+                let within =
+                    least * (1.0 - sum.tolerance) <= mean && mean <= most * (1.0 + sum.tolerance);
+                let span = format!("{} to {}", units::number(least), units::number(most));
+                (
+                    Some(within),
+                    format!("{}; its own data {span}", units::number(mean)),
+                )
+            }
+            Some(Some(others)) => {
+                let below = self::mean(others);
+                let both = format!("{} / {}", units::number(mean), units::number(below));
+                let ratio = (below > 0.0).then(|| mean / below);
+                (
+                    ratio.and_then(|r| met(r, sum)),
+                    ratio.map_or(both.clone(), |r| format!("{} ({both})", units::number(r))),
+                )
+            }
+        };
+        Item {
+            value: mean,
+            place: place(&sum.by, &key),
+            state: match met {
+                Some(true) => State::Met,
+                Some(false) => State::NotMet,
+                None => State::Open("there is no number to hold it against".to_owned()),
+            },
+            published: Some(published),
+            measured: None,
+            finding: None,
+            stalled: false,
+            twin: String::new(),
+        }
+    });
+    Ok(items.collect())
+}
+
+/// Whether a number is as expected, with the bounds widened by the tolerance.
+fn met(value: f64, sum: &Arithmetic) -> Option<bool> {
+    let (less, more) = (1.0 - sum.tolerance, 1.0 + sum.tolerance);
+    match sum.expect {
+        Expected::Above(bound) => Expected::Above(bound * less),
+        Expected::Below(bound) => Expected::Below(bound * more),
+        Expected::Within(low, high) => Expected::Within(low * less, high * more),
+        Expected::Alike => Expected::Within(less, more),
+        Expected::Among => Expected::Among,
+    }
+    .is_met(value)
+}
+
+fn groups(desk: &Desk<'_>, term: &Term, by: &[String]) -> Result<Groups, String> {
+    let table = desk.grounds.tables.iter().find(|t| t.name == term.table);
+    let table = table.ok_or_else(|| {
+        format!(
+            "the table `{0}` is not there: put {0}.csv beside the claims file",
+            term.table
+        )
+    })?;
+    let column = column(table, &term.column)?;
+    let by = by.iter().map(|name| self::column(table, name));
+    let by: Vec<usize> = by.collect::<Result<_, _>>()?;
+    let conditions = term
+        .rows
+        .iter()
+        .map(|(name, value)| Ok((self::column(table, name)?, value)));
+    let conditions: Vec<(usize, &String)> = conditions.collect::<Result<_, String>>()?;
+    let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    let mut groups: Groups = Vec::new();
+    for (line, row) in &table.rows {
+        if conditions.iter().any(|(at, value)| row[*at] != **value) || row[column].is_empty() {
+            continue;
+        }
+        let number = table::number(&row[column])
+            .map_err(|e| format!("in {}.csv, line {line}: {e}", table.name))?;
+        let key: Vec<String> = by.iter().map(|at| row[*at].clone()).collect();
+        let place = *places.entry(key.clone()).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((key, Vec::new()));
+        }
+        groups[place].1.push(number);
+    }
+    Ok(groups)
+}
+
+fn column(table: &Table, name: &str) -> Result<usize, String> {
+    table.column(name).ok_or_else(|| {
+        let known = table.columns.join(", ");
+        format!(
+            "there is no column `{name}` in {}.csv: its columns are {known}",
+            table.name
+        )
+    })
+}
+
+fn place(by: &[String], key: &[String]) -> String {
+    let pairs = by
+        .iter()
+        .zip(key)
+        .map(|(column, value)| format!("{column} {value}"));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}

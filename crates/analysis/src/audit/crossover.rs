@@ -1,0 +1,357 @@
+//! From which value along an axis one way is better than another.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::claim::{Contrast, Quantity};
+use bytecost_spec::{Axis, Cell, Metric, units};
+
+use super::desk::Desk;
+use super::draft::{Draft, Item, State};
+use crate::pairing::Pairing;
+use crate::result::{Crossing, Crossover, Verdict};
+use crate::{grid, words};
+
+/// What is claimed of it.
+pub(super) struct Claimed<'c> {
+    pub(super) metric: Metric,
+    pub(super) along: Axis,
+    pub(super) from: &'c str,
+    pub(super) tolerance: f64,
+}
+
+/// Where one way becomes better, as far as it is known: on the axis `along`, as numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Found {
+    /// At the least value that was measured, and above.
+    Always { least: f64 },
+    /// Not up to the greatest value that was measured.
+    Never { most: f64 },
+    /// Somewhere between.
+    Between { low: f64, high: f64 },
+    /// The comparisons are not decided, or cross more than once.
+    Open,
+}
+
+pub(super) fn draft(
+    desk: &Desk<'_>,
+    contrast: &Contrast,
+    claimed: &Claimed<'_>,
+    cells: Quantity,
+) -> Draft {
+    let items = match crossovers(desk, contrast, claimed) {
+        found if found.is_empty() => by_findings(desk, contrast, claimed),
+        found => found,
+    };
+    let pairs = desk.pairs(contrast);
+    if items.is_empty() {
+        let why = if pairs.is_empty() {
+            desk.no_cells(&contrast.place, Some(contrast))
+        } else {
+            format!(
+                "the run compares them at one {} only, or not at all",
+                claimed.along.name()
+            )
+        };
+        return Draft::missing(why);
+    }
+    let [value, against] =
+        [&contrast.value, &contrast.against].map(|v| words::named(contrast.axis, v));
+    Draft {
+        subject: format!(
+            "the {} from which {value} is better than {against} in {}",
+            claimed.along.name(),
+            words::metric(claimed.metric)
+        ),
+        expected: format!("about {}", words::named(claimed.along, claimed.from)),
+        noun: "place",
+        cells,
+        items,
+        note: desk.copied_note(&pairs),
+        missing: None,
+    }
+}
+
+/// The run's own crossovers of the contrast.
+fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Vec<Item> {
+    let same = |c: &&Crossover| {
+        c.metric == claimed.metric
+            && c.axis == contrast.axis
+            && c.along == claimed.along
+            && c.value == contrast.value
+            && c.baseline == contrast.against
+            && contrast.place.iter().all(|(axis, values)| {
+                let at = c.place.iter().chain(&desk.analysis.study.constants);
+                at.filter(|(a, _)| a == axis)
+                    .all(|(_, v)| values.contains(v))
+            })
+    };
+    let found: Vec<&Crossover> = desk.analysis.crossovers.iter().filter(same).collect();
+    let told = |(axis, value): &&(Axis, String)| {
+        let here = found
+            .iter()
+            .filter_map(|c| c.place.iter().find(|(a, _)| a == axis));
+        *axis == Axis::Threads || here.into_iter().any(|(_, v)| v != value)
+    };
+    found
+        .iter()
+        .map(|c| {
+            let number = |text: &str| units::parse_bytes(text).map_or(f64::NAN, |n| n as f64);
+            let (least, most) = (number(&c.range.0), number(&c.range.1));
+            let found = match &c.outcome {
+                Crossing::AlwaysBetter => Found::Always { least },
+                Crossing::NeverBetter => Found::Never { most },
+                Crossing::At(points) => match points.as_slice() {
+                    [one] if one.better_above => Found::Between {
+                        low: one.low.unwrap_or(least),
+                        high: one.high.unwrap_or(most),
+                    },
+                    _ => Found::Open,
+                },
+                Crossing::Undecided => Found::Open,
+            };
+            let place: Vec<(Axis, String)> = c.place.iter().filter(told).cloned().collect();
+            let place = words::circumstances(&place);
+            let stalled = stalled(desk, contrast, &c.place, claimed.along);
+            item(place, stalled, found, claimed, Vec::new())
+        })
+        .collect()
+}
+
+/// Whether a pair of the contrast at that place stalls on one side only.
+fn stalled(desk: &Desk<'_>, contrast: &Contrast, place: &[(Axis, String)], along: Axis) -> bool {
+    let pairs = desk.pairs(contrast);
+    let here = pairs.iter().filter(|p| {
+        let at = place.iter().filter(|(axis, _)| *axis != along);
+        at.into_iter()
+            .all(|(axis, value)| p.other.cell.value(*axis) == *value)
+    });
+    here.into_iter().any(|p| desk.stalls_apart(p))
+}
+
+/// The same from the verdicts of the run's findings, value by value.
+fn by_findings(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Vec<Item> {
+    let pairs = desk.pairs(contrast);
+    let mut groups: BTreeMap<String, Vec<Pairing<'_, '_>>> = BTreeMap::new();
+    for pair in &pairs {
+        let group = pair.other.cell.id_without(&[contrast.axis, claimed.along]);
+        groups.entry(group).or_default().push(*pair);
+    }
+    let firsts: Vec<&Cell> = groups.values().map(|g| g[0].other.cell).collect();
+    let places = desk.places(&firsts, &[contrast.axis, claimed.along]);
+    let mut items = Vec::new();
+    for (group, place) in groups.values().zip(places) {
+        let values: Vec<String> = group
+            .iter()
+            .map(|p| p.other.cell.value(claimed.along))
+            .collect();
+        let Some(numbers) = grid::numbers(claimed.along, &values).filter(|n| n.len() > 1) else {
+            continue;
+        };
+        let mut steps: Vec<(f64, Option<Verdict>)> = Vec::new();
+        let mut findings = Vec::new();
+        for (pair, number) in group.iter().zip(numbers) {
+            let own = desk.finding(claimed.metric, &pair.baseline.id, &pair.other.id);
+            findings.extend(own.map(|(f, _)| f.id.clone()));
+            steps.push((number, own.map(|(f, turned)| turn(f.verdict, turned))));
+        }
+        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let stalled = group.iter().any(|p| desk.stalls_apart(p));
+        items.push(item(place, stalled, between(&steps), claimed, findings));
+    }
+    items
+}
+
+fn turn(verdict: Verdict, turned: bool) -> Verdict {
+    match (verdict, turned) {
+        (Verdict::Better, true) => Verdict::Worse,
+        (Verdict::Worse, true) => Verdict::Better,
+        (other, _) => other,
+    }
+}
+
+/// Between the last value at which it is not better and the first from which on it always is.
+fn between(steps: &[(f64, Option<Verdict>)]) -> Found {
+    let better = |v: &Option<Verdict>| *v == Some(Verdict::Better);
+    let not =
+        |v: &Option<Verdict>| matches!(v, Some(Verdict::Worse | Verdict::NoDifferenceThatMatters));
+    let (Some(least), Some(most)) = (steps.first(), steps.last()) else {
+        return Found::Open;
+    };
+    let last_not = steps.iter().rposition(|(_, v)| not(v));
+    let Some(last_not) = last_not else {
+        return if steps.iter().all(|(_, v)| better(v)) {
+            Found::Always { least: least.0 }
+        } else {
+            Found::Open
+        };
+    };
+    if steps[..last_not].iter().any(|(_, v)| better(v)) {
+        return Found::Open;
+    }
+    let above = &steps[last_not + 1..];
+    match above.iter().position(|(_, v)| better(v)) {
+        None if above.is_empty() => Found::Never { most: most.0 },
+        None => Found::Open,
+        Some(first) => Found::Between {
+            low: steps[last_not].0,
+            high: above[first].0,
+        },
+    }
+}
+
+fn item(
+    place: String,
+    stalled: bool,
+    found: Found,
+    claimed: &Claimed<'_>,
+    findings: Vec<String>,
+) -> Item {
+    let told = |number: f64| match claimed.along {
+        Axis::Threads | Axis::Fields | Axis::Depth => units::number(number),
+        _ => size_in_words(number),
+    };
+    let measured = match found {
+        Found::Always { least } => Some(format!("better from the least, {}, on", told(least))),
+        Found::Never { most } => Some(format!("not better up to the greatest, {}", told(most))),
+        Found::Between { low, high } => Some(format!(
+            "better from between {} and {}",
+            told(low),
+            told(high)
+        )),
+        Found::Open => None,
+    };
+    let from = units::parse_bytes(claimed.from).map_or(f64::NAN, |n| n as f64);
+    Item {
+        value: 0.0,
+        place,
+        state: held(found, from, claimed.tolerance),
+        published: Some(format!(
+            "from {}",
+            words::named(claimed.along, claimed.from)
+        )),
+        measured,
+        finding: findings.first().cloned(),
+        stalled,
+        twin: String::new(),
+    }
+}
+
+/// A size that need not be whole: `21.6 KiB`.
+fn size_in_words(bytes: f64) -> String {
+    let whole = units::bytes_in_words(bytes.round().max(0.0) as u64);
+    match bytes {
+        b if !whole.ends_with(" B") || b < 1024.0 => whole,
+        b if b < 1_048_576.0 => format!("{} KiB", units::number(b / 1024.0)),
+        b => format!("{} MiB", units::number(b / 1_048_576.0)),
+    }
+}
+
+/// What was found against the place that was claimed.
+fn held(found: Found, from: f64, tolerance: f64) -> State {
+    let open = |why: &str| State::Open(why.to_owned());
+    match found {
+        Found::Always { least } if from > least * tolerance => State::NotMet,
+        Found::Always { least } if from < least / tolerance => {
+            open("nothing was measured near the place that is claimed")
+        }
+        Found::Always { .. } => State::Met,
+        Found::Never { most } if from > most => {
+            open("nothing was measured above the place that is claimed")
+        }
+        Found::Never { .. } => State::NotMet,
+        Found::Between { low, high } => {
+            let middle = (low.max(1.0) * high.max(1.0)).sqrt();
+            let near = |place: f64| (place / tolerance..=place * tolerance).contains(&from);
+            if (low..=high).contains(&from) || near(middle) {
+                State::Met
+            } else if from < low / tolerance || from > high * tolerance {
+                State::NotMet
+            } else {
+                open("the place is not known finely enough: measure more values between")
+            }
+        }
+        Found::Open => {
+            open("the comparisons along the axis are not all decided, or cross more than once")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_between_the_last_not_better_and_the_first_better() {
+        let check = |verdicts: &str, expected: Found| {
+            let steps: Vec<(f64, Option<Verdict>)> = verdicts
+                .chars()
+                .enumerate()
+                .map(|(i, c)| {
+                    let verdict = match c {
+                        '+' => Some(Verdict::Better),
+                        '-' => Some(Verdict::Worse),
+                        '=' => Some(Verdict::NoDifferenceThatMatters),
+                        '?' => Some(Verdict::NotDecided),
+                        _ => None,
+                    };
+                    (f64::from(1 << i), verdict)
+                })
+                .collect();
+            assert_eq!(between(&steps), expected, "{verdicts}");
+        };
+        check("++++", Found::Always { least: 1.0 });
+        check("-==-", Found::Never { most: 8.0 });
+        check(
+            "-=++",
+            Found::Between {
+                low: 2.0,
+                high: 4.0,
+            },
+        );
+        check(
+            "-?++",
+            Found::Between {
+                low: 1.0,
+                high: 4.0,
+            },
+        );
+        check("+-++", Found::Open);
+        check("-??", Found::Open);
+        check("?+++", Found::Open);
+        check(" ", Found::Open);
+        check("", Found::Open);
+    }
+
+    #[test]
+    fn a_claimed_place_is_held_against_what_was_found() {
+        let check = |found: Found, from: f64, met: Option<bool>| {
+            let state = held(found, from, 2.0);
+            let is = match state {
+                State::Met => Some(true),
+                State::NotMet => Some(false),
+                _ => None,
+            };
+            assert_eq!(is, met, "{found:?} {from}");
+        };
+        let between = Found::Between {
+            low: 4.0,
+            high: 16.0,
+        };
+        for (from, met) in [
+            (4.0, Some(true)),
+            (10.0, Some(true)),
+            (16.0, Some(true)),
+            (3.0, None),
+            (1.0, Some(false)),
+            (64.0, Some(false)),
+        ] {
+            check(between, from, met);
+        }
+        check(Found::Always { least: 2.0 }, 8.0, Some(false));
+        check(Found::Always { least: 2.0 }, 2.0, Some(true));
+        check(Found::Always { least: 2.0 }, 0.5, None);
+        check(Found::Never { most: 8.0 }, 4.0, Some(false));
+        check(Found::Never { most: 8.0 }, 16.0, None);
+        check(Found::Open, 4.0, None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Whether a kind of doubt touches cells: the stall of small writes, unless another is named.
+
+use bytecost_spec::Cell;
+use bytecost_spec::claim::{Place, Quantity};
+
+use super::desk::Desk;
+use super::draft::{Draft, Item, State};
+use crate::doubts;
+use crate::trials::CellTrials;
+
+pub(super) fn draft(
+    desk: &Desk<'_>,
+    kind: &str,
+    place: &Place,
+    present: bool,
+    cells: Quantity,
+) -> Draft {
+    if !doubts::is_looked_for(kind) {
+        return Draft::missing(format!("this version does not look for `{kind}`"));
+    }
+    let measured = desk.cells(place).filter(|c| !c.by_block.is_empty());
+    let measured: Vec<&CellTrials<'_>> = measured.collect();
+    let cells_of: Vec<&Cell> = measured.iter().map(|c| c.cell).collect();
+    let items: Vec<Item> = measured
+        .iter()
+        .zip(desk.places(&cells_of, &[]))
+        .map(|(c, place)| {
+            let found = desk.doubted(kind, &c.id);
+            Item {
+                value: 0.0,
+                place,
+                state: if found == present {
+                    State::Met
+                } else {
+                    State::NotMet
+                },
+                published: None,
+                measured: Some(if found { "found" } else { "not found" }.to_owned()),
+                finding: None,
+                stalled: false,
+                twin: String::new(),
+            }
+        })
+        .collect();
+    if items.is_empty() {
+        return Draft::missing(desk.no_cells(place, None));
+    }
+    Draft {
+        subject: format!("`{kind}`"),
+        expected: if present { "found" } else { "absent" }.to_owned(),
+        noun: "cell",
+        cells,
+        items,
+        note: None,
+        missing: None,
+    }
+}

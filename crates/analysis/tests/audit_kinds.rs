@@ -1,0 +1,325 @@
+//! Each further kind of test of a claim, with every outcome; published numbers beside measured ones.
+
+mod judge;
+mod world;
+
+use bytecost_analysis::{Grounds, Ruling, audit, beside};
+use bytecost_spec::{
+    Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table,
+};
+use judge::{NODELAY, STUDY, check, claims, common, judged, ratio, small, test};
+use world::World;
+
+#[test]
+fn a_doubt_is_found_or_not() {
+    let of = |doubt: &str, mover: &str, expect: &str| {
+        test(&format!(
+            "kind = \"stall\"\ndoubt = \"{doubt}\"\nwhere = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
+        ))
+    };
+    check(
+        &of("zero-copy-copied", "send-zerocopy", "present"),
+        Ruling::Holds,
+        &["24 of 24"],
+    );
+    check(
+        &of("zero-copy-copied", "send-zerocopy", "absent"),
+        Ruling::DoesNotHold,
+        &[],
+    );
+    check(
+        &of("zero-copy-copied", "sendmsg", "present"),
+        Ruling::DoesNotHold,
+        &[],
+    );
+    check(
+        &of("bad-luck", "sendmsg", "absent"),
+        Ruling::CannotBeSettled,
+        &["does not look for `bad-luck`"],
+    );
+}
+
+#[test]
+fn crossovers_are_near_the_claimed_place_or_not() {
+    let of = |mover: &str, from: &str| {
+        test(&format!(
+            "kind = \"crossover\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"{mover}\"\nagainst = \"send-fields\"\n{NODELAY}expect = \"from {from}\"\n"
+        ))
+    };
+    check(
+        &of("send-zerocopy", "32KiB"),
+        Ruling::Holds,
+        &["3 of 3 places"],
+    );
+    check(
+        &of("send-zerocopy", "2KiB"),
+        Ruling::DoesNotHold,
+        &["better from between 2"],
+    );
+    check(
+        &of("sendmsg", "8KiB"),
+        Ruling::DoesNotHold,
+        &["from the least, 2 KiB"],
+    );
+    check(&of("splice", "8KiB"), Ruling::CannotBeSettled, &["splice"]);
+}
+
+#[test]
+fn threads_are_told_apart_by_the_cpus_that_there_are() {
+    let of = |threads: &str, metric: &str, expect: &str| {
+        test(&format!(
+            "kind = \"scaling\"\nmetric = \"{metric}\"\nwhere = {{ mover = [\"sendmsg\"], nodelay = [\"on\"], size = [\"2KiB\"] }}\nthreads = \"{threads}\"\nexpect = \"{expect}\"\n"
+        ))
+    };
+    let gbit = "throughput_gbit_per_s";
+    check(
+        &of("1..8", gbit, "below 1"),
+        Ruling::Holds,
+        &["from 1 to 8 threads"],
+    );
+    check(
+        &of("within-cpus", gbit, "below 1"),
+        Ruling::DoesNotHold,
+        &["every thread has a CPU"],
+    );
+    check(
+        &of("beyond-cpus", gbit, "below 1"),
+        Ruling::Holds,
+        &["with 8 threads against 2"],
+    );
+    check(
+        &of("3..8", gbit, "below 1"),
+        Ruling::CannotBeSettled,
+        &["with 3 and with 8"],
+    );
+    check(
+        &of("1..8", "llc_load_misses_per_kib", "above 1"),
+        Ruling::CannotBeSettled,
+        &["was not read"],
+    );
+    let mut one = small();
+    one.manifest.host.cpus_allowed = vec![0];
+    let found = judged(&one, &one.analyse(), &of("within-cpus", gbit, "below 1"));
+    assert_eq!(found.ruling, Ruling::CannotBeSettled);
+    assert!(found.because.contains("1 CPU"), "{}", found.because);
+}
+
+#[test]
+fn counters_are_compared_where_there_are_any() {
+    let gains = test(
+        "kind = \"counter\"\nmetrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]\naxis = \"mover\"\nvalue = \"sendmsg\"\nagainst = \"send-fields\"\nwhere = { nodelay = [\"on\"], size = [\"2KiB\"], threads = [1] }\n",
+    );
+    check(
+        &gains,
+        Ruling::CannotBeSettled,
+        &["L1d load misses per KiB"],
+    );
+    let with = |l1: u64, llc: u64| {
+        let mut world = small();
+        let few = |cell: &Cell| if cell.mover == "sendmsg" { 2 } else { 1 };
+        let divisors: Vec<u64> = world.cells.iter().map(few).collect();
+        world.change(
+            |_| true,
+            |sample| {
+                let by = divisors[sample.trial.cell as usize];
+                let sides = [Some(&mut sample.sender), sample.receiver.as_mut()];
+                for side in sides.into_iter().flatten() {
+                    for (counter, n) in [
+                        (
+                            Counter::L1dLoadMisses,
+                            1_000_000 / by.pow(u32::try_from(l1).unwrap()),
+                        ),
+                        (
+                            Counter::LlcLoadMisses,
+                            1_000_000 / by.pow(u32::try_from(llc).unwrap()),
+                        ),
+                        (Counter::PerfEnabledNs, 10),
+                        (Counter::PerfRunningNs, 10),
+                    ] {
+                        side.readings.insert(counter, Reading::Measured(n));
+                    }
+                }
+            },
+        );
+        judged(&world, &world.analyse(), &gains).ruling
+    };
+    assert_eq!(with(2, 1), Ruling::Holds);
+    assert_eq!(with(1, 3), Ruling::DoesNotHold);
+    assert_eq!(with(1, 1), Ruling::CannotBeSettled);
+}
+
+#[test]
+fn published_files_are_held_against_themselves() {
+    let own =
+        "impl,size,threads,gbit\na,1,1,2.0\na,1,2,3.0\na,2,1,5.0\nb,1,1,1.0\nb,1,2,1.0\nb,2,1,0\n";
+    let tables = [
+        Table::parse("own", own).unwrap(),
+        Table::parse("headline", "impl,size,gbit\na,1,2.5\na,2,9.0\n").unwrap(),
+        Table::parse("bad", "x\nNaN\n").unwrap(),
+    ];
+    let (world, analysis) = common();
+    let check = |test: &str, ruling: Ruling, says: &str| {
+        let claims = claims(&format!("[[claim.test]]\nkind = \"arithmetic\"\n{test}\n"));
+        let grounds = Grounds {
+            claims: &claims,
+            tables: &tables,
+            ..Grounds::default()
+        };
+        let found = audit(world.input(), analysis, &grounds).remove(0);
+        assert_eq!(found.ruling, ruling, "{test}\n{}", found.because);
+        assert!(found.because.contains(says), "{}", found.because);
+    };
+    let among = "table = \"headline\"\ncolumn = \"gbit\"\nother = { table = \"own\" }\nby = [\"impl\", \"size\"]\nexpect = \"among\"";
+    check(
+        among,
+        Ruling::DoesNotHold,
+        "impl a, size 2 9.00; its own data 5.00 to 5.00",
+    );
+    let small = "rows = { size = 1 }\n";
+    check(&format!("{small}{among}"), Ruling::Holds, "");
+    let quotient = "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"a\", size = 1 }\nother = { rows = { impl = \"b\", size = 1 } }\n";
+    check(
+        &format!("{quotient}expect = \"is 2.5\""),
+        Ruling::Holds,
+        "2.50 (2.50 / 1.00)",
+    );
+    check(
+        &format!("{quotient}by = [\"threads\"]\nexpect = \"is 2.5\""),
+        Ruling::DoesNotHold,
+        "2 of 2 rows",
+    );
+    check(
+        &format!("{quotient}by = [\"threads\"]\nexpect = \"is 2.5\"\ntolerance = 0.25"),
+        Ruling::Holds,
+        "",
+    );
+    let zero = quotient.replace("size = 1", "size = 2");
+    check(
+        &format!("{zero}expect = \"above 1\""),
+        Ruling::CannotBeSettled,
+        "no number",
+    );
+    check(
+        "table = \"no\"\ncolumn = \"x\"\nexpect = \"is 0\"",
+        Ruling::CannotBeSettled,
+        "no.csv",
+    );
+    check(
+        "table = \"own\"\ncolumn = \"x\"\nexpect = \"is 0\"",
+        Ruling::CannotBeSettled,
+        "its columns are impl, size",
+    );
+    check(
+        "table = \"bad\"\ncolumn = \"x\"\nexpect = \"is 0\"",
+        Ruling::CannotBeSettled,
+        "bad.csv, line 2",
+    );
+    check(
+        "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"c\" }\nexpect = \"is 0\"",
+        Ruling::CannotBeSettled,
+        "has no such row",
+    );
+}
+
+#[test]
+fn published_figures_stand_beside_measured_ones() {
+    let metric = Metric::both(Measure::ThroughputGbitPerS);
+    let row = |mover: &str, gbit: f64| {
+        let mut cell = Cell::default();
+        for (axis, value) in [
+            (Axis::Pattern, "ask"),
+            (Axis::Mover, mover),
+            (Axis::Size, "2KiB"),
+        ] {
+            cell.set(axis, value).unwrap();
+        }
+        PublishedCell {
+            id: cell.id(),
+            cell,
+            values: [(metric, gbit)].into(),
+        }
+    };
+    let published = [Published {
+        source: "blog".to_owned(),
+        cells: vec![row("sendmsg", 4.0), row("send-fields", 0.5)],
+    }];
+    let (world, analysis) = common();
+    let claims = claims(&test(&ratio(
+        "sendmsg",
+        "send-fields",
+        "where = { nodelay = [\"on\"], threads = [1] }\n",
+        "above 1",
+    )));
+    let grounds = Grounds {
+        claims: &claims,
+        published: &published,
+        ..Grounds::default()
+    };
+    let found = audit(world.input(), analysis, &grounds).remove(0);
+    let shown: Vec<Option<&str>> = found
+        .figures
+        .iter()
+        .map(|f| f.published.as_deref())
+        .collect();
+    assert_eq!(
+        shown,
+        [Some("8.00× (4.00 against 0.500)"), None, None, None]
+    );
+    assert!(found.figures.iter().all(|f| {
+        f.measured
+            .as_ref()
+            .is_some_and(|m| ["1.4", "1.5"].iter().any(|n| m.starts_with(n)))
+    }));
+    assert_eq!(found.findings.len(), 4);
+    // Its programs knew no other TCP_NODELAY to hold it against.
+    let nodelay = "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"nodelay\"\nvalue = \"on\"\nagainst = \"off\"\nexpect = \"alike\"\n";
+    let grounds = Grounds {
+        claims: &self::claims(&test(nodelay)),
+        ..grounds
+    };
+    let found = audit(world.input(), analysis, &grounds).remove(0);
+    assert!(
+        found
+            .figures
+            .iter()
+            .all(|f| f.published.is_none() && f.measured.is_some())
+    );
+    let rekeyed = beside(&published[0], &world.cells);
+    let ids: Vec<&str> = rekeyed.cells.iter().map(|c| c.id.as_str()).collect();
+    let wanted = world
+        .cells
+        .iter()
+        .filter(|c| c.size_bytes == 2048 && c.threads == 1 && c.mover != "send-zerocopy");
+    assert_eq!(ids, wanted.map(Cell::id).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_without_trials_shows_what_was_published() {
+    let mut world = World::new(STUDY);
+    world.cells.truncate(2);
+    let metric = Metric::both(Measure::ThroughputGbitPerS);
+    let row = |cell: &Cell| PublishedCell {
+        id: cell.id(),
+        cell: cell.clone(),
+        values: [(metric, 7.0)].into(),
+    };
+    let published = Published {
+        source: "blog".to_owned(),
+        cells: world.cells.iter().map(row).collect(),
+    };
+    let analysis = bytecost_analysis::analyse(bytecost_analysis::Input {
+        published: Some(&published),
+        ..world.input()
+    });
+    let estimate = analysis.cells[0].estimates[&metric];
+    assert_eq!(
+        (estimate.value, estimate.low, estimate.trials),
+        (7.0, None, 0)
+    );
+    let found = judged(
+        &world,
+        &analysis,
+        &test(&ratio("sendmsg", "send-fields", "", "above 1")),
+    );
+    assert_eq!(found.ruling, Ruling::CannotBeSettled);
+}

@@ -1,0 +1,117 @@
+//! A run with known truths, and claims held against it.
+#![allow(dead_code)] // each test file uses a part of it
+
+use std::sync::OnceLock;
+
+use bytecost_analysis::{Analysis, Audited, Grounds, Ruling, audit};
+use bytecost_spec::Cell;
+use bytecost_spec::claim::{self, Claim};
+
+use crate::world::{True, World};
+
+pub const STUDY: &str = r#"
+name = "blog"
+title = "t"
+question = "q"
+prediction = "p"
+smallest-effect = "5%"
+precision = "5%"
+budget = "60s"
+warmup = "50ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+pattern = ["ask"]
+mover = ["send-fields", "sendmsg", "send-zerocopy"]
+size = ["2KiB", "8KiB", "32KiB", "128KiB"]
+threads = [1, 2, 8]
+nodelay = ["on", "off"]
+
+[[compare]]
+axis = "mover"
+baseline = "send-fields"
+metrics = ["throughput_gbit_per_s", "latency_us_p50"]
+"#;
+
+/// sendmsg is 1.5 times send-fields everywhere; zero-copy wins from 32 KiB on, is copied after
+/// all, and is never better than sendmsg; two flows do as one, and eight do worse.
+pub fn truth(cell: &Cell) -> True {
+    let mover = match (cell.mover.as_str(), cell.size_bytes) {
+        ("sendmsg", _) => 1.5,
+        ("send-zerocopy", 0..=8192) => 0.5,
+        ("send-zerocopy", _) => 1.3,
+        _ => 1.0,
+    };
+    let threads = if cell.threads == 8 { 0.5 } else { 1.0 };
+    let stalls = cell.mover == "send-fields" && !cell.sends_at_once();
+    True {
+        gbit_per_s: mover * threads * if stalls { 0.01 } else { 1.0 },
+        latency_us: if stalls { 40_800.0 } else { 20.0 / threads },
+        copied: (cell.mover == "send-zerocopy").then_some(1.0),
+        ..True::costs(1.0)
+    }
+}
+
+pub fn world() -> World {
+    let mut world = World::new(STUDY).run(5, 12, 0.005, truth);
+    world.manifest.host.cpus_allowed = vec![0, 1];
+    world
+}
+
+/// A world of one size, for tests that change it.
+pub fn small() -> World {
+    let study = STUDY.replace("\"2KiB\", \"8KiB\", \"32KiB\", \"128KiB\"", "\"2KiB\"");
+    let mut world = World::new(&study).run(5, 12, 0.005, truth);
+    world.manifest.host.cpus_allowed = vec![0, 1];
+    world
+}
+
+/// One world for all that only look at it.
+pub fn common() -> &'static (World, Analysis) {
+    static COMMON: OnceLock<(World, Analysis)> = OnceLock::new();
+    COMMON.get_or_init(|| {
+        let world = world();
+        let analysis = world.analyse();
+        (world, analysis)
+    })
+}
+
+pub fn claims(tests: &str) -> Vec<Claim> {
+    let head = "[[claim]]\nid = \"c\"\nsource = \"blog\"\nclaim = \"x\"\nsettled_by = \"y\"\n";
+    claim::parse(&format!("{head}{tests}")).unwrap_or_else(|e| panic!("{e}\n{tests}"))
+}
+
+pub fn judged(world: &World, analysis: &Analysis, tests: &str) -> Audited {
+    let grounds = Grounds {
+        claims: &claims(tests),
+        ..Grounds::default()
+    };
+    audit(world.input(), analysis, &grounds).remove(0)
+}
+
+pub fn check(tests: &str, ruling: Ruling, says: &[&str]) {
+    let (world, analysis) = common();
+    let found = judged(world, analysis, tests);
+    assert_eq!(found.ruling, ruling, "{tests}\n{}", found.because);
+    for word in says {
+        assert!(found.because.contains(word), "{word}: {}", found.because);
+    }
+}
+
+pub const NODELAY: &str = "where = { nodelay = [\"on\"] }\n";
+
+pub fn ratio(value: &str, against: &str, place: &str, expect: &str) -> String {
+    format!(
+        "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"{value}\"\nagainst = \"{against}\"\n{place}expect = \"{expect}\"\n"
+    )
+}
+
+pub fn test(body: &str) -> String {
+    format!("[[claim.test]]\n{body}")
+}
+
+pub fn reason(body: &str, otherwise: &str) -> String {
+    format!("[[claim.reason]]\n{body}\notherwise = \"{otherwise}\"\n")
+}

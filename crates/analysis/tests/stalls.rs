@@ -1,0 +1,260 @@
+//! Cells that wait for the timer of delayed acknowledgements are named, and nothing else is.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Doubt, Verdict};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};
+use world::{STUDY, True, World};
+
+const AXES: &str = r#"mover = ["send", "send-fields", "sendmsg"]
+size = ["256", "4KiB", "64KiB"]
+pattern = ["ask"]"#;
+
+/// Three ways to ask, of which eight calls stall where TCP_NODELAY is off.
+fn asking(nodelay: &str) -> World {
+    let start = STUDY.find("mover = [").expect("axes");
+    let end = STUDY.find("\n\n[[compare]]").expect("a comparison");
+    let axes = format!("{AXES}\nnodelay = [{nodelay}]");
+    let study = STUDY
+        .replace(&STUDY[start..end], &axes)
+        .replace("\"throughput_gbit_per_s\"]", "\"latency_us_p50\"]");
+    let mut world = World::new(&study).run(3, 10, 0.003, |cell| True {
+        latency_us: if stalls(cell) { 44_000.0 } else { 9.0 },
+        gbit_per_s: if stalls(cell) { 0.000_4 } else { 1.0 },
+        ..True::costs(if cell.mover == "send-fields" {
+            0.6
+        } else {
+            0.2
+        })
+    });
+    world.change(|_| true, |s| tcp(s, 4, 3));
+    world.change(stalls, |s| tcp(s, 20_500, 3));
+    world
+}
+
+fn stalls(cell: &Cell) -> bool {
+    cell.mover == "send-fields" && cell.nodelay == Nodelay::Off
+}
+
+fn tcp(sample: &mut bytecost_spec::Sample, rtt_us: u64, min_us: u64) {
+    for (counter, value) in [
+        (Counter::TcpRttUs, rtt_us),
+        (Counter::TcpMinRttUs, min_us),
+        (Counter::TcpBusyUs, 99_000),
+    ] {
+        let reading = Reading::Measured(value);
+        sample.sender.readings.insert(counter, reading);
+    }
+}
+
+fn doubts<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a Doubt> {
+    analysis.doubts.iter().filter(|d| d.kind == kind).collect()
+}
+
+#[test]
+fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
+    let analysis = asking("\"off\", \"on\"").analyse();
+    let found = doubts(&analysis, "nagle-stall");
+    let [doubt] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    for part in [
+        "`send-fields` stalls",
+        "not the cost of copying",
+        "HZ/25, 40 ms",
+    ] {
+        assert!(doubt.text.contains(part), "no `{part}` in {}", doubt.text);
+    }
+    for part in [
+        "of the round trips took 35 to 60 ms",
+        "smoothed round-trip time of the socket 20,500 µs; its least 3 µs",
+        "data in flight for 99 % of the time",
+        "TCP_NODELAY is off",
+    ] {
+        assert!(
+            doubt.evidence.contains(part),
+            "no `{part}` in {}",
+            doubt.evidence
+        );
+    }
+    for part in [
+        "TCP_NODELAY on: 9",
+        "one call (`sendmsg`): 9",
+        "instead of 44",
+    ] {
+        assert!(doubt.cure.contains(part), "no `{part}` in {}", doubt.cure);
+    }
+    assert_eq!(doubt.cells.len(), 3);
+    assert!(
+        doubt
+            .cells
+            .iter()
+            .all(|id| id.contains("send-fields") && id.contains("/off/"))
+    );
+}
+
+#[test]
+fn what_does_not_wait_for_the_timer_is_not_named() {
+    let check = |world: &World| assert_eq!(doubts(&world.analyse(), "nagle-stall").len(), 0);
+    check(&asking("\"on\""));
+    check(&asking("\"auto\""));
+    // Round trips of 44 ms over a path that is that long: the least round trip says so.
+    let mut far = asking("\"off\"");
+    far.change(|_| true, |s| tcp(s, 41_000, 40_000));
+    check(&far);
+    // A socket that is slow by itself, without answers at the timer.
+    let mut slow = asking("\"off\"");
+    let quick: Vec<_> = asking("\"on\"")
+        .samples
+        .iter()
+        .map(|s| s.latency_ns_histogram.clone())
+        .collect();
+    for (sample, histogram) in slow.samples.iter_mut().zip(quick) {
+        sample.latency_ns_histogram = histogram;
+    }
+    check(&slow);
+}
+
+#[test]
+fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
+    let analysis = asking("\"off\", \"on\"").analyse();
+    let all: Vec<&str> = analysis
+        .answers
+        .iter()
+        .map(|a| a.sentence.as_str())
+        .collect();
+    assert!(
+        all[0].starts_with("`send-fields` stalls in 3 cells with nodelay off: "),
+        "{all:#?}"
+    );
+    assert!(all[0].contains("not the cost of copying"), "{all:#?}");
+    let remains = "Without the stall (TCP_NODELAY on) `send-fields` against `send` in CPU time per byte: costs ";
+    assert!(all[1].starts_with(remains), "{all:#?}");
+    // Of thousands nobody speaks.
+    let told = |s: &&&str| s.contains("4,8") || s.contains("4,9") || s.contains("5,0");
+    assert_eq!(all.iter().filter(told).count(), 0, "{all:#?}");
+    let p50 = Metric::both(Measure::LatencyUsP50);
+    let compared: Vec<_> = analysis
+        .findings
+        .iter()
+        .filter(|f| f.metric == p50 && f.cell.contains("send-fields") && f.cell.contains("/off/"))
+        .collect();
+    assert_eq!(compared.len(), 3);
+    for finding in compared {
+        assert_eq!(finding.verdict, Verdict::Worse);
+        assert!(finding.sentence.ends_with("It waits for the timer of delayed acknowledgements: this is not the cost of copying."), "{}", finding.sentence);
+    }
+    // And where it crosses another is a matter of the others' cells alone.
+    let off = |c: &&bytecost_analysis::Crossover| {
+        c.value == "send-fields" && c.place.iter().any(|(_, v)| v == "off")
+    };
+    assert_eq!(analysis.crossovers.iter().filter(off).count(), 0);
+    assert!(analysis.crossovers.iter().any(|c| c.value == "send-fields"));
+}
+
+#[test]
+fn where_the_cure_was_not_measured_that_is_said() {
+    let mut world = asking("\"off\"");
+    world
+        .cells
+        .retain(|c| c.mover == "send-fields" || c.mover == "send");
+    let ids: Vec<String> = world.cells.iter().map(Cell::id).collect();
+    world.samples.retain(|s| ids.contains(&s.cell));
+    let analysis = world.analyse();
+    let remains = "What `send-fields` costs without the stall was not measured in this run: `--nodelay on,off` measures both.";
+    assert_eq!(analysis.answers[1].sentence, remains);
+    // One call beside it is a cure of its own.
+    assert!(
+        doubts(&analysis, "nagle-stall")[0]
+            .cure
+            .contains("one call (`send`)")
+    );
+}
+
+#[test]
+fn completions_that_wait_for_the_acknowledgement_are_named() {
+    let study = STUDY.replace("mover = [", "ring = [\"4MiB\", \"message\"]\nmover = [");
+    let one_slot = |c: &Cell| c.mover == "send-zerocopy" && c.ring_slots() == 1;
+    let mut world = World::new(&study).run(3, 8, 0.003, |cell| True {
+        // One message each 44 ms.
+        gbit_per_s: if one_slot(cell) {
+            8.0 * cell.size_bytes as f64 / 44e6
+        } else {
+            1.0
+        },
+        ..True::costs(0.2)
+    });
+    world.change(|_| true, |s| tcp(s, 30, 3));
+    world.change(one_slot, |s| {
+        tcp(s, 20_500, 3);
+        for flow in &mut s.sender.flows {
+            (flow.messages, flow.elapsed_ns) = (10, 440_000_000);
+        }
+    });
+    let analysis = world.analyse();
+    let found = doubts(&analysis, "completion-waits-for-ack");
+    let [doubt] = found.as_slice() else {
+        panic!("{found:?}")
+    };
+    assert!(
+        doubt
+            .text
+            .contains("`send-zerocopy` stalls: a buffer comes back when"),
+        "{}",
+        doubt.text
+    );
+    assert!(
+        doubt.evidence.contains("the ring holds one message"),
+        "{}",
+        doubt.evidence
+    );
+    assert!(
+        doubt.cure.contains("more buffers in flight (--ring 4MiB)"),
+        "{}",
+        doubt.cure
+    );
+    assert_eq!(doubt.cells.len(), 4);
+    world.change(one_slot, |s| tcp(s, 29, 3));
+    assert_eq!(
+        doubts(&world.analyse(), "completion-waits-for-ack").len(),
+        0
+    );
+}
+
+#[test]
+fn where_delayed_acknowledgements_are_counted_the_count_decides() {
+    let counted = |per_message: f64| {
+        let mut world = asking("\"off\"");
+        world.change(stalls, |s| {
+            let sent = Reading::Measured(100);
+            s.sender.readings.insert(Counter::Messages, sent);
+            let acks = Reading::Measured((100.0 * per_message) as u64);
+            s.machine.insert(Counter::TcpDelayedAcks, acks);
+        });
+        world.analyse()
+    };
+    let few = counted(0.1);
+    assert_eq!(doubts(&few, "nagle-stall").len(), 0);
+    let many = counted(0.97);
+    let found = doubts(&many, "nagle-stall");
+    assert!(
+        found[0]
+            .evidence
+            .contains("delayed acknowledgements per message"),
+        "{found:?}"
+    );
+    assert_eq!(found[0].cells.len(), 3);
+}
+
+#[test]
+fn what_waits_for_a_timer_is_not_told_as_waiting_for_a_wake_up() {
+    let mut world = asking("\"off\"");
+    let often = |s: &mut bytecost_spec::Sample| {
+        let slept = Reading::Measured(1_000_000);
+        s.sender
+            .readings
+            .insert(Counter::ContextSwitchesVoluntary, slept);
+    };
+    world.change(stalls, often);
+    assert_eq!(doubts(&world.analyse(), "wake-ups").len(), 0);
+}

@@ -1,0 +1,64 @@
+//! `bytecost audit`: what others concluded, held against runs.
+
+use anyhow::Result;
+use bytecost_analysis::{analyse, audit};
+use bytecost_report::audit::{json, settled, terminal};
+use bytecost_store::{Root, Run};
+
+use crate::args::AuditArgs;
+use crate::evidence::Evidence;
+use crate::failure::{Ending, bad_input};
+use crate::published::Library;
+
+/// Judges the claims and prints the rulings.
+pub fn run(args: &AuditArgs) -> Result<Ending> {
+    let mut library = match &args.claims {
+        Some(path) => Library::from_file(path)?,
+        None => Library::built_in()?,
+    };
+    if let Some(source) = &args.source {
+        let sources = library.sources().join(", ");
+        library.claims.retain(|c| c.source == *source);
+        if library.claims.is_empty() {
+            return Err(bad_input(format!(
+                "no claim has the source `{source}`: choose from {sources}"
+            )));
+        }
+    }
+    let root = Root::at(&args.root.runs_dir);
+    let runs = if args.runs.is_empty() {
+        vec![newest(&root)?]
+    } else {
+        let runs = args.runs.iter().map(|name| root.open(name));
+        runs.collect::<Result<_, _>>()?
+    };
+    let mut judged = Vec::with_capacity(runs.len());
+    for run in &runs {
+        let evidence = Evidence::of(run)?;
+        let input = evidence.input(None);
+        let analysis = analyse(input);
+        let id = run.manifest().id.clone();
+        judged.push((id, audit(input, &analysis, &library.grounds())));
+    }
+    let settled = settled(judged);
+    super::print(&if args.json {
+        json(&settled)
+    } else {
+        terminal(&settled, crate::terminal::style())
+    })?;
+    Ok(Ending::Done)
+}
+
+/// The newest run that measured.
+fn newest(root: &Root) -> Result<Run> {
+    for summary in root.runs()?.into_iter().rev() {
+        let run = root.open(&summary.id)?;
+        if run.published()?.is_none() {
+            return Ok(run);
+        }
+    }
+    Err(bad_input(format!(
+        "no runs in {} to hold claims against: `bytecost run pa02-a` makes one",
+        root.path().display()
+    )))
+}

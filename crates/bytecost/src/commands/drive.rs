@@ -1,0 +1,100 @@
+//! `bytecost drive`: the receiving side by hand.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::Result;
+use bytecost_engine::RECEIVERS;
+use bytecost_lab::hand::{CLIENT_AXES, Drive, PORT, Trouble, drive};
+use bytecost_spec::hand::End;
+use bytecost_spec::{Axis, Cell, units};
+
+use super::live::{Live, one_value_each};
+use crate::args::DriveArgs;
+use crate::failure::{Ending, bad_input};
+use crate::signals;
+
+/// The shortest time.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// Receives until its time is over, until Ctrl-C, or until the server ends: status 0 for each.
+pub fn run(args: DriveArgs) -> Result<Ending> {
+    let what = Drive {
+        address: address(&args.address, args.port)?,
+        wishes: wishes(&args)?,
+        duration: args.duration,
+    };
+    if let Some(duration) = args.duration
+        && duration < LEAST
+    {
+        return Err(bad_input(format!(
+            "duration `{}` is out of bounds: at least {}",
+            units::duration(duration),
+            units::duration(LEAST)
+        )));
+    }
+    let stop = signals::stop_flag()?;
+    let mut live = Live::new(args.output, &stop);
+    let summary = match drive(&what, &stop, &mut |event| live.show(event)) {
+        Ok(summary) => summary,
+        Err(Trouble::Interrupted) => return Ok(Ending::Done),
+        Err(Trouble::Refused(why)) => return Err(bad_input(why)),
+        Err(Trouble::Failed(e)) => return Err(e.into()),
+    };
+    live.summary(&summary);
+    live.end()?;
+    Ok(match summary.end {
+        End::Failed(_) => Ending::SomeFailed,
+        End::Here | End::There => Ending::Done,
+    })
+}
+
+/// What this side chooses itself.
+fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
+    let wishes = one_value_each(&args.axes.0)?;
+    let mut cell = Cell::default();
+    for (axis, value) in &wishes {
+        if !CLIENT_AXES.contains(axis) {
+            return Err(bad_input(format!(
+                "--{} is chosen where `bytecost serve` is started",
+                axis.name()
+            )));
+        }
+        cell.set(*axis, value).map_err(bad_input)?;
+    }
+    if !RECEIVERS.iter().any(|r| r.name == cell.receiver) {
+        let names: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
+        return Err(bad_input(format!(
+            "receiver `{}` is not known: choose from {}",
+            cell.receiver,
+            names.join(", ")
+        )));
+    }
+    Ok(wishes)
+}
+
+/// Where the server is: nothing is looked up.
+fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
+    let whole: Option<SocketAddr> = text.parse().ok();
+    match (whole, port) {
+        (Some(address), None) => return Ok(address),
+        (Some(address), Some(port)) if address.port() == port => return Ok(address),
+        (Some(_), Some(_)) => {
+            return Err(bad_input(format!(
+                "address `{text}` has a port, and --port names another: give one of them"
+            )));
+        }
+        (None, _) => {}
+    }
+    let ip = match text {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => text.parse(),
+    };
+    let ip = ip.map_err(|_| {
+        bad_input(format!(
+            "`{}` is no IP address: write one such as 127.0.0.1 or 192.0.2.7:{PORT}; names are not looked up",
+            units::one_line(text)
+        ))
+    })?;
+    Ok(SocketAddr::new(ip, port.unwrap_or(PORT)))
+}

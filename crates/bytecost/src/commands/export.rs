@@ -1,0 +1,54 @@
+//! `bytecost export`: a run in the columns of a publication.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use bytecost_report::layout::{self, Layout};
+use bytecost_store::Root;
+
+use crate::args::ExportArgs;
+use crate::evidence::Evidence;
+use crate::failure::{Ending, bad_input};
+
+/// Writes the table to the file, or prints it.
+pub fn run(args: &ExportArgs) -> Result<Ending> {
+    let layout = named(&args.layout)?;
+    let run = Root::at(&args.root.runs_dir).open(&args.run)?;
+    let evidence = Evidence::of(&run)?;
+    let text = match &evidence.imported {
+        Some(imported) if imported.layout == layout.name => {
+            layout::csv_of_imported(layout, imported)
+        }
+        Some(imported) => {
+            return Err(bad_input(format!(
+                "run {} was imported in layout {}: export it in the same",
+                args.run, imported.layout
+            )));
+        }
+        None => layout::csv(layout, run.manifest(), &evidence.cells, &evidence.samples)
+            .map_err(bad_input)?,
+    };
+    match &args.out {
+        Some(path) => write(path, &text)?,
+        None => super::print(&text)?,
+    }
+    Ok(Ending::Done)
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The layout of that name.
+///
+/// # Errors
+/// The names that there are.
+pub fn named(name: &str) -> Result<&'static Layout> {
+    Layout::named(name).ok_or_else(|| {
+        let names: Vec<&str> = layout::LAYOUTS.iter().map(|l| l.name).collect();
+        bad_input(format!(
+            "layout `{name}` is not known: choose from {}",
+            names.join(", ")
+        ))
+    })
+}

@@ -1,0 +1,127 @@
+//! What happens in a session by hand, printed as it happens: figures on standard output, the rest
+//! on standard error.
+
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use bytecost_lab::hand::Event;
+use bytecost_report::hand;
+use bytecost_spec::hand::{Begun, Served, Summary};
+use bytecost_spec::{Axis, units};
+
+use crate::args::{AxisArgs, OutputArgs};
+use crate::failure::bad_input;
+use crate::terminal;
+
+/// Prints events. A reader that has closed its pipe ends the command, as Ctrl-C does.
+pub struct Live<'a> {
+    how: OutputArgs,
+    stop: &'a AtomicBool,
+    session: Option<Begun>,
+    failed: Option<io::Error>,
+}
+
+impl<'a> Live<'a> {
+    pub fn new(how: OutputArgs, stop: &'a AtomicBool) -> Live<'a> {
+        Live {
+            how,
+            stop,
+            session: None,
+            failed: None,
+        }
+    }
+
+    /// Prints one event.
+    pub fn show(&mut self, event: Event) {
+        match event {
+            Event::Listening { address } => listening(address),
+            Event::TurnedAway { why } => note(&format!("turned away {}", units::one_line(&why))),
+            Event::Began(begun) => {
+                if !self.how.json && !self.how.quiet {
+                    self.print(&hand::begun(&begun, terminal::style()));
+                }
+                self.session = Some(*begun);
+            }
+            Event::Second(second) => {
+                let line = match &self.session {
+                    Some(begun) if self.how.json => hand::second_json(begun, &second),
+                    Some(begun) => hand::second(begun, &second),
+                    None => return,
+                };
+                if !self.how.quiet {
+                    self.print(&line);
+                }
+            }
+            Event::Ended(summary) => self.summary(&summary),
+        }
+    }
+
+    /// Prints what a session came to.
+    pub fn summary(&mut self, summary: &Summary) {
+        let text = match self.how.json {
+            true => hand::summary_json(summary),
+            false => hand::summary(summary, terminal::style()),
+        };
+        self.print(&text);
+    }
+
+    /// Prints what a server came to.
+    pub fn served(&mut self, served: &Served) {
+        let text = match self.how.json {
+            true => hand::served_json(served),
+            false => hand::served(served),
+        };
+        self.print(&text);
+    }
+
+    fn print(&mut self, text: &str) {
+        if self.failed.is_some() {
+            return;
+        }
+        if let Err(e) = super::print(text) {
+            self.failed = Some(e);
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What went wrong with printing, if anything did.
+    pub fn end(self) -> Result<()> {
+        match self.failed {
+            Some(e) => Err(e.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+fn listening(address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        note(&format!(
+            "anyone who can reach port {} of {} can make this machine send",
+            address.port(),
+            address.ip()
+        ));
+    }
+    note(&format!(
+        "listening at {address}; receive with `bytecost drive {address}`, end with Ctrl-C"
+    ));
+}
+
+/// Says something that is no figure.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "note: {text}");
+}
+
+/// The one value of each axis that was given.
+pub fn one_value_each(axes: &AxisArgs) -> Result<Vec<(Axis, String)>> {
+    let one = |(axis, values): &(Axis, Vec<String>)| match values.as_slice() {
+        [value] => Ok((*axis, value.clone())),
+        several => Err(bad_input(format!(
+            "--{} takes one value by hand, and {} were given: `bytecost run` compares several",
+            axis.name(),
+            several.len()
+        ))),
+    };
+    axes.0.iter().map(one).collect()
+}

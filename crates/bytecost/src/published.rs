@@ -1,0 +1,192 @@
+//! What others published: their tables and claims that are built in, and those of a user's file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use bytecost_analysis::Grounds;
+use bytecost_report::layout::{Layout, import};
+use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, Test};
+use bytecost_spec::table::MAX_TABLE_BYTES;
+use bytecost_spec::{Published, Table};
+
+use crate::failure::bad_input;
+use crate::studies::STUDIES;
+
+/// The claims that are built in.
+const CLAIMS: &str = include_str!("../../../published/claims.toml");
+
+/// The tables that are built in: the name of the file without its ending, and its text.
+const TABLES: &[(&str, &str)] = &[
+    ("pa02-a", include_str!("../../../published/pa02-a.csv")),
+    ("pa02-b", include_str!("../../../published/pa02-b.csv")),
+    (
+        "pa02-b-headline",
+        include_str!("../../../published/pa02-b-headline.csv"),
+    ),
+    ("servers", include_str!("../../../published/servers.csv")),
+    (
+        "file-transfer",
+        include_str!("../../../published/file-transfer.csv"),
+    ),
+    (
+        "os-features",
+        include_str!("../../../published/os-features.csv"),
+    ),
+];
+
+/// Claims with all that they are judged by.
+pub struct Library {
+    pub claims: Vec<Claim>,
+    tables: Vec<Table>,
+    published: Vec<Published>,
+    studies: Vec<&'static str>,
+}
+
+impl Library {
+    /// What is built in.
+    pub fn built_in() -> Result<Library> {
+        let claims = claim::parse(CLAIMS).context("published/claims.toml")?;
+        Library::new(claims)
+    }
+
+    /// What is built in of one source.
+    pub fn of_source(source: &str) -> Result<Library> {
+        let mut library = Library::built_in()?;
+        library.claims.retain(|c| c.source == source);
+        Ok(library)
+    }
+
+    /// The claims of a file, with the tables beside it that they name, and those built in.
+    ///
+    /// # Errors
+    /// What is wrong with the file or a table, with its place.
+    pub fn from_file(path: &Path) -> Result<Library> {
+        let shown = path.display();
+        let text = read(path, MAX_CLAIMS_BYTES)?;
+        let claims = claim::parse(&text).map_err(|e| bad_input(format!("{shown}: {e}")))?;
+        let mut library = Library::new(claims)?;
+        let beside = path.parent().unwrap_or(Path::new("."));
+        for name in library.named_tables() {
+            let path = beside.join(format!("{name}.csv"));
+            // Names come from the file: none leads out of its directory.
+            let plain = !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
+            if plain && path.is_file() {
+                let text = read(&path, MAX_TABLE_BYTES)?;
+                let table = Table::parse(&name, &text)
+                    .map_err(|e| bad_input(format!("{}: {e}", path.display())))?;
+                library.tables.retain(|t| t.name != name);
+                library.tables.push(table);
+            }
+        }
+        Ok(library)
+    }
+
+    fn new(claims: Vec<Claim>) -> Result<Library> {
+        let mut tables = Vec::new();
+        let mut published = Vec::new();
+        for (name, text) in TABLES {
+            tables.push(Table::parse(name, text).with_context(|| *name)?);
+            if let Some(layout) = Layout::named(name) {
+                published.push(import(layout, text).with_context(|| *name)?.published);
+            }
+        }
+        Ok(Library {
+            claims,
+            tables,
+            published,
+            studies: STUDIES.iter().map(|(name, _)| *name).collect(),
+        })
+    }
+
+    fn named_tables(&self) -> BTreeSet<String> {
+        let tests = self
+            .claims
+            .iter()
+            .flat_map(|c| c.tests.iter().chain(c.reasons.iter().map(|r| &r.test)));
+        let mut names = BTreeSet::new();
+        for test in tests {
+            if let Test::Arithmetic(sum) = test {
+                names.insert(sum.term.table.clone());
+                names.extend(sum.against.iter().map(|t| t.table.clone()));
+            }
+        }
+        names
+    }
+
+    /// Names of the sources, in the order of the claims.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut sources: Vec<&str> = self.claims.iter().map(|c| c.source.as_str()).collect();
+        sources.dedup();
+        sources
+    }
+
+    /// As the analysis takes them.
+    pub fn grounds(&self) -> Grounds<'_> {
+        Grounds {
+            claims: &self.claims,
+            tables: &self.tables,
+            published: &self.published,
+            studies: &self.studies,
+        }
+    }
+}
+
+/// A text file of at most so many bytes.
+///
+/// # Errors
+/// That it cannot be read, is too long or is no text.
+pub fn read(path: &Path, most: usize) -> Result<String> {
+    let shown = path.display();
+    let told = |e: std::io::Error| bad_input(format!("{shown}: {e}"));
+    let size = fs::metadata(path).map_err(told)?.len();
+    if size > most as u64 {
+        return Err(bad_input(format!(
+            "{shown}: {size} bytes are too many; at most {most}"
+        )));
+    }
+    fs::read_to_string(path).map_err(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_is_sound_and_every_claim_has_its_tests() {
+        let library = Library::built_in().unwrap();
+        assert!(!library.claims.is_empty());
+        for claim in &library.claims {
+            assert!(!claim.tests.is_empty(), "{}", claim.id);
+        }
+        let tables: Vec<&str> = library.tables.iter().map(|t| t.name.as_str()).collect();
+        for name in library.named_tables() {
+            assert!(tables.contains(&name.as_str()), "{name}");
+        }
+        let published: Vec<&str> = library
+            .published
+            .iter()
+            .map(|p| p.source.as_str())
+            .collect();
+        assert_eq!(published, ["pa02-a", "pa02-b"]);
+    }
+
+    #[test]
+    fn every_published_cell_is_one_of_the_study_that_sets_it_up_again() {
+        for published in Library::built_in().unwrap().published {
+            let (_, text) = STUDIES
+                .iter()
+                .find(|(n, _)| *n == published.source)
+                .unwrap();
+            let mut study = bytecost_spec::Study::parse(text).unwrap();
+            study.choose_as_published().unwrap();
+            let of_study: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
+            let mut of_table: Vec<&str> = published.cells.iter().map(|c| c.id.as_str()).collect();
+            of_table.sort_unstable();
+            let mut sorted: Vec<&str> = of_study.iter().map(String::as_str).collect();
+            sorted.sort_unstable();
+            assert_eq!(of_table, sorted, "{}", published.source);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! A look by hand: `bytecost serve` and `bytecost drive` as a newcomer starts them.
+
+mod fault_common;
+mod hand_common;
+
+use std::io;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use fault_common::{Place, ended};
+use hand_common::{ENDING, Running, Server, bytes_of, last, objects, summaries};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// What both ends must say of any session that went well.
+fn agree(client: &Value, server: &Value, flows: usize) {
+    for (end, side) in [(client, "receiver"), (server, "sender")] {
+        assert_eq!(end["kind"], "summary");
+        assert_eq!(end["side"], side);
+        assert_eq!(end["failed"], Value::Null);
+        assert_eq!(end["own"]["flow_bytes"].as_array().unwrap().len(), flows);
+    }
+    for key in ["bytes", "messages", "flow_bytes"] {
+        assert_eq!(client["own"][key], server["own"][key], "{key}");
+        assert_eq!(client["peer"][key], server["own"][key], "{key}");
+        assert_eq!(server["peer"][key], client["own"][key], "{key}");
+    }
+    assert!(bytes_of(&client["own"]) > 0);
+    assert!(client["own"]["compared_bytes"].as_u64().unwrap() > 0);
+    for part in [&client["own"], &client["peer"]] {
+        assert!(part["cpu_s_per_gb"].as_f64().unwrap() > 0.0, "{part}");
+    }
+}
+
+/// A session until the client has told so many seconds; the summary of each end, and the
+/// client's lines.
+fn session(serve: &str, drive: &str, seconds: usize, flows: usize) -> (Value, Value, Vec<Value>) {
+    let mut server = Server::start(&format!("--json {serve}"));
+    let mut client = server.driven(&format!("--json {drive}"));
+    client.until("seconds", |out, _| objects(out).len() >= seconds);
+    client.send(Signal::INT);
+    let end = client.end(ENDING);
+    assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
+    server.until_sessions_over(1);
+    let told = summaries(&server.end().stdout).remove(0);
+    let mut lines = objects(&end.stdout);
+    let client = lines.pop().unwrap();
+    agree(&client, &told, flows);
+    (client, told, lines)
+}
+
+#[test]
+fn a_stream_of_several_flows_is_told_each_second_and_in_the_end_by_both() {
+    let (client, server, lines) = session("--mover sendmsg --size 4096 --threads 4", "", 2, 4);
+    assert!(lines.len() >= 2);
+    for (i, line) in lines.iter().enumerate() {
+        assert_eq!(line["kind"], "second");
+        assert!(line["second"].as_u64().unwrap() > i as u64);
+        for key in [
+            "throughput_gbit_per_s",
+            "messages_per_s",
+            "cpu_s_per_gb",
+            "flow_bytes",
+        ] {
+            assert!(!line[key].is_null(), "{key}: {line}");
+        }
+        assert!(line["bytes"].as_u64().unwrap() <= bytes_of(&client["own"]));
+    }
+    let sum: u64 = lines.iter().map(bytes_of).sum();
+    assert!(sum <= bytes_of(&client["own"]), "seconds never overlap");
+    let fairness = client["own"]["fairness"].as_f64().unwrap();
+    assert!((0.25..=1.0).contains(&fairness), "{fairness}");
+    assert_eq!(
+        server["own"]["messages"].as_u64().unwrap() * 4096,
+        bytes_of(&server["own"])
+    );
+    assert_eq!(server["ended"], "there");
+    assert_eq!(client["ended"], "here");
+}
+
+#[test]
+fn questions_and_answers_are_counted_and_their_times_told() {
+    let (client, server, lines) = session("--size 64 --threads 2", "--pattern ask", 2, 2);
+    let sender = &server["own"];
+    assert_eq!(client["peer"]["latency_us_p50"], sender["latency_us_p50"]);
+    let at = |key: &str| sender[key].as_f64().unwrap();
+    assert!(at("latency_us_p50") > 0.0);
+    assert!(at("latency_us_p50") <= at("latency_us_p99"));
+    assert!(at("latency_us_p99") <= at("latency_us_max"));
+    let told = lines.iter().find(|l| !l["peer"].is_null());
+    if let Some(line) = told {
+        assert!(line["peer"]["latency_us_p99"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn zero_copy_tells_what_was_copied_after_all() {
+    let (client, server, _) = session("--mover send-zerocopy --size 64KiB", "", 1, 1);
+    let share = server["own"]["copied_share"].as_f64().unwrap();
+    assert!((0.0..=1.0).contains(&share), "{share}");
+    assert_eq!(
+        client["peer"]["copied_share"],
+        server["own"]["copied_share"]
+    );
+    let completions = &server["own"]["readings"]["completions"];
+    assert_eq!(*completions, server["own"]["messages"], "all came back");
+}
+
+#[test]
+fn a_client_chooses_what_is_its_own() {
+    let (client, _, _) = session(
+        "--size 4KiB --threads 3",
+        "--threads 2 --receiver recvmsg --read-size 8KiB --placement 0:0",
+        1,
+        2,
+    );
+    let cell = client["cell"].as_str().unwrap();
+    for word in ["/recvmsg/", "/8KiB/", "/2/", "/0:0"] {
+        assert!(cell.contains(word), "{word}: {cell}");
+    }
+}
+
+#[test]
+fn both_ends_speak_in_words() {
+    let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
+    let end = server.drive("--pattern ask --duration 1300ms");
+    assert_eq!(end.status, Some(0), "{}", end.stderr);
+    let client_says = [
+        "session 1 from 127.0.0.1:",
+        "Gbit/s",
+        "receiver s/GB",
+        "p99 µs",
+        "session 1 ended here",
+        "CPU per byte",
+        "in the kernel",
+        "the kernel copied",
+        "answers came within",
+        "that were sent arrived",
+        "content compared",
+        "bytecost run --pattern ask --mover send-zerocopy --size 16KiB --threads 2",
+    ];
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = joined(&end.stdout);
+    for words in client_says {
+        assert!(said.contains(words), "`{words}` is not in: {}", end.stdout);
+    }
+    assert_eq!(end.stderr, "");
+    let end = server.end();
+    let said = joined(&end.stdout);
+    for words in [
+        "session 1 to 127.0.0.1:",
+        "session 1 ended by the other side",
+        "served 1 session, ",
+    ] {
+        assert!(said.contains(words), "`{words}` is not in: {}", end.stdout);
+    }
+}
+
+#[test]
+fn quiet_is_the_summary_alone() {
+    let server = Server::start("--quiet --size 4KiB");
+    let end = server.drive("--quiet --json --duration 1200ms");
+    assert_eq!(objects(&end.stdout).len(), 1, "{}", end.stdout);
+    let end = server.drive("--quiet --duration 1200ms");
+    assert!(end.stdout.starts_with("session 2 ended"), "{}", end.stdout);
+    let said = server.end().stdout;
+    assert!(said.starts_with("session 1 ended"), "{said}");
+}
+
+#[test]
+fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut server = Server::start("--json --threads 2 --size 4KiB");
+        let mut client = server.driven("--json");
+        client.until("a second", |out, _| !objects(out).is_empty());
+        client.send(signal);
+        let end = client.end(ENDING);
+        assert_eq!(end.status, Some(0), "{}", end.stderr);
+        assert_eq!(last(&end.stdout)["ended"], "here");
+        server.until_sessions_over(1);
+        assert_eq!(last(&server.running.out())["ended"], "there");
+        server.serves();
+        assert_eq!(last(&server.end().stdout)["failed"], 0);
+    }
+}
+
+#[test]
+fn ctrl_c_at_the_server_ends_both() {
+    for pattern in ["stream", "ask"] {
+        let server = Server::start("--json --threads 2 --size 4KiB");
+        let port = server.port;
+        let mut client = server.driven(&format!("--json --pattern {pattern}"));
+        client.until("a second", |out, _| !objects(out).is_empty());
+        let told = server.end();
+        let end = client.end(ENDING);
+        assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
+        let (client, server) = (last(&end.stdout), summaries(&told.stdout).remove(0));
+        assert_eq!(client["ended"], "there");
+        assert_eq!(server["ended"], "here");
+        agree(&client, &server, 2);
+        assert_eq!(last(&told.stdout)["kind"], "served");
+        TcpListener::bind(("127.0.0.1", port)).expect("the port is free again");
+    }
+}
+
+#[test]
+fn an_idle_server_ends_as_well() {
+    let end = Server::start("").end();
+    assert_eq!(end.stdout, "served 0 sessions, 0 bytes\n");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_session() {
+    let server = Server::start("--size 4KiB");
+    let place = Place::new();
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    let words = format!("drive 127.0.0.1:{}", server.port);
+    let child = place
+        .bytecost(&words)
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .spawn();
+    let output = child.unwrap().wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+    server.serves();
+}
+
+#[test]
+fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
+    let mut running = Running::start("serve --port 0 --listen 0.0.0.0");
+    running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
+    assert!(running.err().contains("anyone who can reach"));
+    running.send(Signal::INT);
+    assert_eq!(running.end(ENDING).status, Some(0));
+    let server = Server::start("");
+    assert!(!server.running.err().contains("anyone"));
+}
+
+fn refused(words: &str, says: &[&str]) {
+    let end = ended(&mut Place::new().bytecost(words));
+    let line = end.refused();
+    for word in says {
+        assert!(line.contains(word), "{words}: `{word}` is not in: {line}");
+    }
+    assert_eq!(end.stdout, "", "{words}");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_one_line() {
+    for (words, says) in [
+        ("serve top", &["`top`", "leave it out"][..]),
+        ("serve --size 0", &["size `0`", "out of bounds"]),
+        ("serve --size 8GiB", &["size `8GiB`", "out of bounds"]),
+        (
+            "serve --size 64,128",
+            &["--size", "one value", "bytecost run"],
+        ),
+        ("serve --size 64 --size 128", &["--size", "one value"]),
+        ("serve --threads 257", &["threads `257`", "1 to 256"]),
+        ("serve --threads -1", &["threads `-1`"]),
+        ("serve --mover warp", &["`warp`", "choose from", "sendmsg"]),
+        (
+            "serve --mover null",
+            &["`null`", "sends nothing", "sendmsg"],
+        ),
+        ("serve --receiver warp", &["`warp`", "choose from"]),
+        (
+            "serve --mover sendmsg --size 100",
+            &["100", "8 fields", "--fields"],
+        ),
+        ("serve --congestion tachyon", &["tachyon"]),
+        (
+            "serve --transport unix",
+            &["--transport unix", "bytecost run"],
+        ),
+        (
+            "serve --transport veth",
+            &["--transport veth", "bytecost run"],
+        ),
+        ("serve --depth 4", &["--depth 4"]),
+        ("serve --placement 9999:0", &["9999"]),
+        ("serve --port 65536", &["65536"]),
+        ("serve --port x", &["x"]),
+        ("serve --listen here", &["here"]),
+        ("serve --listen 192.0.2.1", &["192.0.2.1", "--listen"]),
+        ("serve --ring 4GiB --threads 256", &["--ring"]),
+        ("drive nowhere", &["`nowhere`", "IP address"]),
+        ("drive 127.0.0.1:1 --port 2", &["--port"]),
+        ("drive --port 0", &["0"]),
+        ("drive --size 64", &["--size", "bytecost serve"]),
+        ("drive --mover send", &["--mover", "bytecost serve"]),
+        ("drive --receiver warp", &["`warp`", "choose from"]),
+        ("drive --threads 0", &["threads `0`"]),
+        ("drive --threads 1,2", &["--threads", "one value"]),
+        ("drive --duration 0", &["duration", "out of bounds"]),
+        ("drive --duration -1s", &["-1s"]),
+        ("drive --duration soon", &["soon"]),
+    ] {
+        refused(words, says);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_refused_with_what_to_do() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port();
+    refused(
+        &format!("serve --port {port}"),
+        &[&format!("port {port} is in use"), "--port"],
+    );
+}
+
+#[test]
+fn more_flows_than_the_server_has_are_refused() {
+    let server = Server::start("--threads 2");
+    let end = server.drive("--threads 3");
+    let line = end.refused();
+    assert!(line.contains("at most 2"), "{line}");
+    server.serves();
+}

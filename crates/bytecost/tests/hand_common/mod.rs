@@ -1,0 +1,154 @@
+//! Both ends of a session by hand, as processes.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::fault_common::{Ended, PATIENCE, Place, Started, ended};
+
+/// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
+pub const ENDING: Duration = Duration::from_secs(10);
+
+/// A command that goes on, with its output so far.
+pub struct Running {
+    place: Place,
+    started: Started,
+}
+
+impl Running {
+    pub fn start(words: &str) -> Running {
+        let place = Place::new();
+        let started = place.start(&mut place.bytecost(words));
+        Running { place, started }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.place.dir.path().join(name)
+    }
+
+    pub fn out(&self) -> String {
+        fs::read_to_string(self.file("stdout")).unwrap()
+    }
+
+    pub fn err(&self) -> String {
+        fs::read_to_string(self.file("stderr")).unwrap()
+    }
+
+    /// Waits until its output says so.
+    pub fn until(&mut self, what: &str, so: impl Fn(&str, &str) -> bool) {
+        let (out, err) = (self.file("stdout"), self.file("stderr"));
+        let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
+        self.started.until(what, || so(&read(&out), &read(&err)));
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.started.pid()
+    }
+
+    pub fn send(&self, signal: Signal) {
+        self.started.send(signal);
+    }
+
+    pub fn end(self, limit: Duration) -> Ended {
+        self.started.end(limit)
+    }
+
+    /// Threads and open files of the process.
+    pub fn held(&self) -> (usize, usize) {
+        let count = |what| {
+            fs::read_dir(format!("/proc/{}/{what}", self.pid()))
+                .unwrap()
+                .count()
+        };
+        (count("task"), count("fd"))
+    }
+}
+
+/// A server on a port of its own.
+pub struct Server {
+    pub running: Running,
+    pub port: u16,
+}
+
+impl Server {
+    pub fn start(words: &str) -> Server {
+        let mut running = Running::start(&format!("serve --port 0 {words}"));
+        running.until("a port", |_, err| err.contains("end with Ctrl-C"));
+        let said = running.err();
+        let (_, rest) = said.split_once("listening at 127.0.0.1:").unwrap();
+        let port = rest.split(';').next().unwrap().parse().unwrap();
+        Server { running, port }
+    }
+
+    /// A client, to its end.
+    pub fn drive(&self, words: &str) -> Ended {
+        let place = Place::new();
+        let words = format!("drive 127.0.0.1:{} {words}", self.port);
+        ended(&mut place.bytecost(&words))
+    }
+
+    /// A client that goes on until something ends it.
+    pub fn driven(&self, words: &str) -> Running {
+        Running::start(&format!("drive 127.0.0.1 --port {} {words}", self.port))
+    }
+
+    /// Served as ever: a short session, the bytes of which are all there.
+    pub fn serves(&self) {
+        let end = self.drive("--duration 300ms --json");
+        assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
+        assert!(bytes_of(&last(&end.stdout)["own"]) > 0);
+    }
+
+    /// Ctrl-C, which is its proper end.
+    pub fn end(self) -> Ended {
+        self.running.send(Signal::INT);
+        let end = self.running.end(ENDING);
+        assert_eq!(end.status, Some(0), "{}", end.stderr);
+        end
+    }
+
+    pub fn until_sessions_over(&mut self, number: usize) {
+        self.running.until("the end of a session", |out, _| {
+            objects(out)
+                .iter()
+                .filter(|o| o["kind"] == "summary")
+                .count()
+                >= number
+        });
+    }
+}
+
+/// The objects of an output, one a line; a line that is being written is left out.
+pub fn objects(text: &str) -> Vec<Value> {
+    let whole = text.rfind('\n').map_or(0, |at| at + 1);
+    text[..whole]
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect()
+}
+
+pub fn last(text: &str) -> Value {
+    objects(text).pop().expect("an object")
+}
+
+pub fn summaries(text: &str) -> Vec<Value> {
+    let mut all = objects(text);
+    all.retain(|o| o["kind"] == "summary");
+    all
+}
+
+pub fn bytes_of(part: &Value) -> u64 {
+    part["bytes"].as_u64().unwrap_or_else(|| panic!("{part}"))
+}
+
+/// Polls until a process holds no more than it did.
+pub fn until_let_go(running: &Running, before: (usize, usize)) {
+    crate::fault_common::until("threads and files are let go", PATIENCE, || {
+        let now = running.held();
+        now.0 <= before.0 && now.1 <= before.1
+    });
+}

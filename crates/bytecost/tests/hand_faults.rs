@@ -1,0 +1,397 @@
+//! What a server by hand meets on an open port, and what a client meets behind an address.
+
+mod fault_common;
+mod hand_common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, NAME, Said, VERSION};
+use bytecost_spec::hand::Part;
+use bytecost_spec::{Axis, Cell};
+use fault_common::{Ended, PATIENCE, Place, ended};
+use hand_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn connected(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The twelve bytes that a connection begins with.
+fn introduction(token: u64, number: u32) -> Vec<u8> {
+    [&token.to_le_bytes()[..], &number.to_le_bytes()[..]].concat()
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    [&(body.len() as u32).to_le_bytes(), body].concat()
+}
+
+/// Whatever still comes, until the other end closes.
+fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    match stream.read_to_end(&mut all) {
+        Ok(_) => {}
+        Err(e) if e.kind() == ErrorKind::ConnectionReset => {}
+        Err(e) => panic!("the connection stays open: {e}"),
+    }
+    all
+}
+
+fn turned_away(end: &Ended) -> u64 {
+    last(&end.stdout)["turned_away"].as_u64().unwrap()
+}
+
+#[test]
+fn garbage_is_turned_away_and_the_server_goes_on() {
+    let hello = introduction(NAME, VERSION);
+    let with = |body: &[u8]| [&hello[..], body].concat();
+    let greeting = r#"{"hello":{"version":1,"wishes":[]}}"#;
+    let cases: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
+        vec![0; 4096],
+        vec![0xff; 64],
+        introduction(0, 0),
+        introduction(u64::MAX, u32::MAX),
+        introduction(NAME, VERSION + 1),
+        with(&u32::MAX.to_le_bytes()),
+        with(&(MAX_FRAME_BYTES as u32 + 1).to_le_bytes()),
+        with(&framed(b"not json")),
+        with(&framed(b"{}")),
+        with(&framed(br#""stop""#)),
+        with(&framed(greeting.replace("[]", "[],\"more\":1").as_bytes())),
+        with(&framed(greeting.replace(":1", ":7").as_bytes())),
+        with(&framed(
+            greeting.replace("[]", r#"[["size","4GiB"]]"#).as_bytes(),
+        )),
+        with(&framed(
+            greeting.replace("[]", r#"[["threads","0"]]"#).as_bytes(),
+        )),
+    ];
+    let server = Server::start("--json --size 4KiB");
+    server.serves();
+    let before = server.running.held();
+    for case in &cases {
+        let mut stream = connected(&server);
+        // The server may have closed before all of it was written.
+        let _ = stream.write_all(case);
+        let answer = rest(&mut stream);
+        assert!(answer.len() < MAX_FRAME_BYTES, "{case:?}");
+    }
+    drop(connected(&server));
+    server.serves();
+    until_let_go(&server.running, before);
+    let end = server.end();
+    assert_eq!(turned_away(&end), cases.len() as u64 + 1, "{}", end.stderr);
+    for line in end.stderr.lines() {
+        assert!(line.starts_with("note: "), "{line}");
+    }
+    assert_eq!(last(&end.stdout)["failed"], 0);
+}
+
+#[test]
+fn another_version_is_told_so() {
+    let server = Server::start("");
+    let mut stream = connected(&server);
+    stream.write_all(&introduction(NAME, VERSION + 1)).unwrap();
+    match greeting::read::<Answered>(&mut stream).unwrap() {
+        Answered::Refused { reason } => assert!(reason.contains("same bytecost"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn silence_keeps_nobody_from_being_served_and_ends() {
+    let server = Server::start("--json --size 4KiB");
+    server.serves();
+    let before = server.running.held();
+    let mut silent = connected(&server);
+    let mut half = connected(&server);
+    half.write_all(&introduction(NAME, VERSION)).unwrap();
+    half.write_all(&[9, 0]).unwrap();
+    server.serves();
+    assert_eq!(rest(&mut silent), b"", "closed for its silence");
+    assert_eq!(rest(&mut half), b"");
+    until_let_go(&server.running, before);
+    let end = server.end();
+    assert_eq!(turned_away(&end), 2);
+    assert!(
+        end.stderr.contains("did not say who it is"),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+fn a_crowd_is_bounded() {
+    let server = Server::start("--json --size 4KiB");
+    server.serves();
+    let before = server.running.held();
+    let crowd: Vec<TcpStream> = (0..200).map(|_| connected(&server)).collect();
+    let mut told = 0;
+    for mut stream in crowd.iter() {
+        stream
+            .set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
+        if let Ok(Answered::Refused { reason }) = greeting::read(&mut stream) {
+            assert!(reason.contains("too many connections"), "{reason}");
+            told += 1;
+        }
+    }
+    assert!(told > 0, "some of 200 were told that they were too many");
+    let (threads, _) = server.running.held();
+    assert!(threads <= before.0 + 32, "{threads} threads");
+    drop(crowd);
+    until_let_go(&server.running, before);
+    server.serves();
+    assert_eq!(turned_away(&server.end()), 200);
+}
+
+#[test]
+fn a_client_without_flows_is_given_up() {
+    let server = Server::start("--json --threads 2");
+    let mut stream = connected(&server);
+    stream.write_all(&introduction(NAME, VERSION)).unwrap();
+    let hello = Said::Hello {
+        version: VERSION,
+        wishes: Vec::new(),
+    };
+    greeting::write(&mut stream, &hello).unwrap();
+    let word = greeting::read::<Answered>(&mut stream).unwrap();
+    let Answered::Welcome { token, .. } = word else {
+        panic!("{word:?}");
+    };
+    // One flow of two, and one that is there already.
+    let mut flow = connected(&server);
+    flow.write_all(&introduction(token, 0)).unwrap();
+    let mut twice = connected(&server);
+    twice.write_all(&introduction(token, 0)).unwrap();
+    assert_eq!(rest(&mut twice), b"", "its place is taken");
+    match greeting::read::<Answered>(&mut stream).unwrap() {
+        Answered::Refused { reason } => assert!(reason.contains("not all flows"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(rest(&mut flow), b"");
+    server.serves();
+}
+
+#[test]
+fn a_second_client_is_told_that_the_server_is_busy() {
+    let server = Server::start("--json --size 4KiB");
+    let mut first = server.driven("--json");
+    first.until("a second", |out, _| !objects(out).is_empty());
+    let second = server.drive("--duration 1s");
+    let line = second.refused();
+    assert!(line.contains("busy with another session"), "{line}");
+    first.send(Signal::INT);
+    assert_eq!(first.end(ENDING).status, Some(0));
+    server.serves();
+    assert_eq!(last(&server.end().stdout)["failed"], 0);
+}
+
+#[test]
+fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
+    for words in ["--mover send", "--mover send-zerocopy", "--pattern ask"] {
+        let mut server = Server::start(&format!("--json --threads 3 --size 16KiB {words}"));
+        server.serves();
+        let before = server.running.held();
+        let mut client = server.driven("--json");
+        client.until("a second", |out, _| !objects(out).is_empty());
+        client.send(Signal::KILL);
+        client.end(ENDING);
+        server.until_sessions_over(2);
+        let told = summaries(&server.running.out()).pop().unwrap();
+        assert_eq!(told["ended"], "failed", "{words}");
+        let why = told["failed"].as_str().unwrap();
+        assert!(why.contains("client went away"), "{words}: {why}");
+        assert!(told["own"]["bytes"].as_u64().unwrap() > 0, "{words}");
+        until_let_go(&server.running, before);
+        server.serves();
+        let end = server.end();
+        assert_eq!(last(&end.stdout)["sessions"], 3);
+        assert_eq!(last(&end.stdout)["failed"], 1);
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_is_told_by_its_client() {
+    for pattern in ["stream", "ask"] {
+        let server = Server::start("--threads 2 --size 16KiB");
+        let mut client = server.driven(&format!("--json --pattern {pattern}"));
+        client.until("a second", |out, _| !objects(out).is_empty());
+        server.running.send(Signal::KILL);
+        let end = client.end(ENDING);
+        assert_eq!(end.status, Some(1), "{}", end.stdout);
+        let told = last(&end.stdout);
+        let why = told["failed"].as_str().unwrap();
+        assert!(why.contains("server went away"), "{why}");
+        assert_eq!(told["peer"], Value::Null);
+    }
+}
+
+#[test]
+fn an_end_that_stands_still_does_not_keep_the_other() {
+    let mut server = Server::start("--json --threads 2 --size 16KiB");
+    let mut client = server.driven("--json");
+    client.until("a second", |out, _| !objects(out).is_empty());
+    client.send(Signal::STOP);
+    server
+        .running
+        .until("flows in a call without end", |out, _| {
+            let lines = objects(out);
+            lines.last().is_some_and(|l| l["flows_silent"] == 2)
+        });
+    let told = summaries(&server.end().stdout).remove(0);
+    assert_eq!(told["own"]["cut"], true);
+    client.send(Signal::CONT);
+    client.end(ENDING);
+
+    let server = Server::start("--json --threads 2 --size 16KiB");
+    let mut client = server.driven("--json --pattern ask");
+    client.until("a second", |out, _| !objects(out).is_empty());
+    server.running.send(Signal::STOP);
+    client.send(Signal::INT);
+    let end = client.end(ENDING);
+    assert_eq!(end.status, Some(0), "{}", end.stdout);
+    assert_eq!(last(&end.stdout)["own"]["cut"], true);
+    server.running.send(Signal::CONT);
+    server.serves();
+}
+
+/// A server of the test's own, which takes one client and does with it what it is told to.
+fn against(act: impl FnOnce(TcpStream, &TcpListener) + Send + 'static) -> Ended {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = thread::spawn(move || act(listener.accept().unwrap().0, &listener));
+    let words = format!("drive 127.0.0.1:{port} --duration 2s --json");
+    let end = ended(&mut Place::new().bytecost(&words));
+    server.join().unwrap();
+    end
+}
+
+/// Takes the greeting and answers it with this cell.
+fn welcome(control: &mut TcpStream, cell: &str) {
+    control.read_exact(&mut [0; 12]).unwrap();
+    greeting::read::<Said>(control).unwrap();
+    let word = Answered::Welcome {
+        version: VERSION,
+        session: 1,
+        token: 7,
+        cell: cell.to_owned(),
+    };
+    greeting::write(control, &word).unwrap();
+}
+
+fn cell(values: &[(Axis, &str)]) -> String {
+    let mut cell = Cell::default();
+    for (axis, value) in values {
+        cell.set(*axis, value).unwrap();
+    }
+    cell.id()
+}
+
+#[test]
+fn what_is_no_server_is_told_in_one_line() {
+    let check = |status: i32, says: &str, act: fn(TcpStream)| {
+        let end = against(move |stream, _| act(stream));
+        assert_eq!(end.status, Some(status), "{}", end.stderr);
+        assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
+        assert!(end.stderr.contains(says), "`{says}`: {}", end.stderr);
+        assert_eq!(end.stdout, "");
+    };
+    check(1, "closed the connection", drop);
+    check(1, "does not speak as", |mut s| {
+        s.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        rest(&mut s);
+    });
+    check(1, "does not speak as", |mut s| {
+        s.write_all(&u32::MAX.to_le_bytes()).unwrap();
+        rest(&mut s);
+    });
+    check(2, "the same version", |mut s| {
+        welcome(&mut s, "no/such/cell");
+        rest(&mut s);
+    });
+    check(2, "buffers of 16 GiB", |mut s| {
+        let cell = cell(&[(Axis::Threads, "256"), (Axis::ReadSize, "64MiB")]);
+        welcome(&mut s, &cell);
+        rest(&mut s);
+    });
+    check(2, "no\\u{1b}[2J", |mut s| {
+        let reason = "no\u{1b}[2J".to_owned();
+        greeting::write(&mut s, &Answered::Refused { reason }).unwrap();
+        rest(&mut s);
+    });
+}
+
+#[test]
+fn nobody_there_is_told_with_what_to_do() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let end = ended(&mut Place::new().bytecost(&format!("drive --port {port}")));
+    assert_eq!(end.status, Some(1));
+    assert!(
+        end.stderr.contains("start `bytecost serve`"),
+        "{}",
+        end.stderr
+    );
+}
+
+#[test]
+fn content_that_is_wrong_fails_the_session() {
+    let end = against(|mut control, listener| {
+        welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
+        let (mut flow, _) = listener.accept().unwrap();
+        flow.read_exact(&mut [0; 12]).unwrap();
+        greeting::write(&mut control, &Answered::Go).unwrap();
+        let _ = flow.write_all(&[0; 4096]);
+        drop(flow);
+        let done = Answered::Done(Box::default());
+        let _ = greeting::write(&mut control, &done);
+        rest(&mut control);
+    });
+    assert_eq!(end.status, Some(1), "{}", end.stdout);
+    let told = last(&end.stdout);
+    let why = told["failed"].as_str().unwrap();
+    assert!(why.contains("not what was sent: byte 0"), "{why}");
+}
+
+#[test]
+fn bytes_that_are_missing_fail_the_session() {
+    let end = against(|mut control, listener| {
+        welcome(&mut control, &cell(&[(Axis::Size, "4KiB")]));
+        let (mut flow, _) = listener.accept().unwrap();
+        flow.read_exact(&mut [0; 12]).unwrap();
+        greeting::write(&mut control, &Answered::Go).unwrap();
+        drop(flow);
+        let mut part = Part::default();
+        part.whole.side.flows = vec![bytecost_spec::sample::FlowReading {
+            bytes: 8192,
+            messages: 2,
+            elapsed_ns: 1,
+        }];
+        let _ = greeting::write(&mut control, &Answered::Done(Box::new(part)));
+        rest(&mut control);
+    });
+    assert_eq!(end.status, Some(1), "{}", end.stdout);
+    let told = last(&end.stdout);
+    let why = told["failed"].as_str().unwrap();
+    assert!(why.contains("8192 bytes were sent, 0 arrived"), "{why}");
+}
+
+#[test]
+fn ctrl_c_ends_also_a_client_that_waits_for_an_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = Running::start(&format!("drive 127.0.0.1:{port}"));
+    let (stream, _) = listener.accept().unwrap();
+    client.send(Signal::INT);
+    let end = client.end(ENDING);
+    assert_eq!((end.status, end.stderr.as_str()), (Some(0), ""));
+    drop(stream);
+}

@@ -1,0 +1,77 @@
+//! What a killed run may leave is found and removed by `doctor --clean` and by the next run;
+//! what belongs to a living one stays.
+
+mod fault_common;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fault_common::{Place, ended, until};
+
+/// A process that looks like an endpoint of `coordinator` and goes on until it is ended: `yes`
+/// under our name, which soon waits for somebody to read what it writes.
+fn endpoint(place: &Place, coordinator: u32) -> Child {
+    let program = place.dir.path().join("bytecost");
+    if !program.exists() {
+        fs::copy("/usr/bin/yes", &program).unwrap();
+    }
+    Command::new(&program)
+        .args(["endpoint", &coordinator.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The number of a process that is no more.
+fn gone() -> u32 {
+    let mut child = Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+fn is_ended(child: &mut Child) {
+    until("the end of the orphan", Duration::from_secs(10), || {
+        child.try_wait().unwrap().is_some()
+    });
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
+    let place = Place::new();
+    let words = "run --mover send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s";
+    ended(&mut place.bytecost(words)).measured();
+    let mut in_use = endpoint(&place, std::process::id());
+    let mut orphan = endpoint(&place, gone());
+    let half = place.run().join(".report.md.1.0.tmp");
+    fs::write(&half, "half").unwrap();
+
+    let said = ended(&mut place.bytecost("doctor --clean")).stdout;
+    is_ended(&mut orphan);
+    assert!(said.contains(&format!("process {}", orphan.id())), "{said}");
+    assert!(
+        said.contains(half.to_str().unwrap()) && !half.exists(),
+        "{said}"
+    );
+    assert!(!said.contains(&in_use.id().to_string()), "{said}");
+
+    let mut orphan = endpoint(&place, gone());
+    fs::write(&half, "half").unwrap();
+    let end = ended(&mut place.bytecost(words));
+    end.measured();
+    is_ended(&mut orphan);
+    let note = format!("process {}", orphan.id());
+    assert!(
+        end.stderr.contains(&note) && !half.exists(),
+        "{}",
+        end.stderr
+    );
+
+    let said = ended(&mut place.bytecost("doctor --clean")).stdout;
+    assert_eq!(said, "nothing was left behind\n");
+    assert!(in_use.try_wait().unwrap().is_none(), "it was not an orphan");
+    in_use.kill().unwrap();
+    in_use.wait().unwrap();
+}

@@ -1,0 +1,182 @@
+//! Runs over veth: their namespaces are gone when they end, however they end.
+
+mod fault_common;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fault_common::{PATIENCE, Place, Started, ended, endpoints_of, records, until};
+use rustix::process::{Signal, geteuid};
+use serde_json::Value;
+
+const LONG: &str = "run --transport veth --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 1s --warmup 5ms --quiet";
+/// Blocks at the least, each as short as can be.
+const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+
+fn is_root() -> bool {
+    let is_root = geteuid().is_root();
+    if !is_root {
+        eprintln!("skipped: namespaces need root");
+    }
+    is_root
+}
+
+/// The network that a process is in, as the kernel names it: `net:[4026531840]`.
+fn network(process: &Path) -> Option<PathBuf> {
+    fs::read_link(process.join("ns/net")).ok()
+}
+
+fn process(pid: u32) -> PathBuf {
+    Path::new("/proc").join(pid.to_string())
+}
+
+/// Whether any process is in one of these networks, or holds one by a descriptor or a mount:
+/// that is all that can keep a network, see namespaces(7).
+fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
+    let is_one = |link: Option<PathBuf>| link.is_some_and(|l| networks.contains(&l));
+    let mounted = |process: &Path| {
+        let mounts = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+        networks
+            .iter()
+            .any(|n| mounts.contains(n.to_str().unwrap()))
+    };
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let process = entry.path();
+        let descriptors = fs::read_dir(process.join("fd")).into_iter().flatten();
+        is_one(network(&process))
+            || descriptors
+                .flatten()
+                .any(|d| is_one(fs::read_link(d.path()).ok()))
+            || mounted(&process)
+    })
+}
+
+/// A run with a trial under way, and the two networks that it is in.
+fn under_way(place: &Place) -> (Started, BTreeSet<PathBuf>) {
+    let mut run = place.start(&mut place.bytecost(LONG));
+    let coordinator = run.pid();
+    let own = network(Path::new("/proc/self")).unwrap();
+    let seen = RefCell::new(BTreeSet::new());
+    run.until("a trial of two sides", || {
+        let ends = endpoints_of(coordinator).into_iter();
+        let networks: BTreeSet<PathBuf> = ends.filter_map(|e| network(&process(e))).collect();
+        let are_apart = networks.len() == 2 && !networks.contains(&own);
+        seen.replace(networks);
+        place.lines() >= 1 && are_apart
+    });
+    let networks = seen.into_inner();
+    assert!(is_held(&networks));
+    assert_eq!(network(&process(coordinator)), Some(own));
+    (run, networks)
+}
+
+fn ended_by(signal: Signal) -> Place {
+    let place = Place::new();
+    let (run, networks) = under_way(&place);
+    let coordinator = run.pid();
+    run.send(signal);
+    let status = run.end(PATIENCE).status;
+    let expected = (signal != Signal::KILL).then_some(130);
+    assert_eq!(status, expected);
+    until("the end of both networks", Duration::from_secs(30), || {
+        !is_held(&networks)
+    });
+    assert_eq!(endpoints_of(coordinator), [0_u32; 0]);
+    let links = fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!links.contains("bytecost"), "{links}");
+    place
+}
+
+#[test]
+fn a_killed_run_leaves_no_namespace_and_no_link() {
+    if !is_root() {
+        return;
+    }
+    let place = ended_by(Signal::KILL);
+    let name = place.run();
+    let words = format!(
+        "run --resume {} --blocks 6 --budget 60s --quiet",
+        name.file_name().unwrap().to_str().unwrap()
+    );
+    ended(&mut place.bytecost(&words)).measured();
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_namespace_and_no_link() {
+    if is_root() {
+        ended_by(Signal::INT);
+    }
+}
+
+#[test]
+fn a_trial_over_veth_has_counters_of_its_own() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let words = format!("run --transport loopback,unix,veth --mover send {TINY}");
+    ended(&mut place.bytecost(&words)).measured();
+    let all = records(&place.run());
+    for transport in ["loopback", "unix", "veth"] {
+        let of = |r: &&Value| {
+            let cell = r["sample"]["cell"].as_str().unwrap_or_default();
+            cell.starts_with(transport) && !cell.contains("/null/")
+        };
+        let sample = all.iter().find(of).unwrap();
+        let segments = &sample["sample"]["machine"]["tcp_out_segs"];
+        if transport == "unix" {
+            let why = segments["absent"].as_str().unwrap();
+            assert!(why.contains("TCP"), "{why}");
+        } else {
+            assert!(segments.as_u64().unwrap() > 0, "{transport}: {segments}");
+        }
+    }
+}
+
+/// Small writes without TCP_NODELAY wait for an acknowledgement, which waits for its timer: one
+/// of these for each message, and nobody else's in a namespace of the trial's own.
+#[test]
+fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let words = "run --transport veth --pattern ask --mover send-fields --size 256 --fields 8 --nodelay on,off --blocks 6 --window 300ms --warmup 50ms --budget 60s --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let (mut with, mut without) = ([0, 0], [0, 0]);
+    for record in records(&place.run()) {
+        let sample = &record["sample"];
+        let id = sample["cell"].as_str().unwrap_or_default();
+        if id.is_empty() || id.contains("/null/") {
+            continue;
+        }
+        let of = if id.contains("/off/") {
+            &mut without
+        } else {
+            &mut with
+        };
+        of[0] += sample["machine"]["tcp_delayed_acks"].as_u64().unwrap();
+        of[1] += sample["sender"]["readings"]["messages"].as_u64().unwrap();
+    }
+    let [acks, messages] = without;
+    assert!(messages > 0 && 2 * acks >= messages, "{acks} of {messages}");
+    let [acks, messages] = with;
+    assert!(messages > 0 && 10 * acks < messages, "{acks} of {messages}");
+}
+
+#[test]
+fn a_study_without_veth_does_not_try_it() {
+    let place = Place::new();
+    let words = format!("run --mover send {TINY}");
+    ended(&mut place.bytecost(&words)).measured();
+    let manifest = fs::read_to_string(place.run().join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    for table in ["movers", "receivers"] {
+        let rows = manifest["survey"][table].as_array().unwrap();
+        assert!(rows.iter().any(|row| row["transport"] == "unix"));
+        assert!(rows.iter().all(|row| row["transport"] != "veth"));
+    }
+}

@@ -1,0 +1,64 @@
+//! TCP_CORK around each message: nothing but whole segments goes out before the message is whole.
+//!
+//! Source: tcp(7), TCP_CORK.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::sockopt;
+
+use crate::movers::{Move, Offer, Tally};
+
+/// A mover whose socket is corked before each message and uncorked after it.
+pub struct Corked {
+    mover: Box<dyn Move>,
+    socket: OwnedFd,
+    calls: u64,
+}
+
+impl Corked {
+    /// Corks what `mover` sends over `socket`, which is a TCP socket.
+    #[must_use]
+    pub fn new(mover: Box<dyn Move>, socket: OwnedFd) -> Corked {
+        Corked {
+            mover,
+            socket,
+            calls: 0,
+        }
+    }
+
+    fn cork(&mut self, on: bool) -> io::Result<()> {
+        self.calls += 1;
+        Ok(sockopt::set_tcp_cork(&self.socket, on)?)
+    }
+}
+
+impl Move for Corked {
+    fn offer(&mut self) -> io::Result<Offer> {
+        self.cork(true)?;
+        let offer = self.mover.offer()?;
+        if offer == Offer::Queued {
+            // What is only queued would go out after the cork is gone.
+            self.mover.flush()?;
+        }
+        // Also where the mover is full: what it waits for may be in the corked rest of a message.
+        self.cork(false)?;
+        Ok(offer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.mover.flush()
+    }
+
+    fn reap(&mut self, min: u32) -> io::Result<()> {
+        self.mover.reap(min)
+    }
+
+    fn tally(&self) -> Tally {
+        let tally = self.mover.tally();
+        Tally {
+            calls: tally.calls + self.calls,
+            ..tally
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `send-more`: one send(2) for each field of a message, with MSG_MORE on all but the last.
+//!
+//! The kernel then holds back what does not fill a segment until the last field is there, so
+//! that no small segment waits for an acknowledgement (Nagle). Source: send(2), MSG_MORE.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::region::Region;
+use rustix::net::SendFlags;
+
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
+use crate::payload::{Layout, Source};
+
+pub const MOVER: Mover = Mover {
+    name: "send-more",
+    summary: "send(2) once for each field, with MSG_MORE on all but the last: as many calls, but no small segment goes out before the message is whole",
+    route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
+    release: Release::AtReturn,
+    uses_fields: true,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    leaves_completions: false,
+    caution: None,
+    open,
+};
+
+struct SendMore {
+    socket: OwnedFd,
+    source: Source,
+    region: Region,
+    fields: usize,
+    size: u64,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
+    let tally = Tally::default();
+    Ok(Box::new(SendMore {
+        socket,
+        source,
+        region,
+        fields: setup.fields,
+        size: setup.size as u64,
+        tally,
+    }))
+}
+
+impl Move for SendMore {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let slot = self.source.begin(self.region.bytes_mut());
+        for field in 0..self.fields {
+            let flags = if field + 1 < self.fields {
+                SendFlags::NOSIGNAL | SendFlags::MORE
+            } else {
+                SendFlags::NOSIGNAL
+            };
+            let mut left = &self.region.bytes()[self.source.layout().range(slot, field)];
+            while !left.is_empty() {
+                self.tally.calls += 1;
+                match rustix::net::send(&self.socket, left, flags) {
+                    Ok(n) => left = &left[n..],
+                    Err(e) => retry(e.into())?,
+                }
+            }
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

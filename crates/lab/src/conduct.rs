@@ -1,0 +1,93 @@
+//! The engine's movers and receivers, made ready as a cell asks.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::{Corked, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
+use bytecost_spec::{Cell, Payload};
+
+/// The row of the cell's mover.
+///
+/// # Errors
+/// `InvalidInput` where the table has none of that name.
+pub fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
+    Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
+}
+
+/// The sending end of a flow, ready to send; `fresh` writes every message anew.
+///
+/// # Errors
+/// What opening the mover answers.
+pub fn sending_end(
+    cell: &Cell,
+    socket: Option<OwnedFd>,
+    flow: u32,
+    fresh: bool,
+    patience: Duration,
+) -> io::Result<Box<dyn Move>> {
+    let corked = socket
+        .as_ref()
+        .filter(|_| cell.cork)
+        .map(OwnedFd::try_clone);
+    let mover = (mover_of(cell)?.open)(Setup {
+        socket,
+        file: None,
+        size: length(cell.size_bytes)?,
+        fields: cell.fields as usize,
+        slots: length(cell.ring_slots())?,
+        flow,
+        fresh,
+        refill: cell.payload == Payload::Refilled,
+        reaping: cell.reaping,
+        patience,
+    })?;
+    Ok(match corked {
+        Some(socket) => Box::new(Corked::new(mover, socket?)),
+        None => mover,
+    })
+}
+
+/// The receiving end of a flow, ready to receive.
+///
+/// # Errors
+/// What opening the receiver answers.
+pub fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
+    let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
+    let quick = cell.quickack.then(|| socket.try_clone()).transpose()?;
+    let mut receiver = (row.open)(socket, length(cell.read_bytes())?)?;
+    receiver.expect(length(cell.size_bytes)?);
+    Ok(match quick {
+        Some(socket) => Box::new(QuickAck::new(receiver, socket)),
+        None => receiver,
+    })
+}
+
+/// What the stream of a flow consists of; `fresh` as for [`sending_end`].
+#[must_use]
+pub fn content(cell: &Cell, flow: u32, fresh: bool) -> Pattern {
+    match cell.payload {
+        Payload::Refilled => Pattern::constant(flow),
+        Payload::Prepared if fresh => Pattern::new(flow, 0),
+        Payload::Prepared => Pattern::new(flow, cell.size_bytes.saturating_mul(cell.ring_slots())),
+    }
+}
+
+/// One answer.
+///
+/// # Errors
+/// `InvalidInput` where it does not fit into memory.
+pub fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
+    Ok(vec![0x5a; length(cell.answer_bytes())?])
+}
+
+fn length(bytes_or_slots: u64) -> io::Result<usize> {
+    usize::try_from(bytes_or_slots).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+fn unknown(what: &str, name: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{what} `{name}` is not known"),
+    )
+}

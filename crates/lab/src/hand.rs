@@ -1,0 +1,120 @@
+//! Sessions by hand: `bytecost serve` sends, `bytecost drive` receives, both tell what they do.
+//!
+//! One port takes all connections. Each begins with twelve bytes: a token and a number. The token
+//! [`greeting::NAME`] opens a session, with the protocol's version as the number; any other token
+//! must be the one that the session was given, with the number of a flow. A server serves one
+//! session at a time, since two would measure each other; a second client waits a moment and is
+//! then refused.
+//!
+//! Nothing here is printed: what happens goes out as [`Event`]s.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytecost_engine::Mover;
+use bytecost_spec::hand::{Begun, Second, Summary};
+use bytecost_spec::survey::Release;
+use bytecost_spec::{Axis, Cell};
+
+mod board;
+mod client;
+mod crew;
+mod flows;
+pub mod greeting;
+mod lobby;
+mod server;
+mod spread;
+mod wire;
+
+pub use client::drive;
+pub use server::serve;
+
+/// The port of both commands where none is given.
+pub const PORT: u16 = 7420;
+
+/// Axes that the receiving side may choose for itself.
+pub const CLIENT_AXES: &[Axis] = &[
+    Axis::Pattern,
+    Axis::Receiver,
+    Axis::Threads,
+    Axis::ReadSize,
+    Axis::Quickack,
+    Axis::Placement,
+];
+
+/// How long a call or an expected word may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long memory and threads may take to be made ready.
+const PREPARATION: Duration = Duration::from_secs(60);
+/// How long flows may take to end by themselves before they are cut off.
+const GRACE: Duration = Duration::from_millis(400);
+/// How long the other side's last word may take once all flows are over.
+const LAST_WORD: Duration = Duration::from_millis(300);
+/// How long a client waits for the one before it to be gone.
+const TURN: Duration = Duration::from_secs(1);
+/// How often a wait looks up to see whether it was told to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What a server does.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// What it sends, and how.
+    pub cell: Cell,
+    /// Where it listens; port 0 takes a free one.
+    pub address: SocketAddr,
+}
+
+/// What a client does.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// Values of [`CLIENT_AXES`] that it chooses itself.
+    pub wishes: Vec<(Axis, String)>,
+    /// When it ends the session; none goes on until it is told to stop.
+    pub duration: Option<Duration>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The server takes connections.
+    Listening {
+        /// Where.
+        address: SocketAddr,
+    },
+    /// A connection was closed that did not become part of a session.
+    TurnedAway {
+        /// Who, where that is known, and why.
+        why: String,
+    },
+    /// Bytes begin to move.
+    Began(Box<Begun>),
+    /// A second is over.
+    Second(Box<Second>),
+    /// A session is over.
+    Ended(Box<Summary>),
+}
+
+/// Why a session did not come about.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The caller was told to stop.
+    Interrupted,
+    /// What is wrong with the request, as the server or this side says.
+    Refused(String),
+    /// What went wrong.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Failed(error)
+    }
+}
+
+/// Whether the cell's mover tells of its buffers when they come back.
+fn completes(cell: &Cell) -> bool {
+    Mover::named(&cell.mover).is_some_and(|m| m.release == Release::AtCompletion)
+}

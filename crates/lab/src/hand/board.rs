@@ -1,0 +1,324 @@
+//! Where flows write once a second what they have done, for the thread that tells it.
+//!
+//! That thread turns the board to the next number. A flow that sees a new number writes its
+//! counters, then the number; only with the number that was asked for are counters read, and the
+//! flow writes none again before the board is turned. So nothing is read half-written, and the
+//! loop of a flow pays one relaxed load a message.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::Tally;
+use bytecost_spec::hand::Stretch;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Counter, Reading, Readings, SideReadings};
+use bytecost_sys::clock;
+use bytecost_sys::tcp::TcpInfo;
+
+use super::spread::{Counts, Spread};
+
+/// Flows wait.
+pub(super) const WAIT: u32 = 0;
+/// Flows finish what is under way.
+pub(super) const STOP: u32 = u32::MAX;
+/// How long the board waits for flows that are in a call, or wait for a CPU.
+const LATE: Duration = Duration::from_millis(150);
+
+/// What a flow tells: totals since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    /// What was moved.
+    pub(super) tally: Tally,
+    /// CLOCK_MONOTONIC.
+    pub(super) clock_ns: u64,
+    /// CPU time of the thread.
+    pub(super) cpu_ns: u64,
+    /// The connection, where the kernel tells.
+    pub(super) tcp: Option<TcpInfo>,
+}
+
+/// Numbers of an entry, in the order in which they are written.
+const NUMBERS: usize = 13;
+
+impl Entry {
+    fn numbers(&self) -> [u64; NUMBERS] {
+        let (t, tcp) = (self.tally, self.tcp.unwrap_or_default());
+        [
+            t.messages,
+            t.bytes,
+            t.calls,
+            t.held,
+            t.released,
+            t.copied,
+            t.enobufs,
+            self.clock_ns,
+            self.cpu_ns,
+            u64::from(self.tcp.is_some()),
+            tcp.rtt_us.into(),
+            tcp.min_rtt_us.into(),
+            tcp.pacing_rate,
+        ]
+    }
+
+    fn of(n: [u64; NUMBERS]) -> Entry {
+        Entry {
+            tally: Tally {
+                messages: n[0],
+                bytes: n[1],
+                calls: n[2],
+                held: n[3],
+                released: n[4],
+                copied: n[5],
+                enobufs: n[6],
+                misses: 0, // of movers of files, which have no other end to be shown
+            },
+            clock_ns: n[7],
+            cpu_ns: n[8],
+            tcp: (n[9] != 0).then(|| TcpInfo {
+                rtt_us: n[10] as u32,
+                min_rtt_us: n[11] as u32,
+                pacing_rate: n[12],
+                ..TcpInfo::default()
+            }),
+        }
+    }
+}
+
+/// A flow's row; alone in its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Row {
+    number: AtomicU32,
+    numbers: [AtomicU64; NUMBERS],
+}
+
+/// The board of one side's flows.
+#[derive(Debug)]
+pub(super) struct Board {
+    number: AtomicU32,
+    rows: Vec<Row>,
+    spreads: Vec<Spread>,
+}
+
+impl Board {
+    /// A board for so many flows; `asks` where they note round-trip times.
+    pub(super) fn new(flows: u32, asks: bool) -> Board {
+        Board {
+            number: AtomicU32::new(WAIT),
+            rows: (0..flows).map(|_| Row::default()).collect(),
+            spreads: (0..if asks { flows } else { 0 })
+                .map(|_| Spread::default())
+                .collect(),
+        }
+    }
+
+    /// The number now: [`WAIT`], [`STOP`], or that of the reading that is wanted.
+    #[inline]
+    pub(super) fn number(&self) -> u32 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Turns the board to a number.
+    pub(super) fn turn(&self, number: u32) {
+        self.number.store(number, Ordering::Release);
+    }
+
+    /// Writes a flow's row. Neither allocates nor waits.
+    pub(super) fn write(&self, flow: u32, number: u32, entry: &Entry) {
+        let row = &self.rows[flow as usize];
+        for (place, n) in row.numbers.iter().zip(entry.numbers()) {
+            place.store(n, Ordering::Relaxed);
+        }
+        row.number.store(number, Ordering::Release);
+    }
+
+    /// The flow's round-trip times.
+    pub(super) fn spread(&self, flow: u32) -> Option<&Spread> {
+        self.spreads.get(flow as usize)
+    }
+
+    /// A flow's row, where it has been written for this number.
+    fn read(&self, flow: usize, number: u32) -> Option<Entry> {
+        let row = &self.rows[flow];
+        if row.number.load(Ordering::Acquire) != number {
+            return None;
+        }
+        let mut numbers = [0; NUMBERS];
+        for (n, place) in numbers.iter_mut().zip(&row.numbers) {
+            *n = place.load(Ordering::Relaxed);
+        }
+        Some(Entry::of(numbers))
+    }
+}
+
+/// Reads a board second by second.
+#[derive(Debug)]
+pub(super) struct Reader {
+    number: u32,
+    /// Whether buffers come back later, so that completions are told.
+    completes: bool,
+    last: Vec<Option<Entry>>,
+    counts: Vec<Counts>,
+}
+
+impl Reader {
+    /// A reader of a board that nobody has turned.
+    pub(super) fn new(board: &Board, completes: bool) -> Reader {
+        Reader {
+            number: WAIT,
+            completes,
+            last: vec![None; board.rows.len()],
+            counts: board.spreads.iter().map(|_| Counts::default()).collect(),
+        }
+    }
+
+    /// Turns the board, waits a moment for the flows, and tells what they did since the last
+    /// turn. The first turn sets them going.
+    pub(super) fn turn(&mut self, board: &Board) -> Stretch {
+        // Seconds of a session never come near the number that says stop.
+        self.number = (self.number + 1).min(STOP - 1);
+        board.turn(self.number);
+        let until_ns = clock::monotonic_ns() + LATE.as_nanos() as u64;
+        let written = |flow: usize| board.rows[flow].number.load(Ordering::Acquire) == self.number;
+        while !(0..board.rows.len()).all(written) && clock::monotonic_ns() < until_ns {
+            clock::sleep_until_ns(clock::monotonic_ns() + 500_000);
+        }
+        let mut readings = Vec::with_capacity(board.rows.len());
+        let mut stretch = Stretch::default();
+        for flow in 0..board.rows.len() {
+            let now = board.read(flow, self.number);
+            let change = now.zip(self.last[flow]);
+            if change.is_none() && self.number > 1 {
+                stretch.flows_silent += 1;
+            }
+            if now.is_some() {
+                self.last[flow] = now;
+            }
+            let grown = change.map(|(now, then)| Grown::between(&then, &now));
+            stretch.side.flows.push(grown.as_ref().map_or(
+                FlowReading {
+                    bytes: 0,
+                    messages: 0,
+                    elapsed_ns: 0,
+                },
+                Grown::flow,
+            ));
+            readings.extend(grown.map(|g| g.readings(self.completes)));
+        }
+        stretch.side = SideReadings {
+            readings: bytecost_meter::sum(&readings),
+            flows: stretch.side.flows,
+        };
+        let mut sum = Counts::default();
+        let mut most_ns = 0;
+        for (spread, before) in board.spreads.iter().zip(&mut self.counts) {
+            most_ns = spread.since(before, &mut sum).max(most_ns);
+        }
+        stretch.latency = sum.latency(most_ns);
+        stretch
+    }
+}
+
+/// What a flow did between two entries.
+struct Grown {
+    entry: Entry,
+}
+
+impl Grown {
+    fn between(then: &Entry, now: &Entry) -> Grown {
+        let (a, b) = (then.numbers(), now.numbers());
+        let mut numbers = b;
+        // The connection's numbers are values, not counters.
+        for (n, before) in numbers.iter_mut().zip(a).take(9) {
+            *n = n.saturating_sub(before);
+        }
+        Grown {
+            entry: Entry::of(numbers),
+        }
+    }
+
+    fn flow(&self) -> FlowReading {
+        FlowReading {
+            bytes: self.entry.tally.bytes,
+            messages: self.entry.tally.messages,
+            elapsed_ns: self.entry.clock_ns,
+        }
+    }
+
+    fn readings(&self, completes: bool) -> Readings {
+        let Entry {
+            tally,
+            clock_ns,
+            cpu_ns,
+            tcp,
+        } = &self.entry;
+        let mut readings: Readings = [
+            (Counter::Bytes, tally.bytes),
+            (Counter::Messages, tally.messages),
+            (Counter::Calls, tally.calls),
+            (Counter::ElapsedNs, *clock_ns),
+            (Counter::CpuNs, *cpu_ns),
+        ]
+        .map(|(counter, n)| (counter, Reading::Measured(n)))
+        .into();
+        if completes {
+            readings.insert(Counter::Completions, Reading::Measured(tally.released));
+            readings.insert(Counter::CompletionsCopied, Reading::Measured(tally.copied));
+            readings.insert(Counter::Enobufs, Reading::Measured(tally.enobufs));
+        }
+        if let Some(tcp) = tcp {
+            readings.insert(Counter::TcpRttUs, Reading::Measured(tcp.rtt_us.into()));
+            readings.insert(
+                Counter::TcpMinRttUs,
+                Reading::Measured(tcp.min_rtt_us.into()),
+            );
+        }
+        readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(bytes: u64, clock_ns: u64) -> Entry {
+        Entry {
+            tally: Tally {
+                bytes,
+                messages: bytes / 10,
+                ..Tally::default()
+            },
+            clock_ns,
+            ..Entry::default()
+        }
+    }
+
+    #[test]
+    fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_told_as_silent() {
+        let board = Board::new(2, false);
+        let mut reader = Reader::new(&board, false);
+        board.write(0, 1, &entry(0, 1000));
+        board.write(1, 1, &entry(0, 1000));
+        reader.turn(&board);
+        board.write(0, 2, &entry(70, 2000));
+        let second = reader.turn(&board);
+        assert_eq!(second.flows_silent, 1);
+        assert_eq!(second.side.flows[0].bytes, 70);
+        assert_eq!(second.side.flows[0].elapsed_ns, 1000);
+        assert_eq!(second.side.readings[&Counter::Bytes], Reading::Measured(70));
+        board.write(0, 3, &entry(80, 3000));
+        board.write(1, 3, &entry(50, 3000));
+        let third = reader.turn(&board);
+        assert_eq!(third.flows_silent, 0);
+        assert_eq!(third.side.readings[&Counter::Bytes], Reading::Measured(60));
+        assert_eq!(third.side.flows[1].elapsed_ns, 2000, "since it last told");
+    }
+
+    #[test]
+    fn what_was_written_for_another_number_is_not_read() {
+        let board = Board::new(1, false);
+        board.write(0, 5, &entry(10, 1));
+        assert!(board.read(0, 4).is_none());
+        assert_eq!(board.read(0, 5).unwrap().tally.bytes, 10);
+    }
+}

@@ -1,0 +1,346 @@
+//! The receiving side: one session with a server.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytecost_engine::Receiver;
+use bytecost_spec::hand::{Begun, End, Part, Second, Stretch, Summary};
+use bytecost_spec::{Axis, Cell, Nodelay, Pattern, Side, units};
+use bytecost_sys::clock;
+
+use super::crew::Crew;
+use super::greeting::{self, Answered, Said};
+use super::wire::{after, connect, hear, is_readable, say};
+use super::{Drive, Event, GRACE, LAST_WORD, PATIENCE, PREPARATION, Trouble};
+use crate::endpoint::explain;
+use crate::transports;
+
+/// The most memory of all flows' buffers, in bytes: a server may name their sizes.
+const MOST_BUFFER_BYTES: u64 = 1 << 30;
+/// How long a second's line waits for the server's figures of it.
+const PEER_LATE_NS: u64 = 300_000_000;
+/// Who went away, in mid-session.
+const SERVER_GONE: &str = "the server went away in mid-session";
+
+/// Receives in one session, until `stop`, the end of its time, or the server's end.
+///
+/// # Errors
+/// [`Trouble`] when the session did not come about. What goes wrong within it is in its summary.
+pub fn drive(
+    what: &Drive,
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(Event),
+) -> Result<Summary, Trouble> {
+    let (control, begun, token) = greeted(what, stop)?;
+    let cell = &begun.cell;
+    let mut sockets = Vec::with_capacity(cell.threads as usize);
+    for flow in 0..cell.threads {
+        let socket = connect(cell, what.address, stop)?;
+        transports::introduce(&socket, token, flow).map_err(closed)?;
+        sockets.push(socket);
+    }
+    let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
+    let crew = Crew::start(Side::Receiver, cell, sockets).map_err(told)?;
+    let client = Client {
+        what,
+        stop,
+        crew,
+        server: Server {
+            control,
+            part: None,
+            is_gone: false,
+            heard: None,
+        },
+        pending: None,
+    };
+    client.session(begun, events)
+}
+
+/// The server's answer to a greeting.
+fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Trouble> {
+    let mut plain = Cell {
+        nodelay: Nodelay::On,
+        ..Cell::default()
+    };
+    plain.congestion = "default".to_owned();
+    let control = connect(&plain, what.address, stop)?;
+    let here = |(axis, _): &&(Axis, String)| *axis == Axis::Placement;
+    let wishes = what.wishes.iter().filter(|w| !here(w)).cloned().collect();
+    transports::introduce(&control, greeting::NAME, greeting::VERSION).map_err(closed)?;
+    let hello = Said::Hello {
+        version: greeting::VERSION,
+        wishes,
+    };
+    say(&control, &hello).map_err(closed)?;
+    match answer(&control, after(PATIENCE), stop)? {
+        Answered::Welcome {
+            version,
+            session,
+            token,
+            cell,
+        } if version == greeting::VERSION => {
+            let mut cell = Cell::from_id(&cell).ok_or_else(|| {
+                Trouble::Refused("the server sends what this bytecost does not know: use the same version on both ends".to_owned())
+            })?;
+            for (axis, value) in &what.wishes {
+                cell.set(*axis, value)
+                    .map_err(|e| Trouble::Refused(e.to_string()))?;
+            }
+            fits(&cell)?;
+            let begun = Begun {
+                session,
+                own: Side::Receiver,
+                peer: what.address.to_string(),
+                completes: super::completes(&cell),
+                cell,
+            };
+            Ok((control, begun, token))
+        }
+        _ => Err(nonsense()),
+    }
+}
+
+/// Whether what the server wants of this side is within reason.
+fn fits(cell: &Cell) -> Result<(), Trouble> {
+    let answers = match cell.pattern {
+        Pattern::Ask => cell.answer_bytes(),
+        Pattern::Stream => 0,
+    };
+    let each = cell.read_bytes().saturating_add(answers);
+    let needed = each.saturating_mul(cell.threads.into());
+    if needed > MOST_BUFFER_BYTES {
+        return Err(Trouble::Refused(format!(
+            "buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
+            units::bytes_in_words(needed),
+            units::bytes_in_words(MOST_BUFFER_BYTES)
+        )));
+    }
+    if Receiver::named(&cell.receiver).is_none() {
+        return Err(Trouble::Refused(format!(
+            "receiver `{}`, which the server names, is not known here: choose one with --receiver",
+            cell.receiver
+        )));
+    }
+    Ok(())
+}
+
+/// The server's next word, a refusal aside.
+fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answered, Trouble> {
+    match hear(control, until_ns, stop) {
+        Ok(Answered::Refused { reason }) => Err(Trouble::Refused(format!(
+            "the server says: {}",
+            units::one_line(&reason)
+        ))),
+        Ok(word) => Ok(word),
+        Err(_) if stop.load(Ordering::Relaxed) => Err(Trouble::Interrupted),
+        Err(e) => Err(match e.kind() {
+            io::ErrorKind::InvalidData => nonsense(),
+            io::ErrorKind::TimedOut => Trouble::Failed(io::Error::new(
+                e.kind(),
+                "the server did not answer in time: is it `bytecost serve`?",
+            )),
+            _ => closed(e),
+        }),
+    }
+}
+
+/// The server went away before the session began. No broken pipe: that is what a reader of this
+/// side's output leaves behind.
+fn closed(_: io::Error) -> Trouble {
+    Trouble::Failed(io::Error::new(
+        io::ErrorKind::ConnectionAborted,
+        "the server closed the connection: is it `bytecost serve`, and not too busy?",
+    ))
+}
+
+fn nonsense() -> Trouble {
+    Trouble::Failed(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "what listens there does not speak as `bytecost serve` of this version does",
+    ))
+}
+
+/// The server, as it is heard.
+struct Server {
+    control: OwnedFd,
+    /// Its last word.
+    part: Option<Part>,
+    is_gone: bool,
+    /// Its figures of the newest second that it told.
+    heard: Option<(u64, Stretch)>,
+}
+
+impl Server {
+    /// Takes its next word.
+    fn hear(&mut self, until_ns: u64) {
+        // The caller's flag is of no use here: it may be set, and the wait is short.
+        let heed = AtomicBool::new(false);
+        match hear(&self.control, until_ns, &heed) {
+            Ok(Answered::Second { number, stretch }) => self.heard = Some((number, *stretch)),
+            Ok(Answered::Done(part)) => self.part = Some(*part),
+            _ => self.is_gone = true,
+        }
+    }
+
+    /// Takes what it still has to say: seconds that were under way, of which there are few, and
+    /// its last word.
+    fn hear_out(&mut self) {
+        let until_ns = after(LAST_WORD);
+        for _ in 0..8 {
+            if self.is_gone || self.part.is_some() {
+                return;
+            }
+            self.hear(until_ns);
+        }
+    }
+
+    /// A second with the server's figures of it, where they have come.
+    fn with_figures(&mut self, mut second: Second) -> Box<Second> {
+        if let Some((number, stretch)) = self.heard.take()
+            && number == second.number
+        {
+            second.peer = Some(stretch);
+        }
+        Box::new(second)
+    }
+}
+
+struct Client<'a> {
+    what: &'a Drive,
+    stop: &'a AtomicBool,
+    crew: Crew,
+    server: Server,
+    /// A second that waits for the server's figures, and until when.
+    pending: Option<(Second, u64)>,
+}
+
+impl Client<'_> {
+    fn session(mut self, begun: Begun, events: &mut dyn FnMut(Event)) -> Result<Summary, Trouble> {
+        let until_ns = after(PREPARATION);
+        while !self.crew.is_ready() && !self.crew.has_ended() && clock::monotonic_ns() < until_ns {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Interrupted);
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
+        }
+        if self.crew.has_ended() {
+            let (_, failed) = self.crew.end_by(clock::monotonic_ns());
+            return Err(failed
+                .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
+                .into());
+        }
+        match answer(&self.server.control, until_ns, self.stop)? {
+            Answered::Go => {}
+            _ => return Err(nonsense()),
+        }
+        self.crew.go();
+        events(Event::Began(Box::new(begun.clone())));
+        let mut end = self.watch(events);
+        if end == End::Here {
+            let _ = say(&self.server.control, &Said::Stop);
+        }
+        let sees = Receiver::named(&begun.cell.receiver).is_some_and(|r| r.sees_content);
+        let (mut own, failed) = self.crew.end_by(after(GRACE));
+        own.failed = failed.map(|e| match e.kind() {
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => SERVER_GONE.to_owned(),
+            _ => e.to_string(),
+        });
+        let _ = say(&self.server.control, &Said::Done(Box::new(own.clone())));
+        self.server.hear_out();
+        if let Some((second, _)) = self.pending.take() {
+            events(Event::Second(self.server.with_figures(second)));
+        }
+        let peer = self.server.part;
+        if let Some(why) = own
+            .failed
+            .clone()
+            .or_else(|| wrong(&own, peer.as_ref(), &end, sees))
+        {
+            end = End::Failed(why);
+        }
+        Ok(Summary {
+            begun,
+            end,
+            own,
+            peer,
+        })
+    }
+
+    /// Tells second by second, until something ends the session.
+    fn watch(&mut self, events: &mut dyn FnMut(Event)) -> End {
+        let began_ns = clock::monotonic_ns();
+        let over_ns = self.what.duration.map_or(u64::MAX, after);
+        let mut number = 1;
+        loop {
+            if self.stop.load(Ordering::Relaxed) || clock::monotonic_ns() >= over_ns {
+                return End::Here;
+            }
+            if self.crew.has_ended() || self.server.is_gone || self.server.part.is_some() {
+                return End::There;
+            }
+            let next_ns = began_ns + number * 1_000_000_000;
+            let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
+            if is_readable(&self.server.control, next_ns.min(over_ns).min(late_ns)) {
+                self.server.hear(after(LAST_WORD));
+            }
+            self.tell_pending(events);
+            if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
+                let second = Second {
+                    number,
+                    own: self.crew.second(),
+                    peer: None,
+                };
+                self.pending = Some((second, clock::monotonic_ns() + PEER_LATE_NS));
+                self.tell_pending(events);
+                number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
+            }
+        }
+    }
+
+    /// Tells the second that waits, with the server's figures or without them when they are late.
+    fn tell_pending(&mut self, events: &mut dyn FnMut(Event)) {
+        let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
+            let heard = self.server.heard.as_ref();
+            heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
+        });
+        if is_due && let Some((second, _)) = self.pending.take() {
+            events(Event::Second(self.server.with_figures(second)));
+        }
+    }
+}
+
+/// What is wrong with what has arrived, if anything is: it must be what was sent.
+fn wrong(own: &Part, peer: Option<&Part>, end: &End, sees_content: bool) -> Option<String> {
+    let flows = &own.whole.side.flows;
+    let received: u64 = flows.iter().map(|f| f.bytes).sum();
+    if sees_content && received > 0 && own.compared_bytes == 0 {
+        return Some("the content was not compared".to_owned());
+    }
+    let Some(peer) = peer else {
+        return (*end == End::There).then(|| SERVER_GONE.to_owned());
+    };
+    if let Some(why) = &peer.failed {
+        return Some(format!("the server says: {}", units::one_line(why)));
+    }
+    if own.cut || peer.cut {
+        return None;
+    }
+    let sent = &peer.whole.side.flows;
+    if sent.len() != flows.len() {
+        return Some(format!(
+            "{} flows were sent, {} arrived",
+            sent.len(),
+            flows.len()
+        ));
+    }
+    let mut pairs = sent.iter().zip(flows).enumerate();
+    pairs.find_map(|(flow, (sent, got))| {
+        (sent.bytes != got.bytes).then(|| {
+            format!(
+                "flow {flow}: {} bytes were sent, {} arrived",
+                sent.bytes, got.bytes
+            )
+        })
+    })
+}

@@ -1,0 +1,336 @@
+//! The loops of a session by hand: one flow of one side, from its first message to its end.
+//!
+//! As in a trial nothing here allocates, locks or formats while bytes move; once a second a flow
+//! writes what it has done on the [`Board`].
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_engine::{Checker, Move, Tally};
+use bytecost_meter::{Meter, Snapshot, ThreadMeter};
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::survey::Release;
+use bytecost_spec::{Cell, Counter, Pattern as Exchange, Placement, Reading, Readings, Side};
+use bytecost_sys::tcp::TcpInfo;
+use bytecost_sys::{clock, process};
+use hdrhistogram::Histogram;
+
+use super::PATIENCE;
+use super::board::{Board, Entry, STOP, WAIT};
+use super::spread::Spread;
+use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
+use crate::connection::ConnectionMeter;
+use crate::flow::{self, Ask, Intake};
+
+/// What one flow brings back, well or not.
+pub(super) struct FlowEnd {
+    pub(super) readings: Readings,
+    pub(super) flow: FlowReading,
+    pub(super) compared_bytes: u64,
+    pub(super) latency_ns: Option<Histogram<u64>>,
+    pub(super) failed: Option<io::Error>,
+}
+
+/// A flow about to begin.
+pub(super) struct Flow<'a, R> {
+    pub(super) side: Side,
+    pub(super) cell: &'a Cell,
+    pub(super) number: u32,
+    pub(super) board: &'a Board,
+    /// Told when it waits for the board.
+    pub(super) ready: R,
+}
+
+type Edge = (Snapshot, Option<TcpInfo>);
+
+impl<R: FnOnce()> Flow<'_, R> {
+    /// Carries the flow through the session.
+    ///
+    /// # Errors
+    /// When it could not even begin.
+    pub(super) fn run(self, socket: OwnedFd) -> io::Result<FlowEnd> {
+        pin(self.cell, self.side, self.number)?;
+        match self.side {
+            Side::Receiver => self.receive(socket),
+            Side::Sender | Side::Both => self.send(socket),
+        }
+    }
+
+    fn send(self, socket: OwnedFd) -> io::Result<FlowEnd> {
+        let (cell, board, number) = (self.cell, self.board, self.number);
+        let mover = mover_of(cell)?;
+        let kept = socket.try_clone()?;
+        let mut engine = sending_end(cell, Some(socket), number, false, PATIENCE)?;
+        let mut desk = Desk::new(board, number, &kept);
+        let from;
+        let mut latency_ns = None;
+        let ended = match (cell.pattern, board.spread(number)) {
+            (Exchange::Ask, Some(spread)) => {
+                let mut ask = Ask::new(&mut *engine, &kept, answer(cell)?);
+                self.wait();
+                from = desk.meter.read_start();
+                let ended = asking(&mut ask, &mut desk, spread);
+                latency_ns = Some(ask.latency_ns);
+                ended
+            }
+            _ => {
+                self.wait();
+                from = desk.meter.read_start();
+                streaming(&mut *engine, &mut desk)
+            }
+        };
+        let ended = ended.and_then(|()| flow::drain(&mut *engine));
+        let to = desk.meter.read_end();
+        let tally = engine.tally();
+        desk.tell(STOP, tally, to);
+        let shut = rustix::net::shutdown(&kept, rustix::net::Shutdown::Write);
+        let completes = mover.release == Release::AtCompletion;
+        Ok(FlowEnd {
+            latency_ns,
+            failed: ended.and_then(|()| Ok(shut?)).err(),
+            ..flow_end(&desk.meter, (from, to), tally, completes)
+        })
+    }
+
+    fn receive(self, socket: OwnedFd) -> io::Result<FlowEnd> {
+        let (cell, board, number) = (self.cell, self.board, self.number);
+        let kept = socket.try_clone()?;
+        let mut receiver = receiving_end(cell, socket)?;
+        let mut desk = Desk::new(board, number, &kept);
+        let mut intake = Intake {
+            receiver: &mut *receiver,
+            checker: Checker::new(content(cell, number, false), false),
+            size_bytes: cell.size_bytes,
+            answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
+        };
+        self.wait();
+        let from = desk.meter.read_start();
+        let ended = taking(&mut intake, &mut desk);
+        let to = desk.meter.read_end();
+        let tally = intake.tally();
+        desk.tell(STOP, tally, to);
+        Ok(FlowEnd {
+            compared_bytes: intake.checker.compared(),
+            failed: ended.err(),
+            ..flow_end(&desk.meter, (from, to), tally, false)
+        })
+    }
+
+    /// Says that it is ready, and waits until the board is turned for the first time.
+    fn wait(self) {
+        (self.ready)();
+        while self.board.number() == WAIT {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Where a flow looks up, and tells once a second what it has done.
+struct Desk<'a> {
+    board: &'a Board,
+    flow: u32,
+    seen: u32,
+    meter: ConnectionMeter<'a, ThreadMeter>,
+}
+
+impl<'a> Desk<'a> {
+    fn new(board: &'a Board, flow: u32, socket: &'a OwnedFd) -> Desk<'a> {
+        Desk {
+            board,
+            flow,
+            seen: WAIT,
+            meter: ConnectionMeter {
+                thread: ThreadMeter::open_without_perf(),
+                socket: Some(socket),
+                is_tcp: true,
+            },
+        }
+    }
+
+    /// Whether the board was turned since the last look.
+    #[inline]
+    fn is_turned(&self) -> bool {
+        self.board.number() != self.seen
+    }
+
+    /// Tells; false when it is to stop.
+    #[cold]
+    fn look(&mut self, tally: Tally) -> bool {
+        self.seen = self.board.number();
+        if self.seen == STOP {
+            return false;
+        }
+        let edge = self.meter.read_end();
+        self.tell(self.seen, tally, edge);
+        true
+    }
+
+    fn tell(&self, number: u32, tally: Tally, (thread, tcp): Edge) {
+        let entry = Entry {
+            tally,
+            clock_ns: thread.clock_ns,
+            cpu_ns: thread.cpu_ns,
+            tcp,
+        };
+        self.board.write(self.flow, number, &entry);
+    }
+}
+
+fn streaming(mover: &mut dyn Move, desk: &mut Desk<'_>) -> io::Result<()> {
+    loop {
+        if desk.is_turned() && !desk.look(mover.tally()) {
+            return Ok(());
+        }
+        flow::push(mover)?;
+    }
+}
+
+fn asking(ask: &mut Ask<'_>, desk: &mut Desk<'_>, spread: &Spread) -> io::Result<()> {
+    let mut began_ns = clock::monotonic_ns();
+    loop {
+        if desk.is_turned() {
+            if !desk.look(ask.mover.tally()) {
+                return Ok(());
+            }
+            began_ns = clock::monotonic_ns();
+        }
+        ask.exchange()?;
+        let ended_ns = clock::monotonic_ns();
+        ask.latency_ns.saturating_record(ended_ns - began_ns);
+        spread.note(ended_ns - began_ns);
+        began_ns = ended_ns;
+    }
+}
+
+/// Until the sender has closed: also after it was told to stop, so that nothing is left behind.
+fn taking(intake: &mut Intake<'_>, desk: &mut Desk<'_>) -> io::Result<()> {
+    loop {
+        if desk.is_turned() {
+            desk.look(intake.tally());
+        }
+        if !intake.pull()? {
+            return Ok(());
+        }
+    }
+}
+
+fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
+    let Placement::Cpus { sender, receiver } = &cell.placement else {
+        return Ok(());
+    };
+    let cpus = match side {
+        Side::Receiver => receiver,
+        Side::Sender | Side::Both => sender,
+    };
+    match cpus.get(flow as usize % cpus.len().max(1)) {
+        Some(cpu) => process::set_affinity(&[*cpu]),
+        None => Ok(()),
+    }
+}
+
+fn flow_end(
+    meter: &ConnectionMeter<'_, ThreadMeter>,
+    (from, to): (Edge, Edge),
+    tally: Tally,
+    completes: bool,
+) -> FlowEnd {
+    let mut readings = meter.difference(&from, &to);
+    let mut put = |counter, n| {
+        readings.insert(counter, Reading::Measured(n));
+    };
+    put(Counter::Bytes, tally.bytes);
+    put(Counter::Messages, tally.messages);
+    put(Counter::Calls, tally.calls);
+    if completes {
+        put(Counter::Completions, tally.released);
+        put(Counter::CompletionsCopied, tally.copied);
+        put(Counter::Enobufs, tally.enobufs);
+    }
+    FlowEnd {
+        readings,
+        flow: FlowReading {
+            bytes: tally.bytes,
+            messages: tally.messages,
+            elapsed_ns: to.0.clock_ns.saturating_sub(from.0.clock_ns),
+        },
+        compared_bytes: 0,
+        latency_ns: None,
+        failed: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports;
+
+    /// Runs one loop until it ends; the times that it allocated.
+    fn counted(run: impl FnOnce() -> io::Result<()>) -> u64 {
+        let mut ended = Ok(());
+        let info = allocation_counter::measure(|| ended = run());
+        ended.unwrap();
+        info.count_total
+    }
+
+    fn sent(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut mover = sending_end(cell, Some(socket), 0, false, PATIENCE).unwrap();
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = match cell.pattern {
+            Exchange::Ask => {
+                let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
+                counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
+            }
+            Exchange::Stream => counted(|| streaming(&mut *mover, &mut desk)),
+        };
+        rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
+        (count, mover.tally().bytes)
+    }
+
+    fn took(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+        let kept = socket.try_clone().unwrap();
+        let mut receiver = receiving_end(cell, socket).unwrap();
+        let asked = cell.pattern == Exchange::Ask;
+        let mut intake = Intake {
+            receiver: &mut *receiver,
+            checker: Checker::new(content(cell, 0, false), false),
+            size_bytes: cell.size_bytes,
+            answers: asked.then(|| (&kept, answer(cell).unwrap())),
+        };
+        let mut desk = Desk::new(board, 0, &kept);
+        let count = counted(|| taking(&mut intake, &mut desk));
+        (count, intake.tally().bytes)
+    }
+
+    #[test]
+    fn a_flow_that_tells_what_it_does_allocates_nothing() {
+        for pattern in [Exchange::Stream, Exchange::Ask] {
+            let asks = pattern == Exchange::Ask;
+            let cell = Cell {
+                pattern,
+                size_bytes: 4096,
+                ..Cell::default()
+            };
+            let listener = transports::listen(&cell, None).unwrap();
+            let sending = transports::connect(&cell, &listener.address()).unwrap();
+            let taking = listener.accept(PATIENCE).unwrap();
+            let (here, there) = (Board::new(1, asks), Board::new(1, false));
+            thread::scope(|scope| {
+                let sender = scope.spawn(|| sent(&cell, sending, &here));
+                let receiver = scope.spawn(|| took(&cell, taking, &there));
+                for number in 1..20 {
+                    here.turn(number);
+                    there.turn(number);
+                    thread::sleep(Duration::from_millis(2));
+                }
+                here.turn(STOP);
+                let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
+                assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
+                assert_eq!(sent.1, got.1);
+                assert!(sent.1 > 0);
+            });
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What the two ends of a session by hand say to each other, beside the payload: frames as in
+//! [`crate::protocol`], but short ones, since anybody may have sent them.
+
+use std::io::{self, Read, Write};
+
+use bytecost_spec::Axis;
+use bytecost_spec::hand::{Part, Stretch};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::protocol;
+
+/// The token of a connection that opens a session: `bytecost`, as a little-endian number.
+pub const NAME: u64 = u64::from_le_bytes(*b"bytecost");
+/// The version of what is said; both ends must have the same.
+pub const VERSION: u32 = 1;
+/// The longest frame: the counters of the most flows that there can be fit in.
+pub const MAX_FRAME_BYTES: usize = 64 << 10;
+/// The most that a client may wish for.
+pub const MAX_WISHES: usize = 16;
+
+/// Client to server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Said {
+    /// The first word.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+        /// Values of axes that are the client's to choose, as on the command line.
+        wishes: Vec<(Axis, String)>,
+    },
+    /// End the session: finish what is under way.
+    Stop,
+    /// The last word: what the client's flows did.
+    Done(Box<Part>),
+}
+
+/// Server to client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Answered {
+    /// The first word: connect the flows.
+    Welcome {
+        /// [`VERSION`].
+        version: u32,
+        /// The session's number.
+        session: u64,
+        /// What the flows' connections say first.
+        token: u64,
+        /// [`bytecost_spec::Cell::id`] of what is sent.
+        cell: String,
+    },
+    /// There will be no session.
+    Refused {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// All flows stand, and begin.
+    Go,
+    /// What the server's flows did in a second.
+    Second {
+        /// The second's number, from 1.
+        number: u64,
+        /// What they did.
+        stretch: Box<Stretch>,
+    },
+    /// The last word: what the server's flows did.
+    Done(Box<Part>),
+}
+
+/// Writes one frame.
+///
+/// # Errors
+/// As [`protocol::write`], with [`MAX_FRAME_BYTES`] as the bound.
+pub fn write<T: Serialize>(to: &mut impl Write, word: &T) -> io::Result<()> {
+    protocol::write_within(to, word, MAX_FRAME_BYTES)
+}
+
+/// Reads one frame. The length is held against [`MAX_FRAME_BYTES`] before anything is allocated.
+///
+/// # Errors
+/// As [`protocol::read`].
+pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    protocol::read_within(from, MAX_FRAME_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::Reading;
+    use bytecost_spec::cell::MAX_THREADS;
+    use bytecost_spec::reading::COUNTERS;
+    use bytecost_spec::sample::FlowReading;
+
+    fn frame(word: &impl Serialize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(&mut bytes, word).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn the_longest_word_fits_and_comes_back() {
+        let flow = FlowReading {
+            bytes: u64::MAX,
+            messages: u64::MAX,
+            elapsed_ns: u64::MAX,
+        };
+        let mut part = Part::default();
+        part.whole.side.flows = vec![flow; MAX_THREADS as usize];
+        for row in COUNTERS {
+            let long = Reading::absent("x".repeat(300));
+            part.whole.side.readings.insert(row.counter, long);
+        }
+        let word = Answered::Done(Box::new(part));
+        assert_eq!(read::<Answered>(&mut &*frame(&word)).unwrap(), word);
+    }
+
+    #[test]
+    fn what_is_not_of_this_protocol_is_an_error() {
+        let framed = |body: &str| [&(body.len() as u32).to_le_bytes(), body.as_bytes()].concat();
+        for bad in [
+            framed("{}"),
+            framed("[]"),
+            framed(r#"{"hello":{"version":1,"wishes":[],"more":1}}"#),
+            framed(r#"{"hello":{"version":-1,"wishes":[]}}"#),
+            framed(r#"{"hello":{"version":1,"wishes":[["warp","9"]]}}"#),
+            (MAX_FRAME_BYTES as u32 + 1).to_le_bytes().to_vec(),
+            u32::MAX.to_le_bytes().to_vec(),
+        ] {
+            let error = read::<Said>(&mut &*bad).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The sending side: serves one session after the other until it is told to stop.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_spec::hand::{Begun, End, Part, Second, Served, Summary};
+use bytecost_spec::{Axis, Cell, Side, units};
+use bytecost_sys::clock;
+use rustix::net::sockopt;
+
+use super::crew::Crew;
+use super::greeting::{self, Answered, Said};
+use super::lobby::{Door, Guest, Lobby};
+use super::wire::{after, hear, is_readable, say};
+use super::{CLIENT_AXES, Event, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve};
+use crate::endpoint::explain;
+use crate::transports;
+
+/// Who went away, in mid-session.
+const CLIENT_GONE: &str = "the client went away in mid-session";
+
+/// Serves until `stop`.
+///
+/// # Errors
+/// When it cannot listen: a port in use is `AddrInUse`. What goes wrong with a session ends that
+/// session alone.
+pub fn serve(what: &Serve, stop: &AtomicBool, events: &mut dyn FnMut(Event)) -> io::Result<Served> {
+    let listener = transports::listen_at(&what.cell, what.address)?;
+    let address = listener.address().parse();
+    events(Event::Listening {
+        address: address.map_err(io::Error::other)?,
+    });
+    let (closing, greeted, excess) = (
+        AtomicBool::new(false),
+        AtomicUsize::new(0),
+        AtomicU64::new(0),
+    );
+    let door = Door {
+        listener: &*listener,
+        closing: &closing,
+        greeted: &greeted,
+        excess: &excess,
+    };
+    // Greeters wait when this is full, and they are bounded too.
+    let (tell, arrivals) = mpsc::sync_channel(64);
+    thread::scope(|scope| {
+        scope.spawn(move || door.keep(scope, &tell));
+        let mut server = Server {
+            what,
+            stop,
+            lobby: Lobby::new(arrivals, &excess),
+            events,
+            served: Served::default(),
+        };
+        server.run();
+        closing.store(true, Ordering::Relaxed);
+        server.lobby.close();
+        Ok(Served {
+            turned_away: server.lobby.turned_away,
+            ..server.served
+        })
+    })
+}
+
+struct Server<'a> {
+    what: &'a Serve,
+    stop: &'a AtomicBool,
+    lobby: Lobby<'a>,
+    events: &'a mut dyn FnMut(Event),
+    served: Served,
+}
+
+impl Server<'_> {
+    fn run(&mut self) {
+        while !self.is_over() {
+            self.lobby.look(LOOK, self.events);
+            if let Some(guest) = self.lobby.next() {
+                match self.prepared(&guest) {
+                    Ok((cell, crew)) => self.session(&guest, cell, crew),
+                    Err(why) => self.lobby.turn_away(&guest, &why, self.events),
+                }
+                self.lobby.give_up();
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What is sent in this session, and flows that are ready to send it; else why not.
+    fn prepared(&mut self, guest: &Guest) -> Result<(Cell, Crew), String> {
+        let cell = wished(&self.what.cell, &guest.wishes)?;
+        let token = RandomState::new().build_hasher().finish();
+        self.lobby.expect(token, cell.threads);
+        let welcome = Answered::Welcome {
+            version: greeting::VERSION,
+            session: self.served.sessions + 1,
+            token,
+            cell: cell.id(),
+        };
+        say(&guest.socket, &welcome).map_err(told)?;
+        let sockets = self.until(guest, PATIENCE, |lobby| lobby.gathered())?;
+        for socket in &sockets {
+            transports::set_patience(socket, PATIENCE).map_err(told)?;
+            sockopt::set_tcp_nodelay(socket, cell.sends_at_once()).map_err(|e| told(e.into()))?;
+        }
+        let crew = Crew::start(Side::Sender, &cell, sockets).map_err(told)?;
+        self.until(guest, PREPARATION, |_| {
+            (crew.is_ready() || crew.has_ended()).then_some(())
+        })?;
+        if crew.has_ended() {
+            let (_, failed) = crew.end_by(clock::monotonic_ns());
+            return Err(failed.map_or("a flow ended before it began".to_owned(), told));
+        }
+        Ok((cell, crew))
+    }
+
+    /// Waits for something while the client is there.
+    fn until<T>(
+        &mut self,
+        guest: &Guest,
+        patience: Duration,
+        mut so: impl FnMut(&mut Lobby<'_>) -> Option<T>,
+    ) -> Result<T, String> {
+        let until_ns = after(patience);
+        loop {
+            self.lobby.look(Duration::from_millis(2), self.events);
+            if let Some(it) = so(&mut self.lobby) {
+                return Ok(it);
+            }
+            if self.is_over() {
+                return Err("the server is ending".to_owned());
+            }
+            // It has nothing to say before its flows stand: it is gone, or talks nonsense.
+            if is_readable(&guest.socket, 0) {
+                return Err("the client went away before its flows stood".to_owned());
+            }
+            if clock::monotonic_ns() >= until_ns {
+                return Err(format!(
+                    "not all flows stood within {}",
+                    units::duration(patience)
+                ));
+            }
+        }
+    }
+
+    fn session(&mut self, guest: &Guest, cell: Cell, mut crew: Crew) {
+        self.served.sessions += 1;
+        let begun = Begun {
+            session: self.served.sessions,
+            own: Side::Sender,
+            peer: guest.from.clone(),
+            completes: super::completes(&cell),
+            cell,
+        };
+        (self.events)(Event::Began(Box::new(begun.clone())));
+        let mut end = match say(&guest.socket, &Answered::Go) {
+            Ok(()) => {
+                crew.go();
+                self.watch(guest, &mut crew)
+            }
+            Err(_) => End::Failed(CLIENT_GONE.to_owned()),
+        };
+        crew.stop();
+        let (mut own, failed) = crew.end_by(after(GRACE));
+        if let Some(failed) = failed {
+            // What a flow met explains more than that it ended, unless its peer was gone.
+            if end != End::Failed(CLIENT_GONE.to_owned()) {
+                end = End::Failed(told(failed));
+            }
+        }
+        if let End::Failed(why) = &end {
+            own.failed = Some(why.clone());
+        }
+        let peer = self.last_word(guest, &own);
+        if let (End::Here | End::There, Some(why)) =
+            (&end, peer.as_ref().and_then(|p| p.failed.as_ref()))
+        {
+            end = End::Failed(format!("the client says: {}", units::one_line(why)));
+        }
+        self.served.failed += u64::from(matches!(end, End::Failed(_)));
+        self.served.bytes += own.whole.side.flows.iter().map(|f| f.bytes).sum::<u64>();
+        (self.events)(Event::Ended(Box::new(Summary {
+            begun,
+            end,
+            own,
+            peer,
+        })));
+    }
+
+    /// Tells second by second, until something ends the session.
+    fn watch(&mut self, guest: &Guest, crew: &mut Crew) -> End {
+        let began_ns = clock::monotonic_ns();
+        let mut number = 1;
+        loop {
+            if self.is_over() {
+                return End::Here;
+            }
+            let next_ns = began_ns + number * 1_000_000_000;
+            if is_readable(&guest.socket, next_ns) {
+                return match hear(&guest.socket, after(LAST_WORD), &AtomicBool::new(false)) {
+                    Ok(Said::Stop) => End::There,
+                    Err(e) if e.kind() != io::ErrorKind::InvalidData => {
+                        End::Failed(CLIENT_GONE.to_owned())
+                    }
+                    _ => End::Failed("the client spoke out of turn".to_owned()),
+                };
+            }
+            if crew.has_ended() {
+                // The control connection may tell a moment later that its process is gone.
+                return match is_readable(&guest.socket, after(LOOK)) {
+                    true => End::Failed(CLIENT_GONE.to_owned()),
+                    false => End::Failed("a flow ended before its time".to_owned()),
+                };
+            }
+            self.lobby.look(Duration::ZERO, self.events);
+            if clock::monotonic_ns() >= next_ns {
+                let second = Second {
+                    number,
+                    own: crew.second(),
+                    peer: None,
+                };
+                let word = Answered::Second {
+                    number,
+                    stretch: Box::new(second.own.clone()),
+                };
+                (self.events)(Event::Second(Box::new(second)));
+                if say(&guest.socket, &word).is_err() {
+                    return End::Failed(CLIENT_GONE.to_owned());
+                }
+                // Seconds that were slept through are not made up for.
+                number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
+            }
+        }
+    }
+
+    /// Tells the client what was done, and hears what it did.
+    fn last_word(&self, guest: &Guest, own: &Part) -> Option<Part> {
+        say(&guest.socket, &Answered::Done(Box::new(own.clone()))).ok()?;
+        let until_ns = after(LAST_WORD);
+        // Its wish to stop may have crossed ours. The flag is of no use here: it may be set.
+        let heed = AtomicBool::new(false);
+        for _ in 0..2 {
+            match hear(&guest.socket, until_ns, &heed).ok()? {
+                Said::Done(part) => return Some(*part),
+                Said::Stop => {}
+                Said::Hello { .. } => return None,
+            }
+        }
+        None
+    }
+}
+
+/// The server's cell with what the client chooses for itself.
+fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
+    let mut wanted = cell.clone();
+    for (axis, value) in wishes {
+        if !CLIENT_AXES.contains(axis) {
+            return Err(format!("--{} is the server's to choose", axis.name()));
+        }
+        wanted.set(*axis, value).map_err(|e| e.to_string())?;
+    }
+    if wanted.threads > cell.threads {
+        return Err(format!(
+            "{} flows were asked for, and this server has at most {}: its --threads",
+            wanted.threads, cell.threads
+        ));
+    }
+    Ok(wanted)
+}
+
+fn told(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => CLIENT_GONE.to_owned(),
+        _ => explain(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_chooses_what_is_its_own_and_no_more() {
+        let check = |wishes: &[(Axis, &str)], expected: Result<&str, &str>| {
+            let mut cell = Cell::default();
+            cell.set(Axis::Threads, "4").unwrap();
+            let wishes: Vec<(Axis, String)> =
+                wishes.iter().map(|(a, v)| (*a, (*v).to_owned())).collect();
+            match (wished(&cell, &wishes), expected) {
+                (Ok(cell), Ok(axis)) => {
+                    let (axis, value) = axis.split_once('=').unwrap();
+                    assert_eq!(cell.value(Axis::named(axis).unwrap()), value);
+                }
+                (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+                other => panic!("{wishes:?}: {other:?}"),
+            }
+        };
+        check(&[], Ok("threads=4"));
+        check(&[(Axis::Threads, "3")], Ok("threads=3"));
+        check(&[(Axis::Threads, "5")], Err("at most 4"));
+        check(&[(Axis::Threads, "0")], Err("out of bounds"));
+        check(&[(Axis::Pattern, "ask")], Ok("pattern=ask"));
+        check(&[(Axis::Receiver, "recvmsg")], Ok("receiver=recvmsg"));
+        check(&[(Axis::Size, "1GiB")], Err("--size is the server's"));
+        check(&[(Axis::Ring, "4GiB")], Err("--ring is the server's"));
+        check(&[(Axis::ReadSize, "65MiB")], Err("out of bounds"));
+    }
+}

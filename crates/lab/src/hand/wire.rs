@@ -1,0 +1,152 @@
+//! Sockets of a session: every wait has an end, and ends sooner when the command is to stop.
+
+use std::io::{self, Read};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_spec::Cell;
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, sockopt};
+use serde::Serialize;
+
+use super::{LOOK, PATIENCE, Trouble, greeting};
+use crate::endpoint::explain;
+use crate::transports::{self, Socket};
+
+/// How long a word may take to be taken by the kernel: there is always room, unless the other
+/// side has stopped to read.
+const WRITING: Duration = Duration::from_millis(300);
+
+/// Now, and so much later, in ns of CLOCK_MONOTONIC.
+pub(super) fn after(duration: Duration) -> u64 {
+    clock::monotonic_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Reads from a socket until a deadline, however slowly bytes drip in.
+pub(super) struct Timed<'a> {
+    pub(super) socket: &'a OwnedFd,
+    /// In ns of CLOCK_MONOTONIC.
+    pub(super) until_ns: u64,
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        await_event(self.socket, PollFlags::IN, self.until_ns, self.stop)?;
+        Ok(rustix::net::recv(self.socket, buf, RecvFlags::empty())?.0)
+    }
+}
+
+/// Whether something can be read, or the other end is gone; waits no longer than until then.
+pub(super) fn is_readable(socket: &OwnedFd, until_ns: u64) -> bool {
+    let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+    let slice = Timespec {
+        tv_sec: 0,
+        tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
+    };
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    rustix::event::poll(&mut polled, Some(&slice)).is_ok_and(|n| n > 0)
+}
+
+/// Waits until something can be done with a socket.
+fn await_event(
+    socket: &OwnedFd,
+    event: PollFlags,
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(io::Error::other("told to stop"));
+        }
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        if left_ns == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let slice = Timespec {
+            tv_sec: 0,
+            tv_nsec: left_ns.min(LOOK.as_nanos() as u64) as _,
+        };
+        let mut polled = [PollFd::new(socket, event)];
+        match rustix::event::poll(&mut polled, Some(&slice)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// Connects to a server, with the options of a cell, and dresses the connection.
+pub(super) fn connect(
+    cell: &Cell,
+    address: SocketAddr,
+    stop: &AtomicBool,
+) -> Result<OwnedFd, Trouble> {
+    let told = |e: io::Error| match e.kind() {
+        io::ErrorKind::ConnectionRefused => Trouble::Failed(io::Error::new(
+            e.kind(),
+            format!(
+                "nothing listens at {address}: start `bytecost serve` there, or choose another --port"
+            ),
+        )),
+        io::ErrorKind::TimedOut => Trouble::Failed(io::Error::new(
+            e.kind(),
+            format!(
+                "{address} does not answer: is the address right, and does a firewall let the port through?"
+            ),
+        )),
+        _ => Trouble::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
+    };
+    let socket =
+        transports::tcp_socket(cell, address).map_err(|e| io::Error::new(e.kind(), explain(&e)))?;
+    sockopt::set_tcp_nodelay(&socket, cell.sends_at_once()).map_err(io::Error::from)?;
+    // So that Ctrl-C ends also a connection to nowhere.
+    rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => {
+            let waited = await_event(&socket, PollFlags::OUT, after(PATIENCE), stop);
+            if stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Interrupted);
+            }
+            waited.map_err(told)?;
+            let outcome = sockopt::socket_error(&socket).map_err(io::Error::from)?;
+            outcome.map_err(|e| told(e.into()))?;
+        }
+        Err(e) => return Err(told(e.into())),
+    }
+    rustix::io::ioctl_fionbio(&socket, false).map_err(io::Error::from)?;
+    transports::set_patience(&socket, PATIENCE)?;
+    Ok(socket)
+}
+
+/// Says a word. It is small: a peer that has not taken the ones before it is not waited for long.
+pub(super) fn say<T: Serialize>(socket: &OwnedFd, word: &T) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(WRITING))?;
+    greeting::write(&mut Socket(socket), word)
+}
+
+/// Reads a word by a deadline.
+pub(super) fn hear<T: serde::de::DeserializeOwned>(
+    socket: &OwnedFd,
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> io::Result<T> {
+    greeting::read(&mut Timed {
+        socket,
+        until_ns,
+        stop,
+    })
+}
+
+/// The address of the other end, for words.
+pub(super) fn peer(socket: &OwnedFd) -> String {
+    rustix::net::getpeername(socket)
+        .ok()
+        .and_then(|a| SocketAddr::try_from(a?).ok())
+        .map_or_else(|| "somebody".to_owned(), |a| a.to_string())
+}

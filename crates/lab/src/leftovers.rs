@@ -1,0 +1,158 @@
+//! What a run that was killed may have left on the machine all the same.
+//!
+//! Nothing should ever be found: endpoints die with their coordinator (prctl(2),
+//! PR_SET_PDEATHSIG), and with them, and with its descriptors, namespaces and the links inside.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::netlink::Netlink;
+use crate::transports::veth::NAMES;
+
+/// The most processes that are looked at.
+const MOST_PROCESSES: usize = 1 << 20;
+
+/// Removes what is left, and says of each thing what it was, or why it could not be removed.
+/// Empty where there was nothing.
+///
+/// That is: endpoints whose coordinator is gone, which would hold their namespaces, and veth
+/// links of our names in this process's own network. Endpoints of other users, or in other
+/// PID namespaces, are left alone.
+#[must_use]
+pub fn remove() -> Vec<String> {
+    let ended = |pid| match kill(pid) {
+        Ok(true) => Some(format!(
+            "ended process {pid}, an endpoint whose coordinator is gone"
+        )),
+        Ok(false) => None,
+        Err(e) => Some(format!(
+            "process {pid} is an endpoint whose coordinator is gone and cannot be ended: {e}"
+        )),
+    };
+    let mut told: Vec<String> = orphans().into_iter().filter_map(ended).collect();
+    told.extend(NAMES.into_iter().filter_map(|name| match unlink(name) {
+        Ok(true) => Some(format!("removed the link {name}")),
+        Ok(false) => None,
+        Err(e) => Some(format!(
+            "the link {name} is left and cannot be removed: {e}"
+        )),
+    }));
+    told
+}
+
+/// Endpoints of this user whose parent is not the coordinator that started them.
+fn orphans() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .take(MOST_PROCESSES)
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            is_orphan(&entry.path()).then_some(pid)
+        })
+        .collect()
+}
+
+fn is_orphan(process: &Path) -> bool {
+    let Some(coordinator) = coordinator(process) else {
+        return false;
+    };
+    let is_ours =
+        fs::metadata(process).is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw());
+    // Its coordinator's number means something only where it was given.
+    let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
+    let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
+    is_ours && is_here && parent(process).is_some_and(|parent| parent != coordinator)
+}
+
+/// Whom an endpoint was started by; none for any other process.
+fn coordinator(process: &Path) -> Option<u32> {
+    let line = fs::read(process.join("cmdline")).ok()?;
+    let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|b| *b == 0).collect();
+    let [_, b"endpoint", coordinator] = words[..] else {
+        return None;
+    };
+    let program = fs::read_link(process.join("exe")).ok()?;
+    let name = program.file_name()?.to_str()?;
+    // A program that was replaced since is told as such.
+    let is_bytecost = name.trim_end_matches(" (deleted)") == "bytecost";
+    let coordinator = std::str::from_utf8(coordinator).ok()?.parse().ok()?;
+    is_bytecost.then_some(coordinator)
+}
+
+fn parent(process: &Path) -> Option<u32> {
+    let status = fs::read_to_string(process.join("status")).ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
+/// Ends a process that is an orphan still; its number may have gone to another one. False where
+/// it is gone by itself.
+fn kill(pid: u32) -> io::Result<bool> {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let held = match pidfd_open(raw.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty()) {
+        Ok(held) => held,
+        Err(Errno::SRCH) => return Ok(false),
+        Err(e) => return Err(e.into()),
+    };
+    if !is_orphan(&Path::new("/proc").join(pid.to_string())) {
+        return Ok(false);
+    }
+    match pidfd_send_signal(&held, Signal::KILL) {
+        Ok(()) => Ok(true),
+        Err(Errno::SRCH) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// Removes the veth link of that name from the own network; false where there is none.
+fn unlink(name: &str) -> io::Result<bool> {
+    let mut netlink = Netlink::open()?;
+    match netlink.link(name)? {
+        Some(link) if link.is_veth => netlink.remove(link.index).map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_sys::network::Network;
+
+    #[test]
+    fn a_link_of_ours_is_removed_and_another_one_stays() {
+        let Ok(network) = Network::new() else {
+            assert!(!rustix::process::geteuid().is_root());
+            eprintln!("skipped: namespaces need root");
+            return;
+        };
+        let all = || -> io::Result<()> {
+            let mut netlink = Netlink::open()?;
+            netlink.add_veth(NAMES[0], "other0", &network, 1500)?;
+            netlink.add_veth("other1", "other2", &network, 1500)?;
+            assert!(unlink(NAMES[0])?);
+            assert!(!unlink(NAMES[0])?, "there is none any more");
+            assert_eq!(netlink.link("other0")?, None, "it went with its end");
+            assert!(netlink.link("other1")?.is_some());
+            Ok(())
+        };
+        network.within(all).unwrap().unwrap();
+    }
+
+    #[test]
+    fn only_endpoints_of_bytecost_have_a_coordinator() {
+        assert_eq!(coordinator(Path::new("/proc/self")), None);
+        assert!(!is_orphan(Path::new("/proc/1")));
+        assert_eq!(
+            parent(Path::new("/proc/self")),
+            Some(rustix::process::getppid().unwrap().as_raw_pid() as u32)
+        );
+    }
+}

@@ -1,0 +1,288 @@
+//! A veth pair, veth(4), between two network namespaces of the run's own.
+//!
+//! Neither the namespaces nor the links are ever seen from the host's network: the namespaces
+//! have no names, both links are made inside, and the descriptors of the [`Pair`] are all that
+//! holds them, besides the endpoints that run there. Endpoints die with their coordinator, and its
+//! descriptors with its process, however that ends; the kernel then removes namespaces and links
+//! by itself. There is no other clean-up that a SIGKILL could prevent.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytecost_sys::network::Network;
+use rustix::io::Errno;
+
+use crate::netlink::{Link, Netlink};
+use crate::protocol::Role;
+
+/// The sender's address. 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544), so no
+/// host should have it; and since the namespaces have no way out, it could not collide anyway.
+pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The receiver's address.
+pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+/// The two, and what IPv4 keeps for itself.
+const PREFIX_BITS: u8 = 30;
+/// The MTU where a cell names none, in bytes: Ethernet's, and the kernel's default for veth.
+pub const MTU_BYTES: u32 = 1500;
+/// Names of the links, the sender's first.
+pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
+/// How long the link may take to come up.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Two namespaces and the link between them. Dropping it drops both.
+#[derive(Debug)]
+pub struct Pair {
+    sender: Network,
+    receiver: Network,
+}
+
+impl Pair {
+    /// Makes one, with both ends up. Segmentation offloads stay at the kernel's defaults.
+    ///
+    /// # Errors
+    /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN and CAP_NET_ADMIN), a kernel
+    /// without network namespaces or without veth, an MTU that it refuses, a link that does not
+    /// come up.
+    pub fn new(mtu_bytes: u32) -> io::Result<Pair> {
+        let pair = Pair {
+            sender: Network::new().map_err(|e| told("network namespaces", &e))?,
+            receiver: Network::new().map_err(|e| told("network namespaces", &e))?,
+        };
+        let [sender, receiver] = NAMES;
+        pair.sender
+            .within(|| Netlink::open()?.add_veth(sender, receiver, &pair.receiver, mtu_bytes))?
+            .map_err(|e| told("a veth pair", &e))?;
+        let ends = [
+            (&pair.sender, sender, SENDER),
+            (&pair.receiver, receiver, RECEIVER),
+        ];
+        for (network, name, address) in ends {
+            network.within(|| bring_up(name, address))??;
+        }
+        // Neither is up before the other is.
+        for (network, name, _) in ends {
+            network.within(|| await_up(name))??;
+        }
+        Ok(pair)
+    }
+
+    /// The namespace of one side.
+    #[must_use]
+    pub fn of(&self, role: Role) -> &Network {
+        match role {
+            Role::Sender => &self.sender,
+            Role::Receiver => &self.receiver,
+        }
+    }
+
+    /// The MTU that the kernel has for both ends, in bytes; none where they differ.
+    ///
+    /// # Errors
+    /// What rtnetlink(7) answers.
+    pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
+        let read =
+            |network: &Network, name| network.within(|| find(&mut Netlink::open()?, name))?;
+        let ours = read(&self.sender, NAMES[0])?.mtu_bytes;
+        let theirs = read(&self.receiver, NAMES[1])?.mtu_bytes;
+        Ok(ours.filter(|_| ours == theirs))
+    }
+}
+
+/// What to do about an error of making `what`.
+fn told(what: &str, error: &io::Error) -> io::Error {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    let text = match errno {
+        Some(Errno::PERM | Errno::ACCESS) => format!(
+            "{what} need root: call it as `sudo bytecost …`, or give a container CAP_SYS_ADMIN and CAP_NET_ADMIN"
+        ),
+        Some(Errno::OPNOTSUPP) => {
+            format!(
+                "this kernel has no veth ({error}): `modprobe veth` as root loads it where the kernel has it"
+            )
+        }
+        Some(Errno::INVAL) if what == "network namespaces" => {
+            format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
+        }
+        _ => format!("{what} cannot be made: {error}"),
+    };
+    io::Error::new(error.kind(), text)
+}
+
+fn bring_up(name: &str, address: Ipv4Addr) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let loopback = find(&mut netlink, "lo")?;
+    netlink.set_up(loopback.index)?;
+    let link = find(&mut netlink, name)?;
+    netlink.add_address(link.index, address, PREFIX_BITS)?;
+    netlink.set_up(link.index)
+}
+
+fn await_up(name: &str) -> io::Result<()> {
+    let mut netlink = Netlink::open()?;
+    let began = Instant::now();
+    while !find(&mut netlink, name)?.is_up {
+        if began.elapsed() > PATIENCE {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!(
+                    "the link {name} did not come up within {} s",
+                    PATIENCE.as_secs()
+                ),
+            ));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn find(netlink: &mut Netlink, name: &str) -> io::Result<Link> {
+    netlink
+        .link(name)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no link {name}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports::{Listen, connect, introduce, introduced, listen};
+    use bytecost_meter::{NetworkMeter, of_process};
+    use bytecost_spec::{Axis, Cell, Counter};
+    use std::fs;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
+    use std::process::{Child, Command, Stdio};
+
+    /// A pair; none, and the reason printed, without the rights for one.
+    fn pair(mtu_bytes: u32) -> Option<Pair> {
+        match Pair::new(mtu_bytes) {
+            Ok(pair) => Some(pair),
+            Err(e) => {
+                assert!(!rustix::process::geteuid().is_root(), "{e}");
+                assert!(e.to_string().contains("sudo bytecost"), "{e}");
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    fn cell() -> Cell {
+        let mut cell = Cell::default();
+        cell.set(Axis::Transport, "veth").unwrap();
+        cell.set(Axis::Congestion, "reno").unwrap();
+        cell
+    }
+
+    fn listener(pair: &Pair) -> Box<dyn Listen> {
+        let within = pair
+            .of(Role::Receiver)
+            .within(|| listen(&cell(), None).unwrap());
+        within.unwrap()
+    }
+
+    fn connection(pair: &Pair) -> (OwnedFd, OwnedFd) {
+        let listener = listener(pair);
+        let address = listener.address();
+        let sender = pair
+            .of(Role::Sender)
+            .within(|| connect(&cell(), &address).unwrap());
+        let receiver = listener.accept(Duration::from_secs(5)).unwrap();
+        (sender.unwrap(), receiver)
+    }
+
+    #[test]
+    fn the_two_ends_find_each_other_and_nobody_else() {
+        let Some(pair) = pair(MTU_BYTES) else { return };
+        let (a, b) = connection(&pair);
+        introduce(&a, 77, 3).unwrap();
+        assert_eq!(introduced(&b, 77).unwrap(), Some(3));
+        let of_the_receiver = listener(&pair).address();
+        assert!(of_the_receiver.starts_with("198.18.0.2:"));
+        for role in [Role::Sender, Role::Receiver] {
+            let read = |path: &'static str| {
+                let text = pair.of(role).within(|| fs::read_to_string(path).unwrap());
+                text.unwrap()
+            };
+            let routes = read("/proc/thread-self/net/route");
+            // One heading, and the network of four addresses on the link itself.
+            assert_eq!(routes.lines().count(), 2, "{routes}");
+            assert!(routes.contains("\t000012C6\t00000000\t"), "{routes}");
+            let links = read("/proc/thread-self/net/dev");
+            assert_eq!(links.lines().count(), 4, "lo and the link: {links}");
+        }
+        let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        assert!(!outside.contains("bytecost"), "{outside}");
+    }
+
+    #[test]
+    fn the_mtu_is_that_of_the_link_and_of_its_segments() {
+        for mtu in [576, MTU_BYTES, 9000] {
+            let Some(pair) = pair(mtu) else { return };
+            assert_eq!(pair.mtu_bytes().unwrap(), Some(mtu));
+            let (a, b) = connection(&pair);
+            introduce(&a, 77, 3).unwrap();
+            introduced(&b, 77).unwrap();
+            // The headers of IPv4 and TCP take 40 bytes, and up to 20 with options.
+            let segment = bytecost_sys::tcp::info(&a).unwrap().snd_mss_bytes;
+            assert!((mtu - 60..=mtu - 40).contains(&segment), "{mtu}: {segment}");
+        }
+    }
+
+    /// A process in one of the namespaces that waits until it is ended.
+    struct Waiting(Child);
+
+    impl Waiting {
+        fn within(network: &Network) -> Waiting {
+            let mut command = Command::new("cat");
+            command.stdin(Stdio::piped());
+            network.start_in(&mut command).unwrap();
+            Waiting(command.spawn().unwrap())
+        }
+    }
+
+    impl Drop for Waiting {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn the_counters_of_a_pair_hold_its_own_traffic_alone() {
+        let Some(pair) = pair(MTU_BYTES) else { return };
+        let both = [Role::Sender, Role::Receiver].map(|role| Waiting::within(pair.of(role)));
+        let dirs = both.each_ref().map(|w| of_process(w.0.id()));
+        let meter = NetworkMeter::open(&dirs);
+        let grown = |work: &dyn Fn()| {
+            let start = meter.read();
+            work();
+            let readings = meter.difference(&start, &meter.read());
+            readings[&Counter::TcpOutSegs].measured().unwrap()
+        };
+        let elsewhere = || {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..20 {
+                let _socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                listener.accept().unwrap();
+            }
+        };
+        assert_eq!(grown(&elsewhere), 0, "nothing of the host is in them");
+        let connecting = || drop(connection(&pair));
+        // A handshake alone takes three segments.
+        assert!(grown(&connecting) >= 3);
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let check = |what: &str, errno: Errno, says: &str| {
+            let error = told(what, &errno.into()).to_string();
+            assert!(error.contains(says), "{error}");
+        };
+        check("network namespaces", Errno::PERM, "sudo bytecost");
+        check("a veth pair", Errno::PERM, "CAP_NET_ADMIN");
+        check("network namespaces", Errno::INVAL, "CONFIG_NET_NS");
+        check("a veth pair", Errno::OPNOTSUPP, "modprobe veth");
+        check("a veth pair", Errno::INVAL, "cannot be made");
+    }
+}

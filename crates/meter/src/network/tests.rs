@@ -1,0 +1,114 @@
+use super::*;
+use std::fs;
+use tempfile::TempDir;
+
+const NETSTAT: &str = "TcpExt: SyncookiesSent DelayedACKs DelayedACKLocked DelayedACKLost TCPAutoCorking\n\
+    TcpExt: 0 5 1 2 7\nIpExt: InNoRoutes DelayedACKs\nIpExt: 1 99\n";
+const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 2 64\n\
+    Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 1000 900 3 0\n\
+    Udp: InDatagrams\nUdp: 8\n";
+
+/// What `/proc/PID` shows of a network.
+fn process(netstat: &str, snmp: &str) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("net")).unwrap();
+    write(&dir, "netstat", netstat);
+    write(&dir, "snmp", snmp);
+    dir
+}
+
+fn write(dir: &TempDir, name: &str, text: &str) {
+    fs::write(dir.path().join("net").join(name), text).unwrap();
+}
+
+fn open(dirs: &[&TempDir]) -> NetworkMeter {
+    let paths: Vec<PathBuf> = dirs.iter().map(|d| d.path().to_owned()).collect();
+    NetworkMeter::open(&paths)
+}
+
+/// The readings over an interval in which `change` happens.
+fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
+    let meter = open(dirs);
+    let start = meter.read();
+    change();
+    let readings = meter.difference(&start, &meter.read());
+    let counters: Vec<Counter> = readings.keys().copied().collect();
+    assert_eq!(counters, NETWORK_COUNTERS);
+    readings.into_values().collect()
+}
+
+#[test]
+fn counters_are_differences_summed_over_networks() {
+    let (a, b) = (process(NETSTAT, SNMP), process(NETSTAT, SNMP));
+    let change = || {
+        write(&a, "netstat", &NETSTAT.replace("0 5 1 2 7", "9 15 9 3 7"));
+        write(&a, "snmp", &SNMP.replace("1000 900 3", "1100 950 4"));
+        write(&b, "netstat", &NETSTAT.replace("0 5 1 2 7", "0 6 1 2 9"));
+    };
+    let expected = [11, 1, 2, 50, 100, 1].map(Reading::Measured);
+    assert_eq!(readings(&[&a, &b], change), expected);
+}
+
+#[test]
+fn what_is_missing_is_absent_with_its_reason() {
+    let whole = process(NETSTAT, SNMP);
+    let old = process(&NETSTAT.replace("TCPAutoCorking", "TCPSomething"), SNMP);
+    let bare = process(NETSTAT, "");
+    fs::remove_file(bare.path().join("net/netstat")).unwrap();
+    let cut = process(&NETSTAT.replace(" 7\n", "\n"), SNMP);
+    let long = process(&format!("{NETSTAT}{}", "x".repeat(MOST_BYTES)), SNMP);
+    let no_file = "/proc/PID/net/netstat cannot be read";
+    let zero = Reading::Measured(0);
+    for (what, dirs, at, expected) in [
+        ("whole", &[&whole][..], 0, zero.clone()),
+        (
+            "an old kernel beside a newer one",
+            &[&whole, &old],
+            2,
+            Reading::absent("/proc/PID/net/netstat of this kernel has no TcpExt TCPAutoCorking"),
+        ),
+        ("the rest of an old kernel", &[&old], 0, zero),
+        ("no file", &[&bare, &whole], 0, Reading::absent(no_file)),
+        (
+            "no group",
+            &[&bare],
+            4,
+            Reading::absent("/proc/PID/net/snmp of this kernel has no Tcp InSegs"),
+        ),
+        (
+            "a line that is cut off",
+            &[&cut],
+            0,
+            Reading::absent("/proc/PID/net/netstat of this kernel has no TcpExt DelayedACKs"),
+        ),
+        ("too long", &[&long], 0, Reading::absent(no_file)),
+        (
+            "no network",
+            &[],
+            5,
+            Reading::absent("nothing of this trial goes over TCP"),
+        ),
+    ] {
+        assert_eq!(readings(dirs, || ())[at], expected, "{what}");
+    }
+}
+
+#[test]
+fn a_counter_that_goes_backwards_is_absent() {
+    let dir = process(NETSTAT, SNMP);
+    let change = || write(&dir, "snmp", &SNMP.replace("1000", "999"));
+    let back = Reading::absent("the kernel's counter went backwards within the window");
+    assert_eq!(readings(&[&dir], change)[4], back);
+}
+
+#[test]
+fn this_process_has_a_network() {
+    let read = |dir: PathBuf| {
+        let meter = NetworkMeter::open(&[dir]);
+        let now = meter.read();
+        meter.difference(&now, &now)
+    };
+    for (counter, reading) in read(of_process(std::process::id())) {
+        assert_eq!(reading, Reading::Measured(0), "{}", counter.name());
+    }
+}

@@ -1,0 +1,230 @@
+//! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
+
+use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
+use serde::Serialize;
+
+use crate::prose::{clean, count, wrap};
+use crate::style::{Ink, Style};
+
+/// The version of what [`json`] writes.
+const FORMAT: u32 = 1;
+/// The most figures of a claim on a terminal.
+const MOST_FIGURES: usize = 8;
+
+/// A claim as a run settles it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Settled {
+    /// The run's name.
+    pub run: String,
+    /// The claim and its ruling.
+    #[serde(flatten)]
+    pub audited: Audited,
+}
+
+/// A row of the table of rulings.
+pub(crate) struct RulingRow {
+    pub(crate) ruling: Ruling,
+    pub(crate) sign: &'static str,
+    /// `holds here`.
+    pub(crate) words: &'static str,
+    /// Its class on the page.
+    pub(crate) class: &'static str,
+    pub(crate) ink: Ink,
+}
+
+/// Every ruling, in the order in which they are counted.
+pub(crate) const RULINGS: &[RulingRow] = &[
+    RulingRow {
+        ruling: Ruling::Holds,
+        sign: "✓",
+        words: "holds here",
+        class: "better",
+        ink: Ink::Good,
+    },
+    RulingRow {
+        ruling: Ruling::HoldsForAnotherReason,
+        sign: "≠",
+        words: "holds for another reason",
+        class: "open",
+        ink: Ink::Warn,
+    },
+    RulingRow {
+        ruling: Ruling::DoesNotHold,
+        sign: "✗",
+        words: "does not hold here",
+        class: "worse",
+        ink: Ink::Bad,
+    },
+    RulingRow {
+        ruling: Ruling::CannotBeSettled,
+        sign: "?",
+        words: "cannot be settled here",
+        class: "same",
+        ink: Ink::Faint,
+    },
+];
+
+/// The row of a ruling.
+pub(crate) fn ruling(of: Ruling) -> &'static RulingRow {
+    RULINGS
+        .iter()
+        .find(|r| r.ruling == of)
+        .unwrap_or(&RULINGS[3])
+}
+
+/// For each claim, what the first run that can settle it says; else the first that says anything;
+/// else the first. Each run's claims stand in the same order.
+#[must_use]
+pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
+    let rank = |a: &Audited| (a.ruling == Ruling::CannotBeSettled, a.is_silent());
+    let mut best: Vec<Settled> = Vec::new();
+    for (run, audits) in runs {
+        for (place, audited) in audits.into_iter().enumerate() {
+            let run = run.clone();
+            match best.get_mut(place) {
+                None => best.push(Settled { run, audited }),
+                Some(old) if rank(&audited) < rank(&old.audited) => {
+                    *old = Settled { run, audited };
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    best
+}
+
+/// Renders rulings for a terminal: those that a run says something to with their figures, then
+/// the rest, a line each.
+#[must_use]
+pub fn terminal(settled: &[Settled], style: Style) -> String {
+    let mut out = Out {
+        style,
+        text: String::new(),
+    };
+    let audits = || settled.iter().map(|s| &s.audited);
+    out.prose(Some(Ink::Strong), &summary(audits()), "", "  ");
+    let first_run = settled.first().map(|s| s.run.as_str());
+    let several = settled.iter().any(|s| Some(s.run.as_str()) != first_run);
+    for s in settled.iter().filter(|s| !s.audited.is_silent()) {
+        out.claim(&s.audited, several.then_some(s.run.as_str()));
+    }
+    out.silent(audits().filter(|a| a.is_silent()));
+    out.text
+}
+
+/// `3 claims: 1 holds here, 2 cannot be settled here.`
+pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
+    let counts = RULINGS.iter().filter_map(|row| {
+        let n = audits.clone().filter(|a| a.ruling == row.ruling).count();
+        (n > 0).then(|| format!("{n} {}", plural(row.words, n)))
+    });
+    let counts: Vec<String> = counts.collect();
+    let all = count(audits.clone().count(), "claim", "claims");
+    if counts.is_empty() {
+        return format!("{all}.");
+    }
+    format!("{all}: {}.", counts.join(", "))
+}
+
+fn plural(words: &str, n: usize) -> String {
+    if n == 1 {
+        return words.to_owned();
+    }
+    words.replace("holds", "hold").replace("does not", "do not")
+}
+
+/// Renders rulings as JSON: the format, and a list of claims with the run of each.
+///
+/// # Panics
+/// Never: no map is in it whose keys are not text.
+#[must_use]
+pub fn json(settled: &[Settled]) -> String {
+    #[derive(Serialize)]
+    struct All<'a> {
+        format: u32,
+        claims: &'a [Settled],
+    }
+    let all = All {
+        format: FORMAT,
+        claims: settled,
+    };
+    let mut text = serde_json::to_string_pretty(&all).expect("keys are text");
+    text.push('\n');
+    text
+}
+
+struct Out {
+    style: Style,
+    text: String,
+}
+
+impl Out {
+    fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
+        for line in wrap(text, self.style.columns(), first, rest) {
+            match ink {
+                Some(ink) => self.text.push_str(&self.style.paint(ink, &line)),
+                None => self.text.push_str(&line),
+            }
+            self.text.push('\n');
+        }
+    }
+
+    fn claim(&mut self, a: &Audited, run: Option<&str>) {
+        self.text.push('\n');
+        let row = ruling(a.ruling);
+        let head = format!("{} {} ({}): {}", row.sign, a.id, a.source, row.words);
+        self.prose(Some(row.ink), &head, "", "  ");
+        self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
+        self.prose(None, &a.because, "  ", "  ");
+        // What was measured comes before what stands in published files alone.
+        let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
+        figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+        for figure in figures.into_iter().take(MOST_FIGURES) {
+            let both = [("here", &figure.measured), ("published", &figure.published)];
+            let told = both
+                .iter()
+                .filter_map(|(whose, number)| number.as_ref().map(|n| format!("{whose} {n}")));
+            let told = told.collect::<Vec<_>>().join("; ");
+            let line = match &figure.published {
+                Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
+                _ => format!("{}: {told}", clean(&figure.what)),
+            };
+            self.prose(Some(Ink::Faint), &line, "    · ", "      ");
+        }
+        if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
+            let more = count(more + 1, "figure more", "figures more");
+            self.prose(
+                Some(Ink::Faint),
+                &format!("{more}: --json"),
+                "    · ",
+                "      ",
+            );
+        }
+        if let Some(run) = run {
+            self.prose(
+                Some(Ink::Faint),
+                &format!("from run {run}"),
+                "    · ",
+                "      ",
+            );
+        }
+    }
+
+    fn silent<'a>(&mut self, audits: impl Iterator<Item = &'a Audited>) {
+        let mut audits = audits.peekable();
+        if audits.peek().is_none() {
+            return;
+        }
+        self.text.push('\n');
+        self.prose(
+            Some(Ink::Strong),
+            "Nothing measured speaks to these:",
+            "",
+            "  ",
+        );
+        for a in audits {
+            let line = format!("{} ({}): {}", a.id, a.source, a.because);
+            self.prose(None, &line, "  ? ", "    ");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Crossovers in words: from which size on one way is better than another, and how sure that is.
+
+use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover};
+use bytecost_spec::{Axis, units};
+
+use crate::facts;
+use crate::prose::clean;
+use crate::question::{is_bytes, value_in_words};
+use crate::scale::tick;
+
+/// A crossover, ready for a row of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct CrossingText {
+    /// The way that is asked about.
+    pub value: String,
+    /// What it is held against.
+    pub baseline: String,
+    /// The metric's title.
+    pub metric: String,
+    /// What both hold constant.
+    pub place: String,
+    /// From where on it is better: `from 4.2 KiB`, `never within 256 B to 1 MiB`.
+    pub from: String,
+    /// The intervals of the places, in the same order; empty where there is none.
+    pub interval: String,
+    /// The sign of a verdict.
+    pub mark: &'static str,
+    /// The class of a verdict.
+    pub class: &'static str,
+    /// It in one sentence.
+    pub sentence: String,
+}
+
+/// All crossovers of a result, in their order.
+pub(crate) fn crossings(a: &Analysis) -> Vec<CrossingText> {
+    a.crossovers.iter().map(crossing).collect()
+}
+
+fn crossing(c: &Crossover) -> CrossingText {
+    let (least, most) = (
+        value_in_words(c.along, &c.range.0),
+        value_in_words(c.along, &c.range.1),
+    );
+    let range = clean(&format!("{least} to {most}"));
+    let (from, interval) = match &c.outcome {
+        Crossing::AlwaysBetter => (format!("throughout {range}"), String::new()),
+        Crossing::NeverBetter => (format!("never within {range}"), String::new()),
+        Crossing::Undecided => (format!("not decided within {range}"), String::new()),
+        Crossing::At(points) => {
+            let places: Vec<String> = points.iter().map(|p| place(c.along, p)).collect();
+            let bounds: Vec<String> = points
+                .iter()
+                .map(|p| bounds(c.along, p, &least, &most))
+                .collect();
+            (places.join(", "), clean(&bounds.join("; ")))
+        }
+    };
+    let (mark, class) = match c.outcome {
+        Crossing::AlwaysBetter => ("▲", "better"),
+        Crossing::At(_) => ("▲", "better"),
+        Crossing::NeverBetter => ("▼", "worse"),
+        Crossing::Undecided => ("?", "open"),
+    };
+    CrossingText {
+        value: clean(&c.value),
+        baseline: clean(&c.baseline),
+        metric: c.metric.title(),
+        place: clean(&facts::panel(&c.place)),
+        from,
+        interval,
+        mark,
+        class,
+        sentence: c.sentence.clone(),
+    }
+}
+
+fn place(along: Axis, p: &CrossingPoint) -> String {
+    let at = amount(along, p.value);
+    match (p.fades, p.better_above) {
+        (false, true) => format!("from {at}"),
+        (false, false) => format!("up to {at}"),
+        (true, true) => format!("by more than matters from {at}"),
+        (true, false) => format!("by more than matters up to {at}"),
+    }
+}
+
+/// `3.1 KiB to 5.6 KiB`; an open end lies beyond the range.
+fn bounds(along: Axis, p: &CrossingPoint, least: &str, most: &str) -> String {
+    let low = p.low.map(|v| amount(along, v));
+    let high = p.high.map(|v| amount(along, v));
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{low} to {high}"),
+        (None, Some(high)) => format!("below {least} to {high}"),
+        (Some(low), None) => format!("{low} to above {most}"),
+        (None, None) => format!("below {least} to above {most}"),
+    }
+}
+
+/// An interpolated value of an axis for readers: `4.2 KiB`, `2.6`.
+fn amount(along: Axis, value: f64) -> String {
+    const STEPS: [(f64, &str); 3] = [
+        (1_073_741_824.0, "GiB"),
+        (1_048_576.0, "MiB"),
+        (1024.0, "KiB"),
+    ];
+    if !is_bytes(along) {
+        return units::number(value);
+    }
+    // 1023.6 B would be written as 1024 B.
+    match STEPS.iter().find(|(step, _)| value >= step * 0.9995) {
+        Some((step, unit)) => format!("{} {unit}", tick(value / step)),
+        None => format!("{value:.0} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::{Measure, Metric};
+
+    #[test]
+    fn a_crossover_says_from_where_and_how_sure() {
+        let at = |value: f64, better_above, low, high| CrossingPoint {
+            better_above,
+            fades: false,
+            value,
+            low,
+            high,
+        };
+        let check = |outcome: Crossing, from: &str, interval: &str| {
+            let text = crossing(&Crossover {
+                metric: Metric::both(Measure::ThroughputGbitPerS),
+                axis: Axis::Mover,
+                baseline: "send".to_owned(),
+                value: "sendfile".to_owned(),
+                along: Axis::Size,
+                range: ("256".to_owned(), "1MiB".to_owned()),
+                place: Vec::new(),
+                outcome,
+                findings: Vec::new(),
+                sentence: String::new(),
+            });
+            assert_eq!(
+                (text.from.as_str(), text.interval.as_str()),
+                (from, interval)
+            );
+        };
+        check(Crossing::AlwaysBetter, "throughout 256 B to 1 MiB", "");
+        check(Crossing::NeverBetter, "never within 256 B to 1 MiB", "");
+        check(Crossing::Undecided, "not decided within 256 B to 1 MiB", "");
+        check(
+            Crossing::At(vec![at(4300.0, true, Some(3174.0), Some(5734.0))]),
+            "from 4.2 KiB",
+            "3.1 KiB to 5.6 KiB",
+        );
+        check(
+            Crossing::At(vec![
+                at(1024.0, true, None, Some(2048.0)),
+                at(524_288.0, false, Some(400_000.0), None),
+            ]),
+            "from 1 KiB, up to 512 KiB",
+            "below 256 B to 2 KiB; 391 KiB to above 1 MiB",
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! What a newcomer should know before believing the figures of a session.
+
+use bytecost_spec::hand::Summary;
+use bytecost_spec::{Counter, Pattern, Side, units};
+
+use super::figures::Figures;
+use super::part;
+
+/// A smoothed round trip that is so long, in µs, and so many times the least, was waited for: the
+/// timer of delayed acknowledgements is 40 ms, and memory is far quicker than either.
+const STALL_US: u64 = 10_000;
+const STALL_TIMES: u64 = 20;
+
+/// The hints that the sender's counters give reason for.
+pub(super) fn hints(summary: &Summary) -> Vec<String> {
+    let mut hints = Vec::new();
+    let Some(sender) = part(summary, Side::Sender) else {
+        return hints;
+    };
+    let figures = Figures::of(&sender.whole);
+    if let (Some(rtt), Some(least)) = (
+        figures.counter(Counter::TcpRttUs),
+        figures.counter(Counter::TcpMinRttUs),
+    ) && rtt >= STALL_US
+        && rtt >= least.saturating_mul(STALL_TIMES)
+    {
+        let cell = &summary.begun.cell;
+        let cure = match cell.pattern {
+            Pattern::Ask if !cell.sends_at_once() => {
+                "a small write may wait for a delayed acknowledgement: try `--nodelay on`"
+            }
+            Pattern::Ask => "something on the way waits, and it is not the sender's TCP_NODELAY",
+            Pattern::Stream => {
+                "the receiver may be slower than the sender, or the buffers are deep: try a smaller `--socket-buffer`"
+            }
+        };
+        hints.push(format!(
+            "the sender was stalled: its round trips took {} µs of late and {} µs at least, which is not the cost of copying; {cure}",
+            units::number(rtt as f64),
+            units::number(least as f64)
+        ));
+    }
+    if sender.congestion.starts_with("bbr") {
+        hints.push(
+            "the congestion control is bbr, which paces: the rate may be its choice and not what the mover can do; `--congestion cubic` does not pace"
+                .to_owned(),
+        );
+    }
+    let nobufs = figures.counter(Counter::Enobufs).unwrap_or(0);
+    if nobufs > 0 {
+        hints.push(format!(
+            "{} times the kernel had no room to note another zero-copy send: raise `ulimit -l` or net.core.optmem_max",
+            crate::numbers::whole(nobufs)
+        ));
+    }
+    if sender.cut || part(summary, Side::Receiver).is_some_and(|p| p.cut) {
+        hints.push(
+            "flows that did not end by themselves were cut off; their last messages are not counted on both sides".to_owned(),
+        );
+    }
+    hints
+}

@@ -1,0 +1,242 @@
+//! A run, or a table that was read, written in a layout.
+
+use std::collections::BTreeMap;
+
+use bytecost_analysis::typical;
+use bytecost_spec::claim::has;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::study::AS_PUBLISHED;
+use bytecost_spec::{Axis, Cell, Counter, Imported, Manifest, Reading, Sample, Side, SideReadings};
+
+use super::{Column, FIELDS, Layout, What};
+
+/// The most decimals of a number.
+const MOST_DECIMALS: usize = 12;
+
+/// Renders the cells of a run that the layout has rows for, in its order. Each number is the
+/// 20 % trimmed mean over the trials that count of what one window says. Cells without such a
+/// trial have no row; what cannot be had is empty.
+///
+/// # Errors
+/// That the run has no cell that the layout has a row for, and which those would be.
+pub fn csv(
+    layout: &Layout,
+    manifest: &Manifest,
+    cells: &[Cell],
+    samples: &[Sample],
+) -> Result<String, String> {
+    let as_published = manifest.study.design.as_deref() == Some(AS_PUBLISHED);
+    let counted = counted(samples);
+    let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
+    for cell in cells
+        .iter()
+        .filter(|c| is_of(layout, c) && counted.contains_key(&c.id()))
+    {
+        chosen
+            .entry(layout.place_of(cell))
+            .and_modify(|other| {
+                // The run's main cells come first; only the published design is told by its axes.
+                if as_published && likeness(layout, cell) > likeness(layout, other) {
+                    *other = cell;
+                }
+            })
+            .or_insert(cell);
+    }
+    if chosen.is_empty() {
+        return Err(nothing(layout));
+    }
+    let mut out = header(layout);
+    for cell in chosen.values() {
+        let trials = counted.get(&cell.id()).map_or(&[][..], Vec::as_slice);
+        let value = |column: &Column| {
+            let known: Option<Vec<f64>> = trials
+                .iter()
+                .map(|s| read(layout, column.what, cell, s, as_published))
+                .collect();
+            typical(&known?)
+        };
+        row(layout, cell, value, &mut out);
+    }
+    Ok(out)
+}
+
+/// Renders a table as it was read.
+#[must_use]
+pub fn csv_of_imported(layout: &Layout, imported: &Imported) -> String {
+    let mut out = header(layout);
+    for (cell, numbers) in imported.published.cells.iter().zip(&imported.rows) {
+        let value = |column: &Column| numbers.get(column.name).copied();
+        row(layout, &cell.cell, value, &mut out);
+    }
+    out
+}
+
+/// The samples that count, by the id of their cell: of each block the last attempt.
+fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
+    let mut last: BTreeMap<(&str, u32), &Sample> = BTreeMap::new();
+    for sample in samples {
+        last.entry((&sample.cell, sample.trial.block))
+            .and_modify(|other| {
+                if other.trial.attempt <= sample.trial.attempt {
+                    *other = sample;
+                }
+            })
+            .or_insert(sample);
+    }
+    let mut by_cell: BTreeMap<String, Vec<&Sample>> = BTreeMap::new();
+    for ((cell, _), sample) in last {
+        by_cell.entry(cell.to_owned()).or_default().push(sample);
+    }
+    by_cell
+}
+
+/// Whether a layout has a row for a cell: what it does not tell apart is not mixed.
+fn is_of(layout: &Layout, cell: &Cell) -> bool {
+    let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
+    let mut told = layout.axes.iter().filter(|(axis, _)| decides(axis));
+    cell.fields == FIELDS
+        && cell.size_bytes.is_multiple_of(u64::from(FIELDS))
+        && layout.name_of(&cell.mover).is_some()
+        && told.all(|(axis, value)| has(cell, *axis, value))
+}
+
+/// In how many things a cell does as the published programs did.
+fn likeness(layout: &Layout, cell: &Cell) -> usize {
+    let alike = layout
+        .axes
+        .iter()
+        .filter(|(axis, value)| has(cell, *axis, value));
+    alike.count()
+}
+
+fn nothing(layout: &Layout) -> String {
+    let of = |wanted: Axis| {
+        let row = layout.axes.iter().find(|(axis, _)| *axis == wanted);
+        row.map_or("", |(_, value)| *value)
+    };
+    let movers: Vec<&str> = layout.impls.iter().map(|(_, mover)| *mover).collect();
+    format!(
+        "the run measured no cell that layout {} has a row for: transport {}, pattern {}, {FIELDS} fields and mover {}",
+        layout.name,
+        of(Axis::Transport),
+        of(Axis::Pattern),
+        movers.join(", ")
+    )
+}
+
+fn header(layout: &Layout) -> String {
+    let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
+    names.join(",") + "\n"
+}
+
+fn row(layout: &Layout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>, out: &mut String) {
+    let values = layout.columns.iter().map(|column| match column.what {
+        What::Impl => layout.name_of(&cell.mover).unwrap_or_default().to_owned(),
+        What::Size => layout.size_of(cell).to_string(),
+        What::Threads => cell.threads.to_string(),
+        _ => value(column).map_or_else(String::new, |v| written(v, column.decimals)),
+    });
+    out.push_str(&values.collect::<Vec<_>>().join(","));
+    out.push('\n');
+}
+
+/// A number with the decimals of its column, and more where fewer than three digits would be
+/// left: what was measured must not be written as zero.
+fn written(value: f64, decimals: usize) -> String {
+    if decimals == 0 {
+        return format!("{value:.0}");
+    }
+    let magnitude = if value > 0.0 {
+        value.log10().floor()
+    } else {
+        0.0
+    };
+    let digits = (2.0 - magnitude).max(0.0) as usize;
+    let wanted = digits.clamp(decimals, MOST_DECIMALS);
+    let text = format!("{value:.wanted$}");
+    let point = text.find('.').unwrap_or(text.len());
+    let kept = text.trim_end_matches('0').len().max(point + 1 + decimals);
+    text[..kept.min(text.len())].to_owned()
+}
+
+/// What one window says of a column.
+fn read(
+    layout: &Layout,
+    what: What,
+    cell: &Cell,
+    sample: &Sample,
+    first_alone: bool,
+) -> Option<f64> {
+    let client = sample.receiver.as_ref().unwrap_or(&sample.sender);
+    let flows = match client.flows.as_slice() {
+        [first, ..] if first_alone => std::slice::from_ref(first),
+        all => all,
+    };
+    if flows.is_empty() || flows.iter().any(|f| f.elapsed_ns == 0) {
+        return match what {
+            What::Counters(counters, _) => counters_of(layout, sample, counters),
+            _ => None,
+        };
+    }
+    let sum = |of: &dyn Fn(&FlowReading) -> f64| flows.iter().map(of).sum::<f64>();
+    let bytes = sum(&|f| f.bytes as f64);
+    let elapsed_ns = sum(&|f| f.elapsed_ns as f64);
+    let messages = match sum(&|f| f.messages as f64) {
+        // A receiver that sees no message bounds counts bytes alone.
+        0.0 => bytes / cell.size_bytes.max(1) as f64,
+        n => n,
+    };
+    match what {
+        What::Throughput => Some(sum(&|f| 8.0 * f.bytes as f64 / f.elapsed_ns as f64)),
+        What::Bytes => Some(bytes),
+        What::Messages => Some(messages),
+        What::Duration => Some(elapsed_ns / flows.len() as f64 / 1e9),
+        What::Latency => (messages > 0.0).then(|| elapsed_ns / messages / 1e3),
+        What::Counters(counters, _) => counters_of(layout, sample, counters),
+        What::Impl | What::Size | What::Threads | What::Nothing => None,
+    }
+}
+
+fn counters_of(layout: &Layout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
+    let side = match layout.counted {
+        Side::Receiver => sample.receiver.as_ref()?,
+        Side::Sender | Side::Both => &sample.sender,
+    };
+    let values: Option<Vec<f64>> = counters.iter().map(|c| counter(side, *c)).collect();
+    Some(values?.iter().sum())
+}
+
+/// A counter's reading; a hardware counter that was not on the CPU throughout has none.
+fn counter(side: &SideReadings, counter: Counter) -> Option<f64> {
+    let measured = |c: Counter| side.readings.get(&c).and_then(Reading::measured);
+    let of_hardware = matches!(
+        counter,
+        Counter::Cycles | Counter::Instructions | Counter::L1dLoadMisses | Counter::LlcLoadMisses
+    );
+    if of_hardware && measured(Counter::PerfRunningNs)? < measured(Counter::PerfEnabledNs)? {
+        return None;
+    }
+    measured(counter).map(|n| n as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_three_digits_and_their_decimals() {
+        for (value, decimals, text) in [
+            (42.671, 3, "42.671"),
+            (0.0, 3, "0.000"),
+            (0.002, 3, "0.002"),
+            (0.000_412_3, 3, "0.000412"),
+            (2.0, 2, "2.00"),
+            (0.55, 2, "0.55"),
+            (40_876.649, 3, "40876.649"),
+            (28_884_346.0, 0, "28884346"),
+            (1e-30, 2, "0.00"),
+        ] {
+            assert_eq!(written(value, decimals), text, "{value}");
+        }
+    }
+}

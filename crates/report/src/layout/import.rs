@@ -1,0 +1,240 @@
+//! A published table read as cells and numbers, and the study that it would be a run of.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::cell::{MAX_SIZE_BYTES, MAX_THREADS};
+use bytecost_spec::study::{AS_PUBLISHED, Compare, Figure, Study, Tier};
+use bytecost_spec::table::{TableError, number};
+use bytecost_spec::{
+    Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table, units,
+};
+
+use super::{FIELDS, Layout, What};
+
+/// Beyond this a number is a slip: more than a year of cycles of a thousand CPUs.
+const MOST: f64 = 1e21;
+
+/// Reads a table in a layout. What is empty stays absent.
+///
+/// # Errors
+/// The first line that is wrong: other columns, an unknown implementation, a size or a number of
+/// threads out of bounds, a number that is none, negative or beyond all measure, a row twice.
+pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
+    let table = Table::parse(layout.name, text)?;
+    let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
+    if table.columns != names {
+        let message = format!(
+            "the columns of layout {} are {}",
+            layout.name,
+            names.join(",")
+        );
+        return fail(1, message);
+    }
+    let mut cells: Vec<PublishedCell> = Vec::with_capacity(table.rows.len());
+    let mut rows = Vec::with_capacity(table.rows.len());
+    let mut seen: BTreeMap<String, u64> = BTreeMap::new();
+    for (line, values) in &table.rows {
+        let read = || -> Result<(Cell, BTreeMap<String, f64>), String> {
+            let mut cell = first(layout);
+            let mut numbers = BTreeMap::new();
+            for (column, value) in layout.columns.iter().zip(values) {
+                let wrong = |why: String| format!("{}: {why}", column.name);
+                match column.what {
+                    What::Impl => cell.mover = mover(layout, value).map_err(wrong)?,
+                    What::Size => cell.size_bytes = size(layout, value).map_err(wrong)?,
+                    What::Threads => cell.threads = threads(value).map_err(wrong)?,
+                    _ if value.is_empty() => {}
+                    _ => {
+                        let n = number(value).map_err(wrong)?;
+                        if n > MOST {
+                            return Err(wrong(format!("`{value}` is beyond all measure")));
+                        }
+                        numbers.insert(column.name.to_owned(), n);
+                    }
+                }
+            }
+            Ok((cell, numbers))
+        };
+        let (cell, numbers) = read().or_else(|message| fail(*line, message))?;
+        let id = cell.id();
+        if let Some(first) = seen.insert(id.clone(), *line) {
+            return fail(*line, format!("the same cell as in line {first}"));
+        }
+        cells.push(PublishedCell {
+            id,
+            values: metrics(layout, &cell, &numbers),
+            cell,
+        });
+        rows.push(numbers);
+    }
+    if cells.is_empty() {
+        return fail(1, "there is no row below the header".to_owned());
+    }
+    Ok(Imported {
+        layout: layout.name.to_owned(),
+        published: Published {
+            source: layout.name.to_owned(),
+            cells,
+        },
+        rows,
+    })
+}
+
+fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
+    let message = units::one_line(&message);
+    Err(TableError { line, message })
+}
+
+/// The study that a table would be a run of, in the published design: its cells are those of
+/// the table.
+#[must_use]
+pub fn study(layout: &Layout, published: &Published) -> Study {
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let latency = Metric::both(Measure::LatencyUsP50);
+    let figure = |title: &str, x: Axis, y: Metric| Figure {
+        title: title.to_owned(),
+        x,
+        y,
+        series: Axis::Mover,
+        relative: false,
+        or: None,
+    };
+    Study {
+        name: layout.name.to_owned(),
+        title: format!("{} as it was published", layout.name),
+        question: format!("What did {} publish?", layout.name),
+        prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
+        smallest_effect: 0.05,
+        precision: 0.05,
+        budget_ms: 1,
+        warmup_ms: 1,
+        window_ms: 1,
+        blocks_least: 6,
+        blocks_most: 6,
+        neighbour_bound: 0.05,
+        repeats_most: 0,
+        tiers: tiers(layout, published),
+        compare: vec![Compare {
+            axis: Axis::Mover,
+            baseline: layout.impls[0].1.to_owned(),
+            metrics: vec![throughput, latency],
+        }],
+        figures: vec![
+            figure("Throughput", Axis::Size, throughput),
+            figure("Latency over threads", Axis::Threads, latency),
+        ],
+        as_published: Vec::new(),
+        design: Some(AS_PUBLISHED.to_owned()),
+        expects: Vec::new(),
+    }
+}
+
+/// One part where the rows are a whole product, else one a row.
+fn tiers(layout: &Layout, published: &Published) -> Vec<Tier> {
+    let part = |title: &str, cells: &[PublishedCell]| {
+        let fixed = layout.axes.iter().map(|(a, v)| (*a, vec![(*v).to_owned()]));
+        let varied = [Axis::Mover, Axis::Size, Axis::Threads].map(|axis| {
+            let mut values: Vec<String> = Vec::new();
+            for value in cells.iter().map(|c| c.cell.value(axis)) {
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+            (axis, values)
+        });
+        let fields = (Axis::Fields, vec![FIELDS.to_string()]);
+        Tier {
+            title: title.to_owned(),
+            axes: fixed.chain([fields]).chain(varied).collect(),
+        }
+    };
+    let whole = part("as published", &published.cells);
+    if whole.size() == published.cells.len() {
+        return vec![whole];
+    }
+    let rows = published.cells.iter();
+    rows.map(|c| part("a row", std::slice::from_ref(c)))
+        .collect()
+}
+
+/// What the published programs did, in every cell.
+fn first(layout: &Layout) -> Cell {
+    let mut cell = Cell {
+        fields: FIELDS,
+        ..Cell::default()
+    };
+    for (axis, value) in layout.axes {
+        let set = cell.set(*axis, value);
+        debug_assert_eq!(set, Ok(()), "{}", layout.name);
+    }
+    cell
+}
+
+fn mover(layout: &Layout, value: &str) -> Result<String, String> {
+    match layout.impls.iter().find(|(theirs, _)| *theirs == value) {
+        Some((_, mover)) => Ok((*mover).to_owned()),
+        None => {
+            let known: Vec<&str> = layout.impls.iter().map(|(theirs, _)| *theirs).collect();
+            Err(format!("`{value}` is not known: {}", known.join(", ")))
+        }
+    }
+}
+
+fn size(layout: &Layout, value: &str) -> Result<u64, String> {
+    let fields = u64::from(FIELDS);
+    let factor = if layout.sizes_are_of_fields {
+        fields
+    } else {
+        1
+    };
+    let size = value
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor));
+    size.filter(|n| (1..=MAX_SIZE_BYTES).contains(n) && n.is_multiple_of(fields))
+        .ok_or_else(|| {
+            format!(
+                "`{value}` is out of bounds: whole bytes of which {FIELDS} fields make a message of at most {MAX_SIZE_BYTES}"
+            )
+        })
+}
+
+fn threads(value: &str) -> Result<u32, String> {
+    let threads = value.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n));
+    threads.ok_or_else(|| {
+        format!("`{value}` is out of bounds: a whole number from 1 to {MAX_THREADS}")
+    })
+}
+
+/// What of a row are metrics. A counter of all threads over the bytes of the first client has a
+/// meaning only where there is one.
+fn metrics(layout: &Layout, cell: &Cell, numbers: &BTreeMap<String, f64>) -> BTreeMap<Metric, f64> {
+    let of = |what: What| {
+        let column = layout.columns.iter().find(|c| c.what == what)?;
+        numbers.get(column.name).copied().filter(|n| *n > 0.0)
+    };
+    let mut values = BTreeMap::new();
+    for column in layout.columns {
+        let Some(&n) = numbers.get(column.name) else {
+            continue;
+        };
+        let found = match column.what {
+            What::Throughput => Some((Metric::both(Measure::ThroughputGbitPerS), n)),
+            What::Latency => Some((Metric::both(Measure::LatencyUsP50), n)),
+            What::Counters(_, Some(measure)) if cell.threads == 1 => {
+                let below = match measure {
+                    Measure::ContextSwitchesPerMessage => of(What::Messages),
+                    Measure::L1dLoadMissesPerKib | Measure::LlcLoadMissesPerKib => {
+                        of(What::Bytes).map(|b| b / 1024.0)
+                    }
+                    _ => of(What::Bytes),
+                };
+                let side = layout.counted;
+                below.map(|below| (Metric { measure, side }, n / below))
+            }
+            _ => None,
+        };
+        values.extend(found);
+    }
+    values
+}

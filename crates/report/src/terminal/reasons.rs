@@ -1,0 +1,181 @@
+//! What a terminal shows of crossovers, explanations, claims and published tables: a line each.
+
+use bytecost_analysis::{Analysis, FigureData, Point, Published};
+use bytecost_spec::units;
+
+use super::{Page, fitting};
+use crate::audit::ruling;
+use crate::beside::{beside, heading};
+use crate::crossing::crossings;
+use crate::facts;
+use crate::grid::Layout;
+use crate::overlay;
+use crate::prose::{clean, columns};
+use crate::question::value_in_words;
+use crate::style::Ink;
+
+/// The most lines of each part; the page has the others.
+const LINES_MOST: usize = 12;
+
+impl Page {
+    /// From where on one way is better than another.
+    pub(super) fn crossovers(&mut self, a: &Analysis) {
+        if a.crossovers.is_empty() {
+            return;
+        }
+        self.heading("From where on one way is better");
+        let all = crossings(a);
+        for c in all.iter().take(LINES_MOST) {
+            self.prose(None, &c.sentence, "• ", "  ");
+        }
+        self.more(all.len());
+    }
+
+    /// Questions and their answers.
+    pub(super) fn explanations(&mut self, a: &Analysis) {
+        if a.explanations.is_empty() {
+            return;
+        }
+        self.heading("Why (the numbers behind it: `bytecost explain`)");
+        for e in a.explanations.iter().take(LINES_MOST) {
+            match &e.answer {
+                Some(answer) => self.prose(None, &format!("{} {answer}", e.question), "• ", "  "),
+                None => {
+                    let text = format!("{} Not answered: {}", e.question, facts::missing(e));
+                    self.prose(Some(Ink::Faint), &text, "• ", "  ");
+                }
+            }
+        }
+        self.more(a.explanations.len());
+    }
+
+    /// What became of claims, and how far published numbers are from these.
+    pub(super) fn claims(&mut self, a: &Analysis) {
+        if !a.audit.is_empty() {
+            self.heading("What others concluded (why it is judged so: `bytecost audit`)");
+            let widest = a.audit.iter().map(|c| columns(ruling(c.ruling).words));
+            let widest = widest.max().unwrap_or(0);
+            for c in a.audit.iter().take(LINES_MOST) {
+                let row = ruling(c.ruling);
+                let head = format!("{} {:widest$}  ", row.sign, row.words);
+                let room = self.style.columns().saturating_sub(columns(&head));
+                let claim = cut(&format!("{}: {}", c.source, c.claim), room);
+                let line = self.style.paint(row.ink, &head) + &claim;
+                self.line(&line);
+            }
+            self.more(a.audit.len());
+        }
+        if let Some(beside) = beside(a) {
+            self.gap();
+            self.prose(None, &beside.summary, "", "  ");
+        }
+    }
+
+    /// An imported table: what it is, and its first metric.
+    pub(super) fn imported(&mut self, a: &Analysis, published: &Published) {
+        self.prose(
+            Some(Ink::Strong),
+            &facts::imported_sentence(published),
+            "",
+            "",
+        );
+        self.prose(None, facts::IMPORTED, "", "");
+        let figures = overlay::figures(a);
+        let first = figures.first().map(|f| f.y);
+        for f in figures.iter().filter(|f| Some(f.y) == first) {
+            self.heading(&heading(f.y));
+            self.prose(Some(Ink::Faint), &facts::panel(&f.panel), "  ", "  ");
+            self.numbers(&overlay::overlaid(a, f));
+        }
+    }
+
+    /// The numbers of a figure without its intervals.
+    fn numbers(&mut self, overlaid: &overlay::Overlaid) {
+        let f: &FigureData = &overlaid.data;
+        let headings: Vec<String> = f.x_values.iter().map(|v| value_in_words(f.x, v)).collect();
+        let rows: Vec<Vec<String>> = f
+            .series
+            .iter()
+            .map(|s| {
+                let number = |p: &Point| match p {
+                    Point::Measured(e) => units::number(e.value),
+                    Point::Gap(_) => "–".to_owned(),
+                };
+                s.points.iter().map(number).collect()
+            })
+            .collect();
+        let names: Vec<String> = overlaid.lines.iter().map(|l| cut(&l.of, 24)).collect();
+        let label = names.iter().map(|n| columns(n)).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..headings.len())
+            .map(|i| {
+                let entries = rows
+                    .iter()
+                    .filter_map(|r| r.get(i))
+                    .map(|t| columns(t))
+                    .max();
+                entries.unwrap_or(0).max(columns(&headings[i]))
+            })
+            .collect();
+        let room = self.style.columns().saturating_sub(label + 4);
+        for range in fitting(&widths, room) {
+            let mut header = vec![String::new()];
+            header.extend_from_slice(&headings[range.clone()]);
+            let body = names.iter().zip(&rows).map(|(name, row)| {
+                let mut cells = vec![name.clone()];
+                cells.extend(row.iter().take(range.end).skip(range.start).cloned());
+                cells
+            });
+            let layout = Layout {
+                width: self.style.columns() + 2,
+                indent: "  ",
+                most: &[label.max(1), 16],
+                right: true,
+            };
+            for line in layout.lines(&header, &body.collect::<Vec<_>>()) {
+                self.line(&line);
+            }
+        }
+    }
+
+    fn more(&mut self, all: usize) {
+        if all > LINES_MOST {
+            let text = format!("… and {} more on the page.", all - LINES_MOST);
+            self.prose(Some(Ink::Faint), &text, "  ", "  ");
+        }
+    }
+}
+
+/// A text on one line of at most so many columns.
+fn cut(text: &str, room: usize) -> String {
+    let text = clean(text);
+    if columns(&text) <= room {
+        return text;
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        let mut longer = out.clone();
+        longer.push(c);
+        if columns(&longer) + 1 > room {
+            break;
+        }
+        out = longer;
+    }
+    out.trim_end().to_owned() + "…"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_it_has_no_room() {
+        for (text, room, expected) in [
+            ("sendmsg wins", 12, "sendmsg wins"),
+            ("sendmsg wins", 11, "sendmsg wi…"),
+            ("sendmsg wins", 9, "sendmsg…"),
+            ("a\nb", 3, "a b"),
+        ] {
+            assert_eq!(cut(text, room), expected);
+        }
+    }
+}

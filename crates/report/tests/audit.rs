@@ -1,0 +1,88 @@
+//! Rulings on claims: the first run that can settles, and nothing is hidden.
+
+use bytecost_analysis::{AuditFigure, Audited, Ruling};
+use bytecost_report::Style;
+use bytecost_report::audit::{Settled, json, settled, terminal};
+
+fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> Audited {
+    Audited {
+        id: id.to_owned(),
+        source: "blog".to_owned(),
+        claim: format!("what {id} says"),
+        ruling,
+        because: format!("because of {id}."),
+        figures: vec![AuditFigure {
+            what: "throughput, at 4 KiB".to_owned(),
+            published: Some("3.00×".to_owned()),
+            measured: measured.map(str::to_owned),
+        }],
+        findings: Vec::new(),
+    }
+}
+
+#[test]
+fn the_first_run_that_can_settles_a_claim() {
+    let open = |measured| audited("c", Ruling::CannotBeSettled, measured);
+    let check = |runs: &[(&str, Audited)], expected: &str| {
+        let runs = runs
+            .iter()
+            .map(|(run, a)| ((*run).to_owned(), vec![a.clone()]));
+        assert_eq!(settled(runs.collect())[0].run, expected);
+    };
+    let holds = audited("c", Ruling::Holds, Some("2.00×"));
+    let fails = audited("c", Ruling::DoesNotHold, Some("0.50×"));
+    check(
+        &[
+            ("1", open(None)),
+            ("2", holds.clone()),
+            ("3", fails.clone()),
+        ],
+        "2",
+    );
+    check(&[("1", fails), ("2", holds)], "1");
+    check(&[("1", open(None)), ("2", open(Some("1×")))], "2");
+    check(&[("1", open(None)), ("2", open(None))], "1");
+}
+
+#[test]
+fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
+    let row = |run: &str, audited: Audited| Settled {
+        run: run.to_owned(),
+        audited,
+    };
+    let all = [
+        row("r1", audited("one", Ruling::DoesNotHold, Some("0.50×"))),
+        row(
+            "r2",
+            audited("two", Ruling::HoldsForAnotherReason, Some("2.00×")),
+        ),
+        row("r1", audited("three", Ruling::CannotBeSettled, None)),
+        row(
+            "r1",
+            audited("\u{1b}[2Jfour", Ruling::CannotBeSettled, None),
+        ),
+    ];
+    let style = Style {
+        width: 60,
+        color: false,
+    };
+    let text = terminal(&all, style);
+    for says in [
+        "4 claims: 1 holds for another reason, 1 does not hold here,",
+        "✗ one (blog): does not hold here",
+        "≠ two (blog): holds for another reason",
+        "  Claimed: what one says",
+        "    · throughput, at 4 KiB: here 0.50×; published 3.00×",
+        "from run r2",
+        "Nothing measured speaks to these:",
+        "  ? three (blog): because of three.",
+    ] {
+        assert!(text.contains(says), "{says}\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'));
+    assert!(text.lines().all(|l| l.chars().count() <= 60), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&json(&all)).unwrap();
+    assert_eq!(value["claims"][1]["run"], "r2");
+    assert_eq!(value["claims"][1]["ruling"], "holds-for-another-reason");
+    assert!(terminal(&[], style).contains("0 claims"));
+}

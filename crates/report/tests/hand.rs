@@ -1,0 +1,201 @@
+//! What `bytecost serve` and `bytecost drive` print.
+
+use bytecost_report::{Style, hand};
+use bytecost_spec::hand::{Begun, End, Latency, Part, Second, Served, Stretch, Summary};
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Axis, Cell, Counter, Reading, Side};
+
+const STYLE: Style = Style {
+    width: 100,
+    color: false,
+};
+
+fn begun(own: Side, values: &[(Axis, &str)]) -> Begun {
+    let mut cell = Cell::default();
+    for (axis, value) in values {
+        cell.set(*axis, value).unwrap();
+    }
+    Begun {
+        session: 3,
+        own,
+        peer: "127.0.0.1:7420".to_owned(),
+        completes: cell.mover == "send-zerocopy",
+        cell,
+    }
+}
+
+/// So many messages of 4 KiB on each flow within a second.
+fn stretch(messages: &[u64], counters: &[(Counter, u64)]) -> Stretch {
+    let mut stretch = Stretch::default();
+    let sum: u64 = messages.iter().sum();
+    stretch.side.flows = messages
+        .iter()
+        .map(|&messages| FlowReading {
+            bytes: messages * 4096,
+            messages,
+            elapsed_ns: 1_000_000_000,
+        })
+        .collect();
+    let own = [(Counter::Bytes, sum * 4096), (Counter::Messages, sum)];
+    for (counter, n) in own.iter().chain(counters) {
+        stretch
+            .side
+            .readings
+            .insert(*counter, Reading::Measured(*n));
+    }
+    stretch
+}
+
+const SENDER: &[(Counter, u64)] = &[
+    (Counter::Calls, 900),
+    (Counter::CpuNs, 2_000_000),
+    (Counter::UserNs, 500_000),
+    (Counter::SystemNs, 1_500_000),
+    (Counter::Completions, 400),
+    (Counter::CompletionsCopied, 399),
+    (Counter::TcpRttUs, 40_125),
+    (Counter::TcpMinRttUs, 12),
+];
+const RECEIVER: &[(Counter, u64)] = &[
+    (Counter::Calls, 400),
+    (Counter::CpuNs, 1_000_000),
+    (Counter::UserNs, 0),
+    (Counter::SystemNs, 1_000_000),
+];
+const LATENCY: Latency = Latency {
+    count: 400,
+    us_p50: 12.34,
+    us_p99: 41_000.0,
+    us_max: 41_250.5,
+};
+
+fn second(own: Stretch, peer: Option<Stretch>) -> Second {
+    Second {
+        number: 7,
+        own,
+        peer,
+    }
+}
+
+/// A session of a receiver whose sender asked, copied, and stood still.
+fn asked(end: End) -> Summary {
+    let mut whole = stretch(&[300, 100], SENDER);
+    whole.latency = Some(LATENCY);
+    Summary {
+        begun: begun(
+            Side::Receiver,
+            &[
+                (Axis::Mover, "send-zerocopy"),
+                (Axis::Size, "4KiB"),
+                (Axis::Threads, "2"),
+                (Axis::Pattern, "ask"),
+                (Axis::Placement, "0:1"),
+                (Axis::Nodelay, "off"),
+            ],
+        ),
+        end,
+        own: Part {
+            whole: stretch(&[300, 100], RECEIVER),
+            compared_bytes: 3200,
+            congestion: "cubic".to_owned(),
+            ..Part::default()
+        },
+        peer: Some(Part {
+            whole,
+            congestion: "bbr".to_owned(),
+            ..Part::default()
+        }),
+    }
+}
+
+#[test]
+fn a_session_in_words() {
+    let summary = asked(End::Here);
+    let mut sender = stretch(&[300, 100], SENDER);
+    sender.latency = Some(LATENCY);
+    let mut silent = stretch(&[300, 0], RECEIVER);
+    silent.flows_silent = 1;
+    let text = [
+        hand::begun(&summary.begun, STYLE),
+        hand::second(
+            &summary.begun,
+            &second(stretch(&[300, 100], RECEIVER), Some(sender)),
+        ),
+        hand::second(&summary.begun, &second(silent, None)),
+        hand::summary(&summary, STYLE),
+    ]
+    .concat();
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_stream_that_was_cut_off_in_words() {
+    let begun = begun(Side::Sender, &[(Axis::Mover, "sendmsg")]);
+    let summary = Summary {
+        end: End::Failed("the client went away\n\u{1b}[2J".to_owned()),
+        own: Part {
+            whole: stretch(&[400], SENDER),
+            cut: true,
+            ..Part::default()
+        },
+        peer: None,
+        begun,
+    };
+    let served = Served {
+        sessions: 12,
+        failed: 1,
+        bytes: 1_234_567,
+        turned_away: 2_000,
+    };
+    let text = [
+        hand::begun(&summary.begun, STYLE),
+        hand::second(&summary.begun, &second(stretch(&[400], SENDER), None)),
+        hand::summary(&summary, STYLE),
+        hand::served(&served),
+    ]
+    .concat();
+    assert!(!text.contains('\u{1b}'));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_same_for_programs() {
+    let summary = asked(End::There);
+    let lines = [
+        hand::second_json(
+            &summary.begun,
+            &second(stretch(&[300, 100], RECEIVER), None),
+        ),
+        hand::summary_json(&summary),
+        hand::served_json(&Served::default()),
+    ];
+    let mut text = String::new();
+    for line in lines {
+        assert_eq!(line.lines().count(), 1);
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+        text.push_str(&serde_json::to_string_pretty(&value).unwrap());
+        text.push('\n');
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn nothing_moved_is_no_number() {
+    let summary = Summary {
+        begun: begun(Side::Receiver, &[]),
+        end: End::There,
+        own: Part {
+            whole: stretch(&[0], &[(Counter::CpuNs, 5), (Counter::Calls, 0)]),
+            ..Part::default()
+        },
+        peer: None,
+    };
+    let text = hand::summary(&summary, STYLE);
+    assert!(text.contains("receiver moved nothing"), "{text}");
+    assert!(text.contains("sender not told"), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+    let json = hand::summary_json(&summary);
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(value["own"]["cpu_s_per_gb"].is_null());
+    assert!(value["peer"].is_null());
+}

@@ -1,0 +1,287 @@
+//! CSV in the layouts of others: what is read comes out as it was, and runs fit in.
+
+use bytecost_report::layout::{Layout, csv, csv_of_imported, import, study};
+use bytecost_spec::manifest::{FORMAT, Manifest};
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::study::AS_PUBLISHED;
+use bytecost_spec::{
+    Axis, Cell, Counter, Host, Measure, Metric, Reading, Sample, Side, SideReadings, Survey,
+    TrialKey,
+};
+
+const PUBLISHED: [(&str, &str); 2] = [
+    ("pa02-a", include_str!("../../../published/pa02-a.csv")),
+    ("pa02-b", include_str!("../../../published/pa02-b.csv")),
+];
+
+fn layout(name: &str) -> &'static Layout {
+    Layout::named(name).unwrap()
+}
+
+#[test]
+fn what_was_published_comes_out_as_it_was() {
+    for (name, text) in PUBLISHED {
+        let imported = import(layout(name), text).unwrap();
+        assert_eq!(imported.published.cells.len(), 48, "{name}");
+        // One of them ends its lines as Windows does.
+        let lines = text.replace("\r\n", "\n");
+        assert_eq!(csv_of_imported(layout(name), &imported), lines, "{name}");
+        let json = serde_json::to_string(&imported).unwrap();
+        assert_eq!(
+            serde_json::from_str::<bytecost_spec::Imported>(&json).unwrap(),
+            imported
+        );
+    }
+}
+
+#[test]
+fn an_imported_table_is_the_whole_grid_of_its_study() {
+    for (name, text) in PUBLISHED {
+        let published = import(layout(name), text).unwrap().published;
+        let study = study(layout(name), &published);
+        assert_eq!(study.design.as_deref(), Some(AS_PUBLISHED));
+        assert_eq!(study.tiers.len(), 1, "{name}");
+        let mut ids: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
+        let mut wanted: Vec<&str> = published.cells.iter().map(|c| c.id.as_str()).collect();
+        ids.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(ids, wanted, "{name}");
+        // Rows that are no product of sizes and threads keep to themselves.
+        let part: String = text.lines().take(6).map(|l| format!("{l}\n")).collect();
+        let published = import(layout(name), &part).unwrap().published;
+        assert_eq!(cells_of_study(name, &published), published.cells.len());
+    }
+}
+
+fn cells_of_study(name: &str, published: &bytecost_spec::Published) -> usize {
+    study(layout(name), published).cells().len()
+}
+
+#[test]
+fn sizes_and_numbers_mean_what_they_meant_there() {
+    let a = import(layout("pa02-a"), PUBLISHED[0].1).unwrap();
+    let first = &a.published.cells[0];
+    assert_eq!((first.cell.size_bytes, first.cell.fields), (2048, 8));
+    assert_eq!(first.cell.value(Axis::Mover), "send-fields");
+    assert_eq!(
+        first.values[&Metric::both(Measure::ThroughputGbitPerS)],
+        0.0
+    );
+    assert_eq!(
+        first.values[&Metric::both(Measure::LatencyUsP50)],
+        40_876.649
+    );
+    assert!(
+        !first
+            .values
+            .contains_key(&Metric::both(Measure::CyclesPerByte))
+    );
+    let b = import(layout("pa02-b"), PUBLISHED[1].1).unwrap();
+    let cycles = Metric {
+        measure: Measure::CyclesPerByte,
+        side: Side::Sender,
+    };
+    let [one, two] = [&b.published.cells[0], &b.published.cells[1]];
+    assert_eq!(one.cell.size_bytes, 512);
+    assert_eq!(one.values[&cycles], 8_009_860_700.0 / 136_752_128.0);
+    assert_eq!(two.cell.threads, 2);
+    assert!(!two.values.contains_key(&cycles));
+}
+
+#[test]
+fn a_bad_file_is_told_with_its_line() {
+    let header = PUBLISHED[0].1.lines().next().unwrap();
+    let check = |row: &str, says: &str| {
+        let text = format!("{header}\nA1,256,1,0,1,2,3,4,5\n{row}\n");
+        let told = import(layout("pa02-a"), &text).unwrap_err().to_string();
+        assert!(
+            told.starts_with("line 3: ") && told.contains(says),
+            "{told}"
+        );
+        assert!(!told.contains('\n'));
+    };
+    check(
+        "A4,256,1,0,1,2,3,4,5",
+        "impl: `A4` is not known: A1, A2, A3",
+    );
+    check("A1,0,1,0,1,2,3,4,5", "msg_size: `0` is out of bounds");
+    check("A1,-8,1,0,1,2,3,4,5", "msg_size");
+    check("A1,99999999999999999999,1,0,1,2,3,4,5", "msg_size");
+    check("A1,9999999999999999999,1,0,1,2,3,4,5", "msg_size");
+    check("A1,2.5,1,0,1,2,3,4,5", "msg_size");
+    check("A1,256,0,0,1,2,3,4,5", "threads: `0` is out of bounds");
+    check("A1,256,257,0,1,2,3,4,5", "threads");
+    check("A1,256,2,NaN,1,2,3,4,5", "throughput_gbps: `NaN`");
+    check("A1,256,2,-1,1,2,3,4,5", "throughput_gbps: `-1`");
+    check("A1,256,2,inf,1,2,3,4,5", "throughput_gbps");
+    check(
+        "A1,256,2,1,1,1e300,3,4,5",
+        "cycles: `1e300` is beyond all measure",
+    );
+    check("A1,256,2,1,1,x\u{1b}[2J,3,4,5", "cycles");
+    check("A1,256,2,1,1,2,3,4", "8 values, but the header names 9");
+    check("A1,256,2,1,1,2,3,4,5,6", "10 values");
+    check("A1,256,1,1,1,2,3,4,5", "the same cell as in line 2");
+    let told = |text: &str| import(layout("pa02-a"), text).unwrap_err().to_string();
+    assert!(told("").starts_with("line 1: "));
+    assert!(told(header).contains("no row"));
+    assert!(told(PUBLISHED[1].1).contains("the columns of layout pa02-a are impl,msg_size"));
+    // What is empty is absent, and stays empty.
+    let sparse = format!("{header}\nA1,256,1,,1.5,,,,\n");
+    let imported = import(layout("pa02-a"), &sparse).unwrap();
+    assert_eq!(
+        csv_of_imported(layout("pa02-a"), &imported),
+        format!("{header}\nA1,256,1,,1.500,,,,\n")
+    );
+}
+
+fn cell(mover: &str, axes: &[(Axis, &str)]) -> Cell {
+    let mut cell = Cell {
+        mover: mover.to_owned(),
+        receiver: "recv".to_owned(),
+        size_bytes: 2048,
+        fields: 8,
+        ..Cell::default()
+    };
+    for (axis, value) in axes {
+        cell.set(*axis, value).unwrap();
+    }
+    cell
+}
+
+fn side(flows: &[(u64, u64, u64)], switches: u64) -> SideReadings {
+    SideReadings {
+        readings: [
+            (
+                Counter::ContextSwitchesVoluntary,
+                Reading::Measured(switches),
+            ),
+            (Counter::ContextSwitchesInvoluntary, Reading::Measured(1)),
+            (Counter::Cycles, Reading::absent("no hardware counters")),
+            (Counter::LlcLoadMisses, Reading::Measured(50)),
+            (Counter::PerfEnabledNs, Reading::Measured(10)),
+            (Counter::PerfRunningNs, Reading::Measured(5)),
+        ]
+        .into(),
+        flows: flows
+            .iter()
+            .map(|&(bytes, messages, elapsed_ns)| FlowReading {
+                bytes,
+                messages,
+                elapsed_ns,
+            })
+            .collect(),
+    }
+}
+
+fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideReadings) -> Sample {
+    Sample {
+        trial: TrialKey {
+            block,
+            cell: place as u32,
+            attempt,
+        },
+        cell: cells[place].id(),
+        started_ms: 0,
+        trial_ms: 1,
+        sender: side(&[], 99),
+        receiver: Some(client),
+        machine: Default::default(),
+        truth: None,
+        latency_ns_histogram: None,
+        repeated_because: None,
+    }
+}
+
+fn manifest(design: Option<&str>) -> Manifest {
+    let published = import(layout("pa02-a"), PUBLISHED[0].1).unwrap().published;
+    let mut study = study(layout("pa02-a"), &published);
+    study.design = design.map(str::to_owned);
+    Manifest {
+        format: FORMAT,
+        id: "x".to_owned(),
+        bytecost_version: String::new(),
+        started: String::new(),
+        seed: 0,
+        command: Vec::new(),
+        study,
+        host: Host::default(),
+        survey: Survey::default(),
+    }
+}
+
+const HEADER: &str = "impl,msg_size,threads,throughput_gbps,latency_us,cycles,instructions,cache_misses,context_switches\n";
+
+#[test]
+fn a_run_fills_the_rows_that_it_measured() {
+    let ask = [(Axis::Pattern, "ask"), (Axis::Threads, "2")];
+    let cells = [
+        cell("sendmsg", &ask),
+        cell("send-fields", &ask),
+        cell("send-zerocopy", &ask),
+        cell("sendmsg", &[(Axis::Pattern, "stream")]),
+        cell("send", &ask),
+    ];
+    // Two flows: 1 and 3 Gbit/s; 4 and 2 messages in 2000 ns each.
+    let flows = [(250, 4, 2000), (750, 2, 2000)];
+    let samples = [
+        sample(&cells, 1, 0, 0, side(&[(1, 1, 1)], 1_000_000)),
+        sample(&cells, 1, 0, 1, side(&flows, 6)),
+        sample(&cells, 0, 0, 0, side(&flows, 6)),
+        sample(&cells, 3, 0, 0, side(&flows, 6)),
+        sample(&cells, 4, 0, 0, side(&flows, 6)),
+    ];
+    let check = |design: Option<&str>, numbers: &str| {
+        let text = csv(layout("pa02-a"), &manifest(design), &cells, &samples).unwrap();
+        // Absent, or shared with others: empty; the cell without a trial has no row.
+        let row = |name: &str| format!("{name},256,2,{numbers},,,,7\n");
+        assert_eq!(text, format!("{HEADER}{}{}", row("A1"), row("A2")));
+    };
+    check(None, "4.000,0.667");
+    check(Some(AS_PUBLISHED), "1.000,0.500");
+}
+
+#[test]
+fn of_several_cells_for_a_row_the_main_or_the_likest_gives_it() {
+    let cells = [
+        cell("sendmsg", &[(Axis::Pattern, "ask")]),
+        cell("sendmsg", &[(Axis::Pattern, "ask"), (Axis::Nodelay, "off")]),
+    ];
+    let samples = [
+        sample(&cells, 0, 0, 0, side(&[(1250, 1, 1000)], 1)),
+        sample(&cells, 1, 0, 0, side(&[(2500, 1, 1000)], 1)),
+    ];
+    let throughput = |design| {
+        let text = csv(layout("pa02-a"), &manifest(design), &cells, &samples).unwrap();
+        text.lines()
+            .nth(1)
+            .unwrap()
+            .split(',')
+            .nth(3)
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(throughput(None), "10.000");
+    assert_eq!(throughput(Some(AS_PUBLISHED)), "20.000");
+    let why = csv(layout("pa02-b"), &manifest(None), &cells, &samples).unwrap_err();
+    assert!(why.contains("transport veth, pattern stream"), "{why}");
+}
+
+#[test]
+fn the_other_layout_counts_the_server_and_sorts_by_implementation() {
+    let veth = |threads| [(Axis::Transport, "veth"), (Axis::Threads, threads)];
+    let cells = [cell("sendmsg", &veth("1")), cell("send-fields", &veth("2"))];
+    let samples = [
+        sample(&cells, 0, 0, 0, side(&[(4096, 0, 1_000_000_000)], 1)),
+        sample(&cells, 1, 0, 0, side(&[(4096, 0, 500_000_000)], 1)),
+    ];
+    let text = csv(layout("pa02-b"), &manifest(None), &cells, &samples).unwrap();
+    let rows: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(
+        rows,
+        [
+            "TwoCopy,2048,2,0.0000655,4096,2,0.50,250000.00,,,,,100",
+            "OneCopy,2048,1,0.0000328,4096,2,1.00,500000.00,,,,,100",
+        ]
+    );
+}

@@ -1,0 +1,250 @@
+//! Claims: what others concluded, each with the tests that settle it.
+//!
+//! Written as TOML; `published/claims.toml` holds the claims that are built in, and
+//! `published/README.md` tells how to write one's own.
+
+use crate::axis::Axis;
+use crate::cell::Cell;
+use crate::metric::Metric;
+use crate::study::StudyError;
+
+mod expected;
+mod raw;
+
+pub use expected::Expected;
+
+/// The largest claims file, in bytes.
+pub const MAX_CLAIMS_BYTES: usize = 1 << 20;
+/// The most claims of a file.
+pub const MAX_CLAIMS: usize = 1000;
+/// The most tests of a claim, and reasons.
+pub const MAX_TESTS: usize = 64;
+/// The longest text of a claim, in bytes.
+pub const MAX_TEXT_BYTES: usize = 4096;
+
+/// The kind of doubt that a stall test looks for, unless it names another.
+pub const NAGLE_STALL: &str = "nagle-stall";
+
+/// What someone concluded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Its name within its file.
+    pub id: String,
+    /// Where it was made: the name of a study that sets it up again, or any other name.
+    pub source: String,
+    /// What was concluded.
+    pub claim: String,
+    /// The figures that were given for it, in words.
+    pub published: Option<String>,
+    /// What would settle it, in words.
+    pub settled_by: String,
+    /// Whether the effect is there: all of them must hold.
+    pub tests: Vec<Test>,
+    /// Whether it is there for the reason that was given.
+    pub reasons: Vec<Reason>,
+}
+
+/// A reason that a claim gives, as a test of what would follow from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reason {
+    /// What would follow from it.
+    pub test: Test,
+    /// What the reason is where that does not follow.
+    pub otherwise: String,
+}
+
+/// Conditions on cells: each axis has one of these values.
+pub type Place = Vec<(Axis, Vec<String>)>;
+
+/// How many of the cells a test must hold in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// In all of them.
+    Every,
+    /// In at least one.
+    Some,
+}
+
+/// Two values of an axis, in cells that differ in nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contrast {
+    /// The axis.
+    pub axis: Axis,
+    /// The value that the claim speaks of.
+    pub value: String,
+    /// The value that it is held against.
+    pub against: String,
+    /// Which cells.
+    pub place: Place,
+}
+
+/// Something that follows from a claim and that can be looked up in results. Each kind is told
+/// in `published/README.md`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// A metric at one value of an axis over the same at another.
+    Ratio {
+        /// Which.
+        contrast: Contrast,
+        /// Of what.
+        metric: Metric,
+        /// The ratio.
+        expect: Expected,
+        /// In how many cells.
+        cells: Quantity,
+    },
+    /// From which value along a third axis one way is better.
+    Crossover {
+        /// Which.
+        contrast: Contrast,
+        /// Of what.
+        metric: Metric,
+        /// Along which axis.
+        along: Axis,
+        /// From which value on it is better.
+        from: String,
+        /// How far beside it the place may lie, as a factor from 1 up.
+        tolerance: f64,
+        /// In how many places.
+        cells: Quantity,
+    },
+    /// A metric by itself, in its own unit.
+    Level {
+        /// Of what.
+        metric: Metric,
+        /// Which cells.
+        place: Place,
+        /// The value.
+        expect: Expected,
+        /// In how many cells.
+        cells: Quantity,
+    },
+    /// The first of several metrics, all from hardware counters, falls more than the others.
+    Counter {
+        /// Which.
+        contrast: Contrast,
+        /// Two at least; the first is the one that the claim speaks of.
+        metrics: Vec<Metric>,
+        /// In how many cells.
+        cells: Quantity,
+    },
+    /// A kind of doubt is there or not.
+    Stall {
+        /// The kind: [`NAGLE_STALL`] unless it says otherwise.
+        doubt: String,
+        /// Which cells.
+        place: Place,
+        /// Whether it is expected.
+        present: bool,
+        /// In how many cells.
+        cells: Quantity,
+    },
+    /// A metric of all flows together over their number.
+    Scaling {
+        /// Of what.
+        metric: Metric,
+        /// Which cells.
+        place: Place,
+        /// Between which numbers of flows.
+        between: Between,
+        /// The ratio of the greater number to the lesser.
+        expect: Expected,
+        /// In how many places.
+        cells: Quantity,
+    },
+    /// Published files against themselves.
+    Arithmetic(Arithmetic),
+    /// Bytes copied for each byte of payload, which nothing here counts.
+    CopiesPerByte,
+    /// What another study settles.
+    NotInThisRun {
+        /// Its name.
+        study: String,
+        /// What it would take.
+        why: String,
+    },
+}
+
+/// Numbers of flows to be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Between {
+    /// These two.
+    Numbers(u32, u32),
+    /// The least and the greatest whose threads have a CPU each.
+    WithinCpus,
+    /// The greatest whose threads have a CPU each and the greatest of all.
+    BeyondCpus,
+}
+
+/// A calculation on published tables: for each group of rows, a value, or its ratio to another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arithmetic {
+    /// What is taken; the mean of the group's rows.
+    pub term: Term,
+    /// What it is divided by, or held against where [`Expected::Among`] is expected.
+    pub against: Option<Term>,
+    /// The columns that make groups; without any, all rows are one group.
+    pub by: Vec<String>,
+    /// The value or ratio.
+    pub expect: Expected,
+    /// How far outside it may lie, as a share.
+    pub tolerance: f64,
+    /// In how many groups.
+    pub cells: Quantity,
+}
+
+/// A column of a published table, in some of its rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Name of the table: that of its file without the ending.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// Which rows: columns with the values that they must have.
+    pub rows: Vec<(String, String)>,
+}
+
+/// Reads claims from TOML.
+///
+/// # Errors
+/// The first thing that is wrong, with its line and column.
+pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
+    raw::parse(text)
+}
+
+impl Test {
+    /// Its name in claims files.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Test::Ratio { .. } => "ratio",
+            Test::Crossover { .. } => "crossover",
+            Test::Level { .. } => "level",
+            Test::Counter { .. } => "counter",
+            Test::Stall { .. } => "stall",
+            Test::Scaling { .. } => "scaling",
+            Test::Arithmetic(_) => "arithmetic",
+            Test::CopiesPerByte => "copies-per-byte",
+            Test::NotInThisRun { .. } => "not-in-this-run",
+        }
+    }
+}
+
+/// Whether a cell fulfils the conditions. TCP_NODELAY is taken as it is in effect: `auto` is on
+/// or off by the pattern.
+#[must_use]
+pub fn is_at(cell: &Cell, place: &Place) -> bool {
+    place
+        .iter()
+        .all(|(axis, values)| values.iter().any(|v| has(cell, *axis, v)))
+}
+
+/// Whether a cell has that value on an axis, TCP_NODELAY as it is in effect.
+#[must_use]
+pub fn has(cell: &Cell, axis: Axis, value: &str) -> bool {
+    let in_effect = if cell.sends_at_once() { "on" } else { "off" };
+    cell.value(axis) == value || (axis == Axis::Nodelay && in_effect == value)
+}
+
+#[cfg(test)]
+mod tests;

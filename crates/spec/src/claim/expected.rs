@@ -1,0 +1,92 @@
+//! What a number is expected to be.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::units;
+
+/// What a number is expected to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected {
+    /// More than that.
+    Above(f64),
+    /// Less than that.
+    Below(f64),
+    /// From the first to the second, both included.
+    Within(f64, f64),
+    /// A ratio that differs from 1 by less than the study's smallest effect.
+    Alike,
+    /// Between the least and the greatest of what it is held against.
+    Among,
+}
+
+impl Expected {
+    /// Whether a number without an interval is as expected; none for what needs more than the
+    /// number to tell.
+    #[must_use]
+    pub fn is_met(self, value: f64) -> Option<bool> {
+        match self {
+            Expected::Above(bound) => Some(value > bound),
+            Expected::Below(bound) => Some(value < bound),
+            Expected::Within(low, high) => Some(low <= value && value <= high),
+            Expected::Alike | Expected::Among => None,
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Above(bound) => write!(f, "above {}", told(*bound)),
+            Expected::Below(bound) => write!(f, "below {}", told(*bound)),
+            Expected::Within(low, high) if low == high => write!(f, "{}", told(*low)),
+            Expected::Within(low, high) => write!(f, "from {} to {}", told(*low), told(*high)),
+            Expected::Alike => f.write_str("about 1"),
+            Expected::Among => f.write_str("among its own data"),
+        }
+    }
+}
+
+/// As it was written, with separators where it is long.
+fn told(bound: f64) -> String {
+    if bound >= 1e4 {
+        units::number(bound)
+    } else {
+        bound.to_string()
+    }
+}
+
+impl FromStr for Expected {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Expected, String> {
+        let wrong = || {
+            format!(
+                "`{text}` is no expectation: write `above 1`, `below 1`, `within 4.8..6`, `is 0`, `alike` or `among`"
+            )
+        };
+        let number = |text: &str| -> Result<f64, String> {
+            match text.trim().parse::<f64>() {
+                Ok(n) if n.is_finite() && n >= 0.0 => Ok(n),
+                _ => Err(wrong()),
+            }
+        };
+        let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+        match (word, rest) {
+            ("above", bound) => Ok(Expected::Above(number(bound)?)),
+            ("below", bound) => Ok(Expected::Below(number(bound)?)),
+            ("is", value) => Ok(Expected::Within(number(value)?, number(value)?)),
+            ("within", bounds) => {
+                let (low, high) = bounds.split_once("..").ok_or_else(wrong)?;
+                let (low, high) = (number(low)?, number(high)?);
+                if low > high {
+                    return Err(wrong());
+                }
+                Ok(Expected::Within(low, high))
+            }
+            ("alike", "") => Ok(Expected::Alike),
+            ("among", "") => Ok(Expected::Among),
+            _ => Err(wrong()),
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The TOML of claims as it stands in the file, and the way from there to [`Claim`]s.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::{Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test};
+use crate::metric::Metric;
+use crate::study::StudyError;
+use crate::study::raw::{RawAxes, Reader, Text, at, one_line};
+
+mod kinds;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    claim: Vec<Spanned<RawClaim>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawClaim {
+    id: Spanned<String>,
+    source: Spanned<String>,
+    claim: Spanned<String>,
+    #[serde(default)]
+    published: Option<Spanned<String>>,
+    #[serde(rename = "settled_by")]
+    settled_by: Spanned<String>,
+    #[serde(default, rename = "test")]
+    tests: Vec<RawTest>,
+    #[serde(default, rename = "reason")]
+    reasons: Vec<RawTest>,
+}
+
+/// A test of any kind; which keys it may have its kind says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawTest {
+    kind: Spanned<String>,
+    metric: Option<Spanned<String>>,
+    metrics: Option<Spanned<Vec<Spanned<String>>>>,
+    axis: Option<Spanned<String>>,
+    value: Option<Spanned<Text>>,
+    against: Option<Spanned<Text>>,
+    #[serde(rename = "where")]
+    place: Option<Spanned<RawAxes>>,
+    expect: Option<Spanned<String>>,
+    cells: Option<Spanned<String>>,
+    along: Option<Spanned<String>>,
+    tolerance: Option<Spanned<f64>>,
+    doubt: Option<Spanned<String>>,
+    threads: Option<Spanned<Text>>,
+    study: Option<Spanned<String>>,
+    why: Option<Spanned<String>>,
+    table: Option<Spanned<String>>,
+    column: Option<Spanned<String>>,
+    rows: Option<Spanned<BTreeMap<String, Text>>>,
+    by: Option<Spanned<Vec<String>>>,
+    other: Option<Spanned<RawTerm>>,
+    otherwise: Option<Spanned<String>>,
+}
+
+/// A term of a calculation; what it leaves out is as in the test's own.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawTerm {
+    table: Option<String>,
+    column: Option<String>,
+    rows: Option<BTreeMap<String, Text>>,
+}
+
+/// Each kind with the keys that it takes besides `kind` and `otherwise`.
+pub(super) const KINDS: &[(&str, &[&str])] = &[
+    (
+        "ratio",
+        &[
+            "metric", "axis", "value", "against", "where", "expect", "cells",
+        ],
+    ),
+    (
+        "crossover",
+        &[
+            "metric",
+            "axis",
+            "value",
+            "against",
+            "where",
+            "expect",
+            "cells",
+            "along",
+            "tolerance",
+        ],
+    ),
+    ("level", &["metric", "where", "expect", "cells"]),
+    ("copied-share", &["where", "expect", "cells"]),
+    (
+        "counter",
+        &["metrics", "axis", "value", "against", "where", "cells"],
+    ),
+    ("stall", &["doubt", "where", "expect", "cells"]),
+    (
+        "scaling",
+        &["metric", "where", "threads", "expect", "cells"],
+    ),
+    (
+        "arithmetic",
+        &[
+            "table",
+            "column",
+            "rows",
+            "other",
+            "by",
+            "expect",
+            "tolerance",
+            "cells",
+        ],
+    ),
+    ("copies-per-byte", &[]),
+    ("not-in-this-run", &["study", "why"]),
+];
+
+pub(super) fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
+    if text.len() > MAX_CLAIMS_BYTES {
+        let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
+        return Err(at(text, 0, message));
+    }
+    let raw: RawFile = toml::from_str(text)
+        .map_err(|e| at(text, e.span().map_or(0, |s| s.start), one_line(e.message())))?;
+    let reader = Reader { text };
+    let mut claims: Vec<Claim> = Vec::with_capacity(raw.claim.len().min(MAX_CLAIMS));
+    for row in &raw.claim {
+        if claims.len() == MAX_CLAIMS {
+            return reader.fail(row.span(), format!("at most {MAX_CLAIMS} claims"));
+        }
+        let claim = reader.claim(row)?;
+        if claims.iter().any(|c| c.id == claim.id) {
+            let message = format!("a claim `{}` is there already: choose another id", claim.id);
+            return reader.fail(row.get_ref().id.span(), message);
+        }
+        claims.push(claim);
+    }
+    Ok(claims)
+}
+
+impl Reader<'_> {
+    fn claim(&self, raw: &Spanned<RawClaim>) -> Result<Claim, StudyError> {
+        let row = raw.get_ref();
+        if row.tests.is_empty() && row.reasons.is_empty() {
+            let message = format!(
+                "claim `{}` has no [[claim.test]]: add one, or `kind = \"not-in-this-run\"` with a why",
+                row.id.get_ref()
+            );
+            return self.fail(row.id.span(), message);
+        }
+        if row.tests.len() > MAX_TESTS || row.reasons.len() > MAX_TESTS {
+            return self.fail(
+                row.id.span(),
+                format!("at most {MAX_TESTS} tests and reasons"),
+            );
+        }
+        if let Some(odd) = row.tests.iter().find_map(|t| t.otherwise.as_ref()) {
+            return self.fail(
+                odd.span(),
+                "`otherwise` belongs to [[claim.reason]]: a test says whether the effect is there",
+            );
+        }
+        Ok(Claim {
+            id: self.take(&row.id, |t| name(t))?,
+            source: self.take(&row.source, |t| name(t))?,
+            claim: self.prose(&row.claim)?,
+            published: row.published.as_ref().map(|t| self.prose(t)).transpose()?,
+            settled_by: self.prose(&row.settled_by)?,
+            tests: row
+                .tests
+                .iter()
+                .map(|t| self.test(t))
+                .collect::<Result<_, _>>()?,
+            reasons: row
+                .reasons
+                .iter()
+                .map(|t| self.reason(t))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn prose(&self, text: &Spanned<String>) -> Result<String, StudyError> {
+        self.take(text, |t| match t.len() {
+            0 => Err("a text is missing".to_owned()),
+            bytes if bytes > MAX_TEXT_BYTES => Err(format!("at most {MAX_TEXT_BYTES} bytes")),
+            _ => Ok(t.clone()),
+        })
+    }
+
+    fn reason(&self, raw: &RawTest) -> Result<Reason, StudyError> {
+        let Some(otherwise) = &raw.otherwise else {
+            return self.fail(
+                raw.kind.span(),
+                "a reason needs `otherwise`: what the reason is where the given one does not hold",
+            );
+        };
+        Ok(Reason {
+            test: self.test(raw)?,
+            otherwise: self.prose(otherwise)?,
+        })
+    }
+
+    fn test(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let kind = raw.kind.get_ref().as_str();
+        let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+            let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
+            let message = format!(
+                "kind `{kind}` is not known: choose from {}",
+                names.join(", ")
+            );
+            return self.fail(raw.kind.span(), message);
+        };
+        if let Some((key, place)) = raw.given().into_iter().find(|(key, _)| !keys.contains(key)) {
+            let known = if keys.is_empty() {
+                "none".to_owned()
+            } else {
+                keys.join(", ")
+            };
+            let message = format!("a {kind} test has no `{key}`; its keys: {known}");
+            return self.fail(place, message);
+        }
+        Ok(match kind {
+            "ratio" => Test::Ratio {
+                contrast: self.contrast(raw)?,
+                metric: self.metric(raw)?,
+                expect: self.expected(raw, false)?,
+                cells: self.cells(raw)?,
+            },
+            "crossover" => self.crossover(raw)?,
+            "level" => Test::Level {
+                metric: self.metric(raw)?,
+                place: self.place(raw)?,
+                expect: self.expected(raw, false)?,
+                cells: self.cells(raw)?,
+            },
+            "copied-share" => Test::Level {
+                metric: Metric::both(crate::Measure::CopiedShare),
+                place: self.place(raw)?,
+                expect: self.expected(raw, false)?,
+                cells: self.cells(raw)?,
+            },
+            "counter" => self.counter(raw)?,
+            "stall" => self.stall(raw)?,
+            "scaling" => self.scaling(raw)?,
+            "arithmetic" => self.arithmetic(raw)?,
+            "copies-per-byte" => Test::CopiesPerByte,
+            _ => Test::NotInThisRun {
+                study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
+                why: self.prose(self.needed(raw, &raw.why, "why")?)?,
+            },
+        })
+    }
+
+    fn needed<'r, T>(
+        &self,
+        raw: &RawTest,
+        value: &'r Option<Spanned<T>>,
+        key: &str,
+    ) -> Result<&'r Spanned<T>, StudyError> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.fail(
+                raw.kind.span(),
+                format!("a {} test needs `{key}`", raw.kind.get_ref()),
+            ),
+        }
+    }
+}
+
+impl RawTest {
+    /// The keys that stand there, with their places.
+    fn given(&self) -> Vec<(&'static str, Range<usize>)> {
+        fn of<T>(
+            key: &'static str,
+            value: &Option<Spanned<T>>,
+        ) -> Option<(&'static str, Range<usize>)> {
+            value.as_ref().map(|v| (key, v.span()))
+        }
+        [
+            of("metric", &self.metric),
+            of("metrics", &self.metrics),
+            of("axis", &self.axis),
+            of("value", &self.value),
+            of("against", &self.against),
+            of("where", &self.place),
+            of("expect", &self.expect),
+            of("cells", &self.cells),
+            of("along", &self.along),
+            of("tolerance", &self.tolerance),
+            of("doubt", &self.doubt),
+            of("threads", &self.threads),
+            of("study", &self.study),
+            of("why", &self.why),
+            of("table", &self.table),
+            of("column", &self.column),
+            of("rows", &self.rows),
+            of("by", &self.by),
+            of("other", &self.other),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let fits = (1..=64).contains(&text.len())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("a name is made of letters, digits, `-` and `_`, at most 64".to_owned())
+    }
+}

@@ -1,0 +1,230 @@
+//! What each kind of test is made of.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::{RawTest, name};
+use crate::axis::{AXES, Axis};
+use crate::cell::Cell;
+use crate::claim::{
+    Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Place, Quantity, Term, Test,
+};
+use crate::metric::Metric;
+use crate::study::StudyError;
+use crate::study::raw::{Reader, Text};
+use crate::units;
+
+/// How far beside a claimed place a crossover may lie, unless the test says otherwise.
+const CROSSOVER_TOLERANCE: f64 = 2.0;
+
+impl Reader<'_> {
+    pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+        self.take(self.needed(raw, &raw.metric, "metric")?, |m| m.parse())
+    }
+
+    /// What is expected; `among` only where there is something to be among.
+    pub(super) fn expected(&self, raw: &RawTest, among: bool) -> Result<Expected, StudyError> {
+        self.take(
+            self.needed(raw, &raw.expect, "expect")?,
+            |text| match text.parse()? {
+                Expected::Among if !among => {
+                    Err("`among` is for an arithmetic test with `other`".to_owned())
+                }
+                expected => Ok(expected),
+            },
+        )
+    }
+
+    pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, StudyError> {
+        let Some(cells) = &raw.cells else {
+            return Ok(Quantity::Every);
+        };
+        self.take(cells, |text| match text.as_str() {
+            "every" => Ok(Quantity::Every),
+            "some" => Ok(Quantity::Some),
+            other => Err(format!("cells `{other}`: write `every` or `some`")),
+        })
+    }
+
+    pub(super) fn place(&self, raw: &RawTest) -> Result<Place, StudyError> {
+        let Some(axes) = &raw.place else {
+            return Ok(Vec::new());
+        };
+        let named = AXES.iter().filter_map(|row| {
+            let values = axes.get_ref().get(row.axis)?;
+            Some(self.values(row.axis, values).map(|v| (row.axis, v)))
+        });
+        named.collect()
+    }
+
+    pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
+        let axis = self.axis(self.needed(raw, &raw.axis, "axis")?)?;
+        let value = self.named_value(axis, self.needed(raw, &raw.value, "value")?)?;
+        let against = self.needed(raw, &raw.against, "against")?;
+        let contrast = Contrast {
+            axis,
+            value,
+            against: self.named_value(axis, against)?,
+            place: self.place(raw)?,
+        };
+        if contrast.value == contrast.against {
+            return self.fail(against.span(), "`value` and `against` are the same");
+        }
+        if contrast.place.iter().any(|(a, _)| *a == axis) {
+            let message = format!("`where` cannot name `{}`, which is compared", axis.name());
+            return self.fail(raw.kind.span(), message);
+        }
+        Ok(contrast)
+    }
+
+    pub(super) fn named_value(
+        &self,
+        axis: Axis,
+        text: &Spanned<Text>,
+    ) -> Result<String, StudyError> {
+        self.take(text, |t| {
+            let mut probe = Cell::default();
+            probe.set(axis, &t.0).map(|()| probe.value(axis))
+        })
+    }
+
+    pub(super) fn crossover(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let along = match &raw.along {
+            Some(along) => self.axis(along)?,
+            None => Axis::Size,
+        };
+        let expect = self.needed(raw, &raw.expect, "expect")?;
+        let from = self.take(expect, |text| {
+            let Some(value) = text.trim().strip_prefix("from ") else {
+                return Err(format!(
+                    "`{text}` is no place of a crossover: write, for example, `from 8KiB`"
+                ));
+            };
+            units::parse_bytes(value)?;
+            let mut probe = Cell::default();
+            match probe.set(along, value.trim()) {
+                Ok(()) => Ok(probe.value(along)),
+                Err(e) => Err(e.to_string()),
+            }
+        })?;
+        let tolerance = match &raw.tolerance {
+            Some(factor) => self.take(factor, |f| {
+                if f.is_finite() && (1.0..=1e6).contains(f) {
+                    Ok(*f)
+                } else {
+                    Err("the tolerance of a crossover is a factor from 1 up")
+                }
+            })?,
+            None => CROSSOVER_TOLERANCE,
+        };
+        Ok(Test::Crossover {
+            contrast: self.contrast(raw)?,
+            metric: self.metric(raw)?,
+            along,
+            from,
+            tolerance,
+            cells: self.cells(raw)?,
+        })
+    }
+
+    pub(super) fn counter(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let list = self.needed(raw, &raw.metrics, "metrics")?;
+        if list.get_ref().len() < 2 {
+            return self.fail(list.span(), "a counter test compares at least two metrics");
+        }
+        let metrics = list.get_ref().iter().map(|m| self.take(m, |m| m.parse()));
+        Ok(Test::Counter {
+            metrics: metrics.collect::<Result<_, _>>()?,
+            contrast: self.contrast(raw)?,
+            cells: self.cells(raw)?,
+        })
+    }
+
+    pub(super) fn stall(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let present = match &raw.expect {
+            None => true,
+            Some(expect) => self.take(expect, |text| match text.as_str() {
+                "present" => Ok(true),
+                "absent" => Ok(false),
+                other => Err(format!("`{other}`: write `present` or `absent`")),
+            })?,
+        };
+        let doubt = raw.doubt.as_ref();
+        Ok(Test::Stall {
+            doubt: doubt.map_or(Ok(NAGLE_STALL.to_owned()), |d| self.take(d, |d| name(d)))?,
+            place: self.place(raw)?,
+            present,
+            cells: self.cells(raw)?,
+        })
+    }
+
+    pub(super) fn scaling(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let between = self.take(self.needed(raw, &raw.threads, "threads")?, |text| {
+            let numbers = || {
+                let (low, high) = text.0.split_once("..")?;
+                let (low, high): (u32, u32) = (low.parse().ok()?, high.parse().ok()?);
+                (0 < low && low < high).then_some(Between::Numbers(low, high))
+            };
+            match text.0.as_str() {
+                "within-cpus" => Ok(Between::WithinCpus),
+                "beyond-cpus" => Ok(Between::BeyondCpus),
+                other => numbers().ok_or_else(|| {
+                    format!("threads `{other}`: write `1..8`, `within-cpus` or `beyond-cpus`")
+                }),
+            }
+        })?;
+        Ok(Test::Scaling {
+            metric: self.metric(raw)?,
+            place: self.place(raw)?,
+            between,
+            expect: self.expected(raw, false)?,
+            cells: self.cells(raw)?,
+        })
+    }
+
+    pub(super) fn arithmetic(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let term = Term {
+            table: self.needed(raw, &raw.table, "table")?.get_ref().clone(),
+            column: self.needed(raw, &raw.column, "column")?.get_ref().clone(),
+            rows: rows(raw.rows.as_ref().map(Spanned::get_ref)),
+        };
+        let against = raw.other.as_ref().map(|other| {
+            let other = other.get_ref();
+            Term {
+                table: other.table.clone().unwrap_or_else(|| term.table.clone()),
+                column: other.column.clone().unwrap_or_else(|| term.column.clone()),
+                rows: rows(other.rows.as_ref()),
+            }
+        });
+        let tolerance = match &raw.tolerance {
+            Some(share) => self.take(share, |s| {
+                if s.is_finite() && (0.0..1.0).contains(s) {
+                    Ok(*s)
+                } else {
+                    Err("the tolerance of a calculation is a share from 0 to 1, such as 0.02")
+                }
+            })?,
+            None => 0.0,
+        };
+        Ok(Test::Arithmetic(Arithmetic {
+            expect: self.expected(raw, against.is_some())?,
+            term,
+            against,
+            by: raw
+                .by
+                .as_ref()
+                .map(|by| by.get_ref().clone())
+                .unwrap_or_default(),
+            tolerance,
+            cells: self.cells(raw)?,
+        }))
+    }
+}
+
+fn rows(conditions: Option<&BTreeMap<String, Text>>) -> Vec<(String, String)> {
+    let pairs = conditions.into_iter().flatten();
+    pairs
+        .map(|(column, value)| (column.clone(), value.0.clone()))
+        .collect()
+}

@@ -1,0 +1,203 @@
+use super::*;
+use crate::metric::Measure;
+
+const HEAD: &str =
+    "[[claim]]\nid = \"a\"\nsource = \"blog\"\nclaim = \"x beats y\"\nsettled_by = \"a run\"\n";
+
+fn with(test: &str) -> String {
+    format!("{HEAD}[[claim.test]]\n{test}\n")
+}
+
+fn refused(text: &str, line: usize, says: &str) {
+    let e = parse(text).expect_err(text);
+    assert_eq!(e.line, line, "{text}\n{e}");
+    assert!(e.message.contains(says), "{e}");
+    assert!(!e.to_string().contains('\n'));
+}
+
+#[test]
+fn a_test_of_each_kind_is_read() {
+    let contrast = "axis = \"mover\"\nvalue = \"sendmsg\"\nagainst = \"send\"\n";
+    let metric = "metric = \"throughput_gbit_per_s\"\n";
+    for (kind, test) in [
+        (
+            "ratio",
+            format!(
+                "{contrast}{metric}expect = \"within 4.8..6\"\nwhere = {{ size = [\"2KiB\", 512], nodelay = [\"off\"] }}"
+            ),
+        ),
+        (
+            "crossover",
+            format!("{contrast}{metric}expect = \"from 8KiB\""),
+        ),
+        (
+            "level",
+            format!("{metric}expect = \"is 0\"\ncells = \"some\""),
+        ),
+        (
+            "counter",
+            format!(
+                "{contrast}metrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]"
+            ),
+        ),
+        ("stall", "expect = \"absent\"".to_owned()),
+        (
+            "scaling",
+            format!("{metric}threads = \"1..8\"\nexpect = \"below 1\""),
+        ),
+        (
+            "arithmetic",
+            "table = \"t\"\ncolumn = \"c\"\nother = { column = \"d\" }\nexpect = \"among\""
+                .to_owned(),
+        ),
+        ("copies-per-byte", String::new()),
+        (
+            "not-in-this-run",
+            "study = \"servers\"\nwhy = \"needs servers\"".to_owned(),
+        ),
+    ] {
+        let claims = parse(&with(&format!("kind = \"{kind}\"\n{test}")))
+            .unwrap_or_else(|e| panic!("{kind}: {e}"));
+        assert_eq!(claims[0].tests[0].kind(), kind);
+    }
+    let copied = parse(&with("kind = \"copied-share\"\nexpect = \"below 0.01\"")).unwrap();
+    assert!(
+        matches!(&copied[0].tests[0], Test::Level { metric, .. } if metric.measure == Measure::CopiedShare)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    refused("claim = 3", 1, "");
+    refused("[[claim]]\nid = \"a\"\n", 1, "missing field");
+    refused(HEAD, 2, "no [[claim.test]]");
+    refused(
+        &with("kind = \"vibes\""),
+        7,
+        "kind `vibes` is not known: choose from ratio",
+    );
+    refused(&with("kind = \"ratio\"\ncolour = 3"), 8, "unknown field");
+    refused(
+        &with("kind = \"stall\"\nmetric = \"cpu_s_per_gb\""),
+        8,
+        "a stall test has no `metric`",
+    );
+    refused(&with("kind = \"ratio\""), 7, "a ratio test needs `axis`");
+    refused(
+        &with("kind = \"level\"\nmetric = \"speed\"\nexpect = \"above 1\""),
+        8,
+        "metric `speed` is not known",
+    );
+    refused(
+        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"above NaN\""),
+        9,
+        "no expectation",
+    );
+    refused(
+        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"within 6..4\""),
+        9,
+        "no expectation",
+    );
+    refused(
+        &with("kind = \"level\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"among\""),
+        9,
+        "arithmetic",
+    );
+    refused(
+        &with("kind = \"stall\"\nwhere = { size = [\"big\"] }"),
+        8,
+        "`big` is not a size",
+    );
+    refused(&with("kind = \"stall\"\ncells = \"most\""), 8, "every");
+    refused(&with("kind = \"stall\"\nexpect = \"maybe\""), 8, "present");
+    refused(
+        &with("kind = \"stall\"\notherwise = \"x\""),
+        8,
+        "[[claim.reason]]",
+    );
+    refused(
+        &with(
+            "kind = \"scaling\"\nmetric = \"cpu_s_per_gb\"\nexpect = \"below 1\"\nthreads = \"8..1\"",
+        ),
+        10,
+        "within-cpus",
+    );
+    let same = "kind = \"ratio\"\naxis = \"mover\"\nvalue = \"send\"\nagainst = \"send\"";
+    refused(&with(same), 10, "the same");
+    let reason = format!("{HEAD}[[claim.reason]]\nkind = \"stall\"\n");
+    refused(&reason, 7, "otherwise");
+    let twice = with("kind = \"stall\"").repeat(2);
+    refused(&twice, 9, "is there already");
+    refused(&" ".repeat(MAX_CLAIMS_BYTES + 1), 1, "at most");
+    let many =
+        (0..=MAX_CLAIMS).map(|i| with("kind = \"stall\"").replace("\"a\"", &format!("\"a{i}\"")));
+    assert!(
+        parse(&many.collect::<String>())
+            .unwrap_err()
+            .message
+            .contains("at most")
+    );
+}
+
+#[test]
+fn expectations_are_met_or_not() {
+    let check = |text: &str, value: f64, met: Option<bool>| {
+        assert_eq!(
+            text.parse::<Expected>().unwrap().is_met(value),
+            met,
+            "{text} {value}"
+        );
+    };
+    check("above 1", 1.0, Some(false));
+    check("above 1", 1.1, Some(true));
+    check("below 0.5", 0.4, Some(true));
+    check("within 4.8..6", 6.0, Some(true));
+    check("within 4.8..6", 3.7, Some(false));
+    check("is 0", 9.0, Some(false));
+    check("alike", 1.0, None);
+    for bad in [
+        "", "above", "above x", "above -1", "within 1", "around 3", "alike 3",
+    ] {
+        assert!(bad.parse::<Expected>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn nodelay_is_taken_as_it_is_in_effect() {
+    let mut cell = Cell::default();
+    cell.set(Axis::Pattern, "ask").unwrap();
+    let nodelay = |value: &str| vec![(Axis::Nodelay, vec![value.to_owned()])];
+    for (value, at) in [("on", true), ("auto", true), ("off", false)] {
+        assert_eq!(is_at(&cell, &nodelay(value)), at, "{value}");
+    }
+    assert!(is_at(&cell, &Vec::new()));
+}
+
+#[test]
+fn the_worked_example_of_the_guide_is_a_claims_file() {
+    let guide = include_str!("../../../../published/README.md");
+    let example = guide
+        .split("```toml\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
+    let claims = parse(example).unwrap();
+    assert_eq!((claims[0].tests.len(), claims[0].reasons.len()), (2, 1));
+}
+
+#[test]
+fn the_guide_tells_every_kind_of_test() {
+    let guide = include_str!("../../../../published/README.md");
+    for (kind, keys) in raw::KINDS {
+        let row = guide
+            .lines()
+            .find(|l| l.starts_with(&format!("| `{kind}` |")));
+        let row = row.unwrap_or_else(|| panic!("{kind}"));
+        let common = ["where", "cells"];
+        for key in keys.iter().filter(|k| !common.contains(k)) {
+            assert!(row.contains(&format!("`{key}")), "{kind}: {key}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a study expects of its findings, in a form that can be held against them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::axis::Axis;
+use crate::cell::Cell;
+use crate::metric::Metric;
+
+/// An expectation: how a value of an axis stands against another, and where.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Expect {
+    /// What is compared.
+    pub metric: Metric,
+    /// The axis in which the two differ.
+    pub axis: Axis,
+    /// The value that the other is held against.
+    pub baseline: String,
+    /// The other's value.
+    pub value: String,
+    /// Where it is expected: the values that other axes have there. An axis that is not named
+    /// may have any value.
+    #[serde(default, rename = "where")]
+    pub at: Vec<(Axis, Vec<String>)>,
+    /// What is expected.
+    pub outcome: Outcome,
+}
+
+/// What is expected of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The other is better than the baseline.
+    Better,
+    /// It is worse.
+    Worse,
+    /// The difference does not matter.
+    NoDifference,
+}
+
+impl Outcome {
+    /// All outcomes.
+    pub const ALL: &[Outcome] = &[Outcome::Better, Outcome::Worse, Outcome::NoDifference];
+
+    /// Its name, as study files write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Better => "better",
+            Outcome::Worse => "worse",
+            Outcome::NoDifference => "no difference",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Expect {
+    /// Whether a cell lies where the expectation speaks of.
+    #[must_use]
+    pub fn holds_at(&self, cell: &Cell) -> bool {
+        self.at
+            .iter()
+            .all(|(axis, values)| values.contains(&cell.value(*axis)))
+    }
+}

@@ -1,0 +1,126 @@
+//! Network namespaces, network_namespaces(7): links, addresses and counters of their own, held by
+//! a file descriptor and by the threads inside, and gone with the last of them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+/// A network namespace without a name: nothing but this descriptor and the threads inside keep
+/// it, so that the kernel removes it, and the links in it, when they are gone, however they went.
+#[derive(Debug)]
+pub struct Network(OwnedFd);
+
+impl Network {
+    /// Makes one, with nothing in it but a loopback device that is down.
+    ///
+    /// # Errors
+    /// What unshare(2) answers: EPERM without CAP_SYS_ADMIN, EINVAL for a kernel without network
+    /// namespaces; or what opening `/proc/thread-self/ns/net` does.
+    pub fn new() -> io::Result<Network> {
+        on_a_thread(|| {
+            // SAFETY: NEWNET alone changes which network the calling thread sees, and this thread
+            // was started for that; memory and the table of file descriptors stay shared.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
+            Ok(Network(File::open("/proc/thread-self/ns/net")?.into()))
+        })?
+    }
+
+    /// Does something on a thread that is in the namespace. Sockets that it makes stay there,
+    /// whoever uses them later.
+    ///
+    /// # Errors
+    /// What setns(2) answers, or no thread can be started.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        on_a_thread(|| {
+            enter(&self.0)?;
+            Ok(work())
+        })?
+    }
+
+    /// Has a process start in the namespace, before anything of its program runs.
+    ///
+    /// # Errors
+    /// The descriptor cannot be doubled. What setns(2) answers is told when the command is
+    /// spawned.
+    pub fn start_in(&self, command: &mut Command) -> io::Result<()> {
+        let fd = self.0.try_clone()?;
+        // SAFETY: between fork and exec it makes one system call, on a descriptor that it owns;
+        // it takes no lock and allocates nothing, not even for its error.
+        unsafe {
+            command.pre_exec(move || enter(&fd));
+        }
+        Ok(())
+    }
+}
+
+fn enter(fd: &OwnedFd) -> io::Result<()> {
+    move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network))?;
+    Ok(())
+}
+
+impl AsFd for Network {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Does something on a thread of its own and waits for it, so that the caller stays where it is.
+fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
+        thread
+            .join()
+            .map_err(|_| io::Error::other("a thread within a network namespace panicked"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn here() -> PathBuf {
+        fs::read_link("/proc/thread-self/ns/net").unwrap()
+    }
+
+    /// A new namespace; none, and the reason printed, without the rights for one.
+    fn new() -> Option<Network> {
+        match Network::new() {
+            Ok(network) => Some(network),
+            Err(e) => {
+                assert!(!rustix::process::geteuid().is_root(), "{e}");
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_is_done_within_sees_it() {
+        let Some(network) = new() else { return };
+        let outside = here();
+        let inside = network.within(here).unwrap();
+        assert_ne!(inside, outside);
+        assert_eq!(here(), outside);
+        let links = network.within(|| fs::read_to_string("/proc/thread-self/net/dev"));
+        let links = links.unwrap().unwrap();
+        assert_eq!(links.lines().count(), 3, "two headings and lo: {links}");
+    }
+
+    #[test]
+    fn a_process_starts_within() {
+        let Some(network) = new() else { return };
+        let mut command = Command::new("readlink");
+        command.arg("/proc/self/ns/net");
+        network.start_in(&mut command).unwrap();
+        let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let inside = network.within(here).unwrap();
+        assert_eq!(said.trim(), inside.to_str().unwrap());
+    }
+}
