@@ -20,6 +20,7 @@ pub mod requests;
 pub mod survey;
 pub mod transports;
 pub mod trial;
+mod truth;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};

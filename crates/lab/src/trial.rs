@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::{Mover, Receiver};
+use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
@@ -21,6 +21,7 @@ use crate::event::Event;
 use crate::files::Files;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 use crate::transports::veth::{self, Pair};
+use crate::truth;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -255,8 +256,8 @@ impl Lab {
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = match &receiver {
-            Some(receiver) => Some(truth(cell, &sender, receiver)?),
-            None => is_of_files.then(|| truth_of_file(&sender)),
+            Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
+            None => is_of_files.then(|| truth::of_file(&sender)),
         };
         Ok(Parts {
             sender,
@@ -389,49 +390,6 @@ impl Parts {
     fn is_empty(&self) -> bool {
         let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
         !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
-    }
-}
-
-/// What arrived must be what was sent: the content is checked where it arrives, the count here.
-fn truth(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
-    for (flow, (sent, got)) in sender
-        .total_bytes
-        .iter()
-        .zip(&receiver.total_bytes)
-        .enumerate()
-    {
-        if sent != got {
-            return Err(Trouble::Failed(format!(
-                "flow {flow}: {sent} bytes were sent, {got} arrived"
-            )));
-        }
-    }
-    let sees_content = Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
-    let received: u64 = receiver.total_bytes.iter().sum();
-    if sees_content && received > 0 && receiver.compared_bytes == 0 {
-        return Err(Trouble::Failed("the content was not compared".to_owned()));
-    }
-    Ok(Truth {
-        sent_bytes: sender.total_bytes.iter().sum(),
-        received_bytes: received,
-        compared_bytes: receiver.compared_bytes,
-        checked: if sees_content { "content" } else { "count" }.to_owned(),
-    })
-}
-
-/// Of a file what was moved is the mover's own count; what was compared, it has compared.
-fn truth_of_file(mover: &Done) -> Truth {
-    let bytes = mover.total_bytes.iter().sum();
-    let checked = if mover.compared_bytes > 0 {
-        "content"
-    } else {
-        "count"
-    };
-    Truth {
-        sent_bytes: bytes,
-        received_bytes: bytes,
-        compared_bytes: mover.compared_bytes,
-        checked: checked.to_owned(),
     }
 }
 
