@@ -141,6 +141,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             ..Host::default()
         },
         survey: Survey {
+            files: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: over_all(&movers),

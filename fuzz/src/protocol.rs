@@ -60,6 +60,7 @@ fn orders() -> Vec<Vec<u8>> {
         address: Some("127.0.0.1:5201".into()),
         token: u64::MAX,
         check: Check::Quick,
+        file: None,
         patience_ms: 5000,
         messages_least: 3,
     };

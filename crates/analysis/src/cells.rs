@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Counter, Metric, Pattern};
+use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
@@ -116,11 +116,8 @@ pub(crate) fn exp(log: f64) -> f64 {
     log.clamp(-690.0, 690.0).exp()
 }
 
-/// The quantiles over all round-trip times of a cell's trials together.
+/// The quantiles over all latencies of a cell's trials together.
 fn merged_latency(cell: &CellTrials<'_>) -> Option<Latencies> {
-    if cell.cell.pattern != Pattern::Ask {
-        return None;
-    }
     let mut merged: Option<Histogram<u64>> = None;
     for trial in cell.trials() {
         let Some(mut histogram) = trial.histogram() else {
@@ -151,7 +148,7 @@ pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
     let values: Vec<f64> = trials
         .cells
         .iter()
-        .filter(|c| c.peerless)
+        .filter(|c| c.idle)
         .flat_map(CellTrials::trials)
         .filter_map(|t| {
             let side = &t.sample.sender;

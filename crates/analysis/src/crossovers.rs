@@ -81,7 +81,7 @@ fn key(c: &Crossover) -> String {
 /// compared axis is one of numbers itself.
 fn alongs(view: &View<'_>, compared: Axis, varied: &[Axis]) -> Vec<Axis> {
     let numeric = |axis: Axis| {
-        let cells = view.trials.with_peer().map(|c| c.cell.value(axis));
+        let cells = view.trials.moving().map(|c| c.cell.value(axis));
         let values: BTreeSet<String> = cells.collect();
         grid::numbers(axis, &values.into_iter().collect::<Vec<_>>()).is_some()
     };

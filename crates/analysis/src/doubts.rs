@@ -87,7 +87,7 @@ impl Told {
 impl<'v> View<'v> {
     /// Cells with another end and at least one trial that counts.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
-        self.trials.with_peer().filter(|c| !c.by_block.is_empty())
+        self.trials.moving().filter(|c| !c.by_block.is_empty())
     }
 
     /// The first metric of the first comparison: what the answer speaks of.

@@ -81,7 +81,7 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    if !view.trials.with_peer().any(|c| about(&c.cell.mover)) {
+    if !view.trials.moving().any(|c| about(&c.cell.mover)) {
         return Vec::new();
     }
     let asked = QUESTIONS.iter().filter_map(|question| {
@@ -140,7 +140,7 @@ impl<'v> Why<'v> {
             ("uring-send-zc", "uring-send"),
             ("uring-send-zc", "send"),
         ];
-        let planned = |mover: &str| self.view.trials.with_peer().any(|c| c.cell.mover == mover);
+        let planned = |mover: &str| self.view.trials.moving().any(|c| c.cell.mover == mover);
         PAIRS
             .into_iter()
             .filter(|(zero, _)| planned(zero))

@@ -3,11 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use bytecost_spec::study::Figure;
+use bytecost_spec::survey::{InFlight, MoverFacts};
 use bytecost_spec::{Axis, Cell, Metric};
 
 use crate::grid;
 use crate::result::{CellResult, Estimate, FigureData, Finding, Input, Point, Series};
-use crate::trials::{Trials, peerless};
+use crate::trials::{Trials, idle};
 use crate::words;
 
 /// All figures of the study, each with its panels in the order of the plan.
@@ -25,7 +26,7 @@ pub(crate) fn all(
 
 struct Drawing<'i, 'd> {
     input: &'i Input<'i>,
-    /// Planned or refused cells that have another end: what spans the panels.
+    /// Planned or refused cells that move something: what spans the panels.
     shown: Vec<Cell>,
     /// All that the study spans, the left out included.
     whole: Vec<Cell>,
@@ -59,8 +60,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
             .into_iter()
             .map(|(_, c)| c)
             .collect();
-        whole.retain(|c| !peerless(survey, &c.mover));
-        let mut shown: Vec<Cell> = trials.with_peer().map(|c| c.cell.clone()).collect();
+        whole.retain(|c| !idle(survey, &c.mover));
+        let mut shown: Vec<Cell> = trials.moving().map(|c| c.cell.clone()).collect();
         let planned: BTreeSet<&Cell> = trials.cells.iter().map(|c| c.cell).collect();
         shown.extend(
             whole
@@ -286,6 +287,10 @@ impl<'i, 'd> Drawing<'i, 'd> {
             return "not part of the study".to_owned();
         }
         let survey = &self.input.manifest.survey;
+        let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
+        if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
+            return "it has one request in flight: see depth 1".to_owned();
+        }
         if let Some(why) = refusal(survey.movers.as_slice(), &cell.mover, cell)
             .or_else(|| refusal(survey.receivers.as_slice(), &cell.receiver, cell))
         {

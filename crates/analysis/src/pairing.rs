@@ -16,18 +16,21 @@ pub(crate) struct Pairing<'t, 'a> {
 }
 
 /// The pairings of one comparison of the study: baselines in the order of the plan, and for each
-/// of them the other values in the order of the study. Movers without a peer are in none.
+/// of them the other values in the order of the study. Movers that move nothing are in none.
+///
+/// Of files, reading is not held against writing; and a mover that can have one request in flight
+/// only is the baseline of all depths.
 pub(crate) fn pairings<'t, 'a>(
     study: &Study,
     trials: &'t Trials<'a>,
     axis: Axis,
     baseline: &str,
 ) -> Vec<Pairing<'t, 'a>> {
-    let order = grid::values(study, axis, trials.with_peer().map(|c| c.cell));
+    let order = grid::values(study, axis, trials.moving().map(|c| c.cell));
     let shared: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
     let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
     let mut baselines = Vec::new();
-    for cell in trials.with_peer() {
+    for cell in trials.moving() {
         let group = cell.cell.id_without(&shared);
         if cell.cell.value(axis) == baseline {
             baselines.push((group, cell));
@@ -55,7 +58,7 @@ pub(crate) fn pairings<'t, 'a>(
 }
 
 /// Axes that mean nothing to some cells: what a cell has there says nothing about it.
-const CONDITIONAL: [Axis; 7] = [
+const CONDITIONAL: [Axis; 8] = [
     Axis::Congestion,
     Axis::Nodelay,
     Axis::Cork,
@@ -63,10 +66,12 @@ const CONDITIONAL: [Axis; 7] = [
     Axis::Mtu,
     Axis::Answer,
     Axis::Reaping,
+    Axis::Depth,
 ];
 
 /// Whether a conditional axis means something to a cell: a Unix socket has no congestion control
-/// and no options of TCP, a stream has no answer, a mover that copies has no completions.
+/// and no options of TCP, a stream has no answer, a mover that copies has no completions, one that waits
+/// for each request to a file has no depth.
 fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
     match axis {
         Axis::Congestion | Axis::Nodelay | Axis::Cork | Axis::Quickack => {
@@ -75,6 +80,7 @@ fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
         Axis::Mtu => cell.cell.transport == Transport::Veth,
         Axis::Answer => cell.cell.pattern == Pattern::Ask,
         Axis::Reaping => cell.completes,
+        Axis::Depth => !cell.one_at_a_time,
         _ => true,
     }
 }
@@ -82,6 +88,11 @@ fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
 /// Whether two cells agree in all that means something to both, but for one axis. Where several
 /// baselines do, the first of the plan is the one that another is held against.
 fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
+    // Reading a file is not held against writing one.
+    let of_files = one.route.is_of_files() || other.route.is_of_files();
+    if of_files && one.route != other.route {
+        return false;
+    }
     CONDITIONAL.iter().all(|&axis| {
         axis == except
             || !means(axis, one)

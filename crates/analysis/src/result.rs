@@ -104,6 +104,9 @@ pub struct RunFacts {
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Where files were read and written, where any were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<String>,
 }

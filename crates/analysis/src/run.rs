@@ -1,25 +1,44 @@
 //! The run and the study in a few facts.
 
-use bytecost_spec::Manifest;
 use bytecost_spec::axis::AXES;
+use bytecost_spec::{Axis, Manifest};
 
 use crate::findings::half_width;
 use crate::grid;
 use crate::result::{Finding, Input, RunFacts, StudyFacts};
 use crate::trials::Trials;
 
+/// The axes that mean something where there is a file and no other end.
+const OF_FILES: &[Axis] = &[
+    Axis::Mover,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Ring,
+    Axis::Placement,
+    Axis::Depth,
+    Axis::Cache,
+    Axis::Access,
+];
+
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
     // The cells that move nothing stand beside the question, unless nothing else is asked.
-    let some = trials.with_peer().next().is_some();
+    let some = trials.moving().next().is_some();
     let cells = || {
-        let chosen = trials.cells.iter().filter(|c| !some || !c.peerless);
+        let chosen = trials.cells.iter().filter(|c| !some || !c.idle);
         chosen.map(|c| c.cell)
     };
+    let survey = &manifest.survey;
+    let of_files = cells().all(|c| {
+        survey
+            .mover(&c.mover)
+            .is_some_and(|m| m.route.is_of_files())
+    });
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
+            .filter(|row| !of_files || OF_FILES.contains(&row.axis))
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });
@@ -76,6 +95,10 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             .map(half_width)
             .max_by(f64::total_cmp),
         notes: input.notes.to_vec(),
+        files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
+            Some(path) => format!("the file {path}, on {}", f.file_system),
+            None => format!("test files in {}, on {}", f.dir, f.file_system),
+        }),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }

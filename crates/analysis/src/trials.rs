@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bytecost_spec::survey::Release;
+use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
 use crate::value::Trial;
@@ -21,8 +21,12 @@ pub(crate) struct Trials<'a> {
 pub(crate) struct CellTrials<'a> {
     pub(crate) id: String,
     pub(crate) cell: &'a Cell,
-    /// Whether the mover has no other end: it is never compared and never drawn.
-    pub(crate) peerless: bool,
+    /// Whether the mover moves nothing: it is never compared and never drawn.
+    pub(crate) idle: bool,
+    /// From where to where it moves; surveys of old do not say.
+    pub(crate) route: Route,
+    /// Whether it works on a file and can only have one request in flight.
+    pub(crate) one_at_a_time: bool,
     /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
     /// that the survey does not know.
     pub(crate) completes: bool,
@@ -77,18 +81,22 @@ impl<'a> Trials<'a> {
         trials
     }
 
-    /// The cells that have another end.
-    pub(crate) fn with_peer(&self) -> impl Iterator<Item = &CellTrials<'a>> {
-        self.cells.iter().filter(|c| !c.peerless)
+    /// The cells that move something.
+    pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+        self.cells.iter().filter(|c| !c.idle)
     }
 }
 
 impl<'a> CellTrials<'a> {
     fn empty(cell: &'a Cell, survey: &Survey) -> CellTrials<'a> {
+        let facts = survey.mover(&cell.mover);
         CellTrials {
             id: cell.id(),
             cell,
-            peerless: peerless(survey, &cell.mover),
+            idle: idle(survey, &cell.mover),
+            route: facts.map_or(Route::Nowhere, |m| m.route),
+            one_at_a_time: facts
+                .is_some_and(|m| m.route.is_of_files() && m.in_flight == InFlight::One),
             completes: survey
                 .mover(&cell.mover)
                 .is_none_or(|m| m.release == Release::AtCompletion),
@@ -103,7 +111,9 @@ impl<'a> CellTrials<'a> {
     }
 }
 
-/// Whether a mover has no other end.
-pub(crate) fn peerless(survey: &Survey, mover: &str) -> bool {
-    survey.mover(mover).map_or(mover == NULL, |m| !m.has_peer)
+/// Whether a mover moves nothing.
+pub(crate) fn idle(survey: &Survey, mover: &str) -> bool {
+    survey
+        .mover(mover)
+        .map_or(mover == NULL, MoverFacts::moves_nothing)
 }

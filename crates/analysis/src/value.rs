@@ -260,7 +260,10 @@ impl<'a> Trial<'a> {
     }
 
     fn latency_us(&self, measure: Measure) -> Option<Found> {
-        if self.cell.pattern != Pattern::Ask || !self.moves() {
+        // Answers are waited for, or requests to a file are timed one by one.
+        let is_timed =
+            self.cell.pattern == Pattern::Ask || self.sample.latency_ns_histogram.is_some();
+        if !is_timed || !self.moves() {
             return None;
         }
         let place = QUANTILES.iter().position(|(m, _)| *m == measure)?;
@@ -319,6 +322,7 @@ impl<'a> Trial<'a> {
         if let Some(receiver) = &self.sample.receiver {
             own += read(receiver, Counter::CpuNs)?;
         }
+        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
         self.of_machine((busy - own).max(0.0))
     }
 

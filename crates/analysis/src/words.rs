@@ -211,7 +211,7 @@ fn plural(number: &str, noun: &str) -> String {
 /// A value of an axis as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
 pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
     let preposition = match axis {
-        Axis::Size => "at",
+        Axis::Size | Axis::Depth => "at",
         Axis::Transport => "over",
         Axis::Receiver => "into",
         Axis::Mover
@@ -231,7 +231,6 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Quickack
         | Axis::Mtu
         | Axis::Block
-        | Axis::Depth
         | Axis::Cache
         | Axis::Access => "with",
     };

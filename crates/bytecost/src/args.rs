@@ -208,6 +208,13 @@ pub struct RunArgs {
     /// TCP port of the receivers; a free one where it is left out
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
+    /// Where test files are made, for studies of files; the system's directory of temporary files
+    /// where it is left out
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// A file to read in the place of bytecost's own; it is never written to
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<PathBuf>,
     /// Go on with a run that was ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
+use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab};
@@ -105,7 +106,8 @@ impl SoFar {
 
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
-    pub fn carry_out(&self, run: &mut Run) -> Result<How> {
+    /// `files` are those that the cells read and write.
+    pub fn carry_out(&self, run: &mut Run, files: Files) -> Result<How> {
         let manifest = run.manifest().clone();
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
@@ -115,7 +117,8 @@ impl Campaign<'_> {
         let earlier = so_far.spent;
         let began = Instant::now();
         let spent = |began: Instant| earlier + began.elapsed();
-        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")));
+        let mut lab =
+            Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/"))).with_files(files);
         let mut display = Display::new(self.plan, budget, self.quiet);
         for block in 0..self.study.blocks_most {
             let order = self.order(block, &so_far);

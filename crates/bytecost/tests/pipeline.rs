@@ -83,6 +83,7 @@ fn manifest() -> Manifest {
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),
             receivers: all(RECEIVERS.iter().map(|r| r.name).collect()),
+            files: None,
             congestion_controls: vec!["cubic".to_owned()],
             counters_refused: vec![Refusal {
                 what: "cycles".to_owned(),
@@ -108,6 +109,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let null = Mover::named("null").unwrap();
     let setup = Setup {
         socket: None,
+        file: None,
         size: cell.size_bytes as usize,
         fields: 1,
         slots: 4,

@@ -6,6 +6,7 @@
 //! takes its names.
 
 pub mod corked;
+pub mod file;
 pub mod movers;
 pub mod pattern;
 pub mod payload;
@@ -13,11 +14,13 @@ pub mod quick_ack;
 pub mod receivers;
 pub mod servers;
 pub mod services;
+pub mod walk;
 
 pub use corked::Corked;
-pub use movers::{MOVERS, Move, Mover, Offer, Route, Setup, Tally};
+pub use movers::{FileWork, InFlight, MOVERS, Move, Mover, Offer, Route, Setup, Tally};
 pub use pattern::{Checker, Pattern};
 pub use quick_ack::QuickAck;
 pub use receivers::{RECEIVERS, Receiver, Take};
 pub use servers::{SERVERS, Server};
 pub use services::{SERVICES, Service};
+pub use walk::Walk;

@@ -7,11 +7,23 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_spec::cell::Reaping;
-use bytecost_spec::survey::{MoverFacts, Release};
+use bytecost_spec::survey::MoverFacts;
+pub use bytecost_spec::survey::{InFlight, Release, Route};
 
 use crate::pattern::Pattern;
+use crate::walk::Walk;
 
+mod libaio;
+mod mmap_touch;
 mod null;
+mod posix_aio;
+mod pread;
+mod preadv2;
+mod preadv2_nowait;
+mod pwrite;
+mod queued;
+mod read;
+mod reading;
 mod send;
 mod send_fields;
 mod send_more;
@@ -19,10 +31,16 @@ mod send_zerocopy;
 mod sendfile;
 mod sendmsg;
 mod splice;
+mod uring_read;
+mod uring_read_fixed;
 mod uring_send;
 mod uring_send_zc;
+mod uring_sqpoll;
+mod uring_write;
 mod vmsplice;
+mod write;
 mod writev;
+mod writing;
 
 /// All movers, in the order of the documentation. The first says what the loop itself costs.
 pub const MOVERS: &[Mover] = &[
@@ -38,6 +56,22 @@ pub const MOVERS: &[Mover] = &[
     vmsplice::MOVER,
     uring_send::MOVER,
     uring_send_zc::MOVER,
+    read::MOVER,
+    pread::MOVER,
+    preadv2::MOVER,
+    preadv2_nowait::MOVER,
+    mmap_touch::MOVER,
+    posix_aio::MOVER,
+    libaio::MOVER,
+    uring_read::MOVER,
+    uring_read_fixed::MOVER,
+    uring_sqpoll::MOVER,
+    write::MOVER,
+    write::WITH_FDATASYNC,
+    pwrite::MOVER,
+    pwrite::WITH_FDATASYNC,
+    uring_write::MOVER,
+    uring_write::WITH_FDATASYNC,
 ];
 
 /// A row of the table.
@@ -49,6 +83,8 @@ pub struct Mover {
     pub summary: &'static str,
     /// From where to where.
     pub route: Route,
+    /// How many requests it can have in flight, and who carries them out.
+    pub in_flight: InFlight,
     /// When a buffer may be written again.
     pub release: Release,
     /// Whether a message is sent from `Setup::fields` pieces of memory.
@@ -65,22 +101,13 @@ pub struct Mover {
     pub open: fn(Setup) -> io::Result<Box<dyn Move>>,
 }
 
-/// The two ends of a mover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// Nothing is moved.
-    Nowhere,
-    /// From memory to a socket.
-    MemoryToSocket,
-    /// From a file to a socket.
-    FileToSocket,
-}
-
 /// What a mover is made from.
 #[derive(Debug)]
 pub struct Setup {
-    /// A connected, blocking stream socket; none for [`Route::Nowhere`].
+    /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
+    /// The file, for movers that have no socket but one.
+    pub file: Option<FileWork>,
     /// Bytes of a message.
     pub size: usize,
     /// Pieces of a message, for movers that use fields.
@@ -99,7 +126,28 @@ pub struct Setup {
     pub patience: Duration,
 }
 
+/// A file and how a mover goes through it.
+#[derive(Debug)]
+pub struct FileWork {
+    /// Opened as the cell asks, for this mover alone.
+    pub file: OwnedFd,
+    /// The order of requests.
+    pub walk: Walk,
+    /// Requests in flight at most; at least 1.
+    pub depth: usize,
+}
+
 impl Setup {
+    /// The file, for movers that need one.
+    ///
+    /// # Errors
+    /// `InvalidInput` where there is none.
+    pub fn take_file(&mut self) -> io::Result<FileWork> {
+        self.file
+            .take()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "this mover needs a file"))
+    }
+
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
     #[must_use]
     pub fn pattern(&self, fresh: bool) -> Pattern {
@@ -173,6 +221,35 @@ pub struct Tally {
     pub copied: u64,
     /// Sends that the kernel had no room to note (ENOBUFS).
     pub enobufs: u64,
+    /// Requests that the page cache could not serve at once and that were made again (EAGAIN).
+    pub misses: u64,
+}
+
+impl Tally {
+    /// What was done since an earlier tally of the same mover.
+    #[must_use]
+    pub fn since(&self, earlier: &Tally) -> Tally {
+        self.with(earlier, u64::wrapping_sub)
+    }
+
+    /// Two of them together.
+    #[must_use]
+    pub fn plus(&self, other: &Tally) -> Tally {
+        self.with(other, u64::wrapping_add)
+    }
+
+    fn with(&self, other: &Tally, f: fn(u64, u64) -> u64) -> Tally {
+        Tally {
+            messages: f(self.messages, other.messages),
+            bytes: f(self.bytes, other.bytes),
+            calls: f(self.calls, other.calls),
+            held: f(self.held, other.held),
+            released: f(self.released, other.released),
+            copied: f(self.copied, other.copied),
+            enobufs: f(self.enobufs, other.enobufs),
+            misses: f(self.misses, other.misses),
+        }
+    }
 }
 
 /// A mover at work. All calls come from one thread.
@@ -204,6 +281,34 @@ pub trait Move {
 
     /// What was done so far.
     fn tally(&self) -> Tally;
+
+    /// Of a mover of files: the place of the request that was offered last, below the depth.
+    fn place(&self) -> usize {
+        0
+    }
+
+    /// Of a mover of files: the place of a queued request that is over, each told once.
+    ///
+    /// # Errors
+    /// What became of a request that failed.
+    fn finished(&mut self) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
+    /// Shows the request that was over last in a place, as long as the place is not used again:
+    /// its offset in the file, and its first bytes, at most `most`.
+    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        let _ = (place, most, see);
+    }
+
+    /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
+    /// in flight.
+    ///
+    /// # Errors
+    /// What the system call answers.
+    fn let_go(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Mover {
@@ -216,7 +321,13 @@ impl Mover {
     /// Whether it has a peer.
     #[must_use]
     pub fn has_peer(&self) -> bool {
-        self.route != Route::Nowhere
+        self.route.has_peer()
+    }
+
+    /// Whether it moves nothing: it tells what the loop costs.
+    #[must_use]
+    pub fn moves_nothing(&self) -> bool {
+        self.route == Route::Nowhere
     }
 
     /// Whether each message can be written anew, so that a buffer used too early shows.
@@ -240,6 +351,8 @@ impl Mover {
             release: self.release,
             uses_fields: self.uses_fields,
             has_peer: self.has_peer(),
+            route: self.route,
+            in_flight: self.in_flight,
             locks_rings: self.locks_rings,
             descriptors_per_flow: self.descriptors_per_flow,
             can_refill: self.can_refill(),

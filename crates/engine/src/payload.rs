@@ -177,6 +177,7 @@ mod tests {
     fn setup(fields: usize, fresh: bool) -> Setup {
         Setup {
             socket: None,
+            file: None,
             size: 256,
             fields,
             slots: 4,

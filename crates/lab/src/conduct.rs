@@ -32,6 +32,7 @@ pub fn sending_end(
         .map(OwnedFd::try_clone);
     let mover = (mover_of(cell)?.open)(Setup {
         socket,
+        file: None,
         size: length(cell.size_bytes)?,
         fields: cell.fields as usize,
         slots: length(cell.ring_slots())?,

@@ -14,6 +14,7 @@ use crate::gate::{Phase, SharedGate};
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
+mod file_side;
 mod side;
 
 use side::{gather, one_flow};

@@ -119,6 +119,10 @@ impl Endpoint {
         let _ = self.child.kill();
         let how = match self.child.wait() {
             Ok(status) => match status.signal() {
+                // A mapped file that ends before the mapping does.
+                Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
+                    "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
+                ),
                 Some(signal) => format!("was ended by signal {signal}"),
                 None => format!("ended with status {}", status.code().unwrap_or(-1)),
             },

@@ -9,6 +9,8 @@ use bytecost_spec::{Cell, SideReadings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::files::FileTask;
+
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
 
@@ -63,6 +65,9 @@ pub struct Task {
     pub messages_least: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
+    /// The file, for a mover that works on one.
+    #[serde(default)]
+    pub file: Option<FileTask>,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -194,6 +199,10 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            file: Some(FileTask {
+                path: "/proc/1/fd/3".into(),
+                own: true,
+            }),
         }));
         let mut bytes = Vec::new();
         write(&mut bytes, &order).unwrap();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::{Mover, Receiver};
+use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
@@ -18,8 +18,10 @@ use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
+use crate::files::Files;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 use crate::transports::veth::{self, Pair};
+use crate::truth;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -61,6 +63,7 @@ pub struct Lab {
     started_ns: u64,
     trials: u32,
     repeats: u32,
+    files: Files,
 }
 
 /// What became of a trial.
@@ -83,7 +86,15 @@ impl Lab {
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
+            files: Files::default(),
         }
+    }
+
+    /// With files at another place than the system's directory of temporary files.
+    #[must_use]
+    pub fn with_files(mut self, files: Files) -> Lab {
+        self.files = files;
+        self
     }
 
     /// Carries out one block: the cells in this order, as `(number, first attempt, cell)`, each
@@ -181,7 +192,10 @@ impl Lab {
     }
 
     fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
-        let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+        let mover = Mover::named(&cell.mover);
+        let has_peer = mover.is_some_and(Mover::has_peer);
+        let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let file = self.files.prepare(cell)?;
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -199,9 +213,11 @@ impl Lab {
             // A full check goes round the ring, however slow the machine is.
             messages_least: match self.settings.check {
                 Check::Quick => 0,
+                Check::Full if is_of_files => 3 * cell.file_slots(),
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
+            file,
         };
         let mut address = None;
         if has_peer {
@@ -239,10 +255,10 @@ impl Lab {
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
-        let truth = receiver
-            .as_ref()
-            .map(|r| truth(cell, &sender, r))
-            .transpose()?;
+        let truth = match &receiver {
+            Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
+            None => is_of_files.then(|| truth::of_file(&sender)),
+        };
         Ok(Parts {
             sender,
             receiver,
@@ -325,6 +341,7 @@ impl Lab {
         if let Some(receiver) = &parts.receiver {
             own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
         }
+        own += get(&parts.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         // What one step of the clock could feign does not count as a neighbour.
         let share = (busy - own - 2.0 * step) / capacity;
         (share > self.settings.neighbour_bound).then(|| {
@@ -374,33 +391,6 @@ impl Parts {
         let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
         !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
     }
-}
-
-/// What arrived must be what was sent: the content is checked where it arrives, the count here.
-fn truth(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
-    for (flow, (sent, got)) in sender
-        .total_bytes
-        .iter()
-        .zip(&receiver.total_bytes)
-        .enumerate()
-    {
-        if sent != got {
-            return Err(Trouble::Failed(format!(
-                "flow {flow}: {sent} bytes were sent, {got} arrived"
-            )));
-        }
-    }
-    let sees_content = Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
-    let received: u64 = receiver.total_bytes.iter().sum();
-    if sees_content && received > 0 && receiver.compared_bytes == 0 {
-        return Err(Trouble::Failed("the content was not compared".to_owned()));
-    }
-    Ok(Truth {
-        sent_bytes: sender.total_bytes.iter().sum(),
-        received_bytes: received,
-        compared_bytes: receiver.compared_bytes,
-        checked: if sees_content { "content" } else { "count" }.to_owned(),
-    })
 }
 
 /// Counts a side that has closed its window; nothing else may be said before all have.

@@ -24,6 +24,8 @@ use bytecost_spec::{
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
+#[path = "conformance/files.rs"]
+mod files;
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
             Some(why) => is_refused(&cell, &why),
         }));
     }
+    trials.extend(files::trials());
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));

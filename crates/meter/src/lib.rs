@@ -20,12 +20,14 @@ mod fake;
 mod machine;
 mod network;
 mod proc_text;
+mod process;
 mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
+pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
 

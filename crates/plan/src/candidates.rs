@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Transport};
-use bytecost_spec::survey::{MoverFacts, Release};
+use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
 /// A cell of the study, with the number of the tier that pays for it.
@@ -31,6 +31,7 @@ impl<'a> Norm<'a> {
             .find(|cell| has_peer(survey, cell))
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
+            .filter(|cell| !is_of_files(survey, cell))
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -51,10 +52,14 @@ impl<'a> Norm<'a> {
     }
 
     /// The cell with one value for all that means nothing to it: a Unix socket has no
-    /// congestion control and no options of TCP, a loopback no MTU to choose, a mover without a peer has no other end.
+    /// congestion control and no options of TCP, memory no page cache, a loopback no MTU to choose, a mover that moves
+    /// nothing has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
+        }
+        if is_of_files(self.survey, &cell) {
+            return self.file(cell);
         }
         let nothing = Cell::default();
         Cell {
@@ -74,6 +79,24 @@ impl<'a> Norm<'a> {
         }
     }
 
+    /// A file has no other end, no socket and no fields; who asks for one piece after the other
+    /// has one request in flight.
+    fn file(&self, cell: Cell) -> Cell {
+        let facts = self.survey.mover(&cell.mover);
+        let one = facts.is_none_or(|m| m.in_flight == InFlight::One);
+        Cell {
+            mover: cell.mover,
+            size_bytes: cell.size_bytes,
+            threads: cell.threads,
+            ring: cell.ring,
+            placement: cell.placement,
+            depth: if one { 1 } else { cell.depth },
+            cache: cell.cache,
+            access: cell.access,
+            ..Cell::default()
+        }
+    }
+
     fn transport(&self, mut cell: Cell) -> Cell {
         if !cell.transport.is_tcp() {
             "default".clone_into(&mut cell.congestion);
@@ -82,6 +105,14 @@ impl<'a> Norm<'a> {
             cell.quickack = false;
         } else if cell.congestion == Axis::Congestion.row().default {
             cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        let of_memory = |m: &MoverFacts| m.route == Route::MemoryToSocket;
+        if self.survey.mover(&cell.mover).is_some_and(of_memory) {
+            let default = Cell::default();
+            cell.block_bytes = default.block_bytes;
+            cell.depth = default.depth;
+            cell.cache = default.cache;
+            cell.access = default.access;
         }
         if cell.transport != Transport::Veth {
             cell.mtu_bytes = None;
@@ -102,6 +133,20 @@ impl<'a> Norm<'a> {
 /// Whether the cell's mover has another end; one that is not known is taken to have.
 pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
     survey.mover(&cell.mover).is_none_or(|m| m.has_peer)
+}
+
+/// Whether the cell's mover moves nothing; one that is not known is taken to move something.
+pub(crate) fn moves_nothing(survey: &Survey, cell: &Cell) -> bool {
+    survey
+        .mover(&cell.mover)
+        .is_some_and(MoverFacts::moves_nothing)
+}
+
+/// Whether the cell's mover works on a file and has no other end.
+pub(crate) fn is_of_files(survey: &Survey, cell: &Cell) -> bool {
+    survey
+        .mover(&cell.mover)
+        .is_some_and(|m| m.route.is_of_files())
 }
 
 /// The congestion controls that a socket can be given here: what the survey found by trying,
@@ -167,7 +212,7 @@ pub(crate) fn candidates(study: &Study, norm: &Norm<'_>) -> Vec<Candidate> {
 
 /// The cells that a cell is held against.
 pub(crate) fn partners(study: &Study, norm: &Norm<'_>, cell: &Cell) -> Vec<Cell> {
-    if !has_peer(norm.survey, cell) {
+    if moves_nothing(norm.survey, cell) {
         return Vec::new();
     }
     study

@@ -1,11 +1,11 @@
 //! The plan of a run.
 
 use bytecost_spec::study::{AS_PUBLISHED, Known};
-use bytecost_spec::survey::Survey;
+use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
 use crate::budget::{self, Price};
-use crate::candidates::{Candidate, Norm, candidates, has_peer};
+use crate::candidates::{Candidate, Norm, candidates, has_peer, is_of_files, moves_nothing};
 use crate::{order, refusal};
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
@@ -63,8 +63,8 @@ impl Plan {
             trial_ms,
             blocks_least: study.blocks_least,
         };
-        let floored = runnable.iter().any(|c| has_peer(survey, &c.cell))
-            && survey.mover_facts.iter().any(|m| !m.has_peer);
+        let floored = runnable.iter().any(|c| !moves_nothing(survey, &c.cell))
+            && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
         let mut choice = budget::choose(&runnable, study, price, usize::from(floored));
         let mut cells = choice.chosen;
         if let Some(floor) = floor(&cells, &norm, survey) {
@@ -75,12 +75,16 @@ impl Plan {
             choice.left.retain(|left| !left.cells.is_empty());
             cells.insert(0, floor);
         }
+        // Files have no congestion control.
+        let note = norm
+            .note()
+            .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
         Ok(Plan {
             refusals,
             left_out: budget::left_out(&choice.left, &cells, study, price),
             cells,
             notes: (design_note(study).into_iter())
-                .chain(norm.note())
+                .chain(note)
                 .chain(choice.notes)
                 .collect(),
             seed,
@@ -143,11 +147,26 @@ fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
     })
 }
 
-/// The cell that tells what the loop costs: the first cell with a peer, moved by `null`. None
-/// where nothing with a peer is measured, or the survey knows no mover without one.
+/// The cell that tells what the loop costs: the first cell that moves something, moved by `null`.
+/// None where nothing is moved, or the survey knows no mover that moves nothing.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
-    let first = chosen.iter().find(|cell| has_peer(survey, cell))?;
-    let null = survey.mover_facts.iter().find(|m| !m.has_peer)?;
+    let moves = |cell: &&Cell| !moves_nothing(survey, cell);
+    let first = chosen
+        .iter()
+        .filter(moves)
+        .find(|cell| has_peer(survey, cell))
+        .or_else(|| chosen.iter().find(moves))?;
+    let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
+    if is_of_files(survey, first) {
+        // A file may be large; the loop's cost does not depend on what is not moved.
+        return Some(norm.cell(Cell {
+            mover: null.name.clone(),
+            size_bytes: first.size_bytes,
+            threads: first.threads,
+            placement: first.placement.clone(),
+            ..Cell::default()
+        }));
+    }
     Some(norm.cell(Cell {
         mover: null.name.clone(),
         ..first.clone()

@@ -3,9 +3,9 @@
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::survey::Release;
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cell, Host, Placement, Survey};
+use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
 
-use crate::candidates::{congestion_controls, has_peer};
+use crate::candidates::{congestion_controls, has_peer, is_of_files};
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
 /// socket, counters, the listener, and room for what libraries open.
@@ -19,13 +19,16 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))
+            .or_else(|| memory_file(cell, survey))
+    } else if is_of_files(survey, cell) {
+        file(cell, survey)
     } else {
         None
     };
     peer.or_else(|| placement(cell, host))
         .or_else(|| descriptors(cell, host, survey))
         .or_else(|| locked_memory(cell, host, survey))
-        .or_else(|| memory(cell, host))
+        .or_else(|| memory(cell, host, survey))
 }
 
 fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
@@ -37,6 +40,18 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
         survey
             .receiver_refused(&cell.receiver, cell.transport)
             .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
+    })
+}
+
+/// A mover that sends from a file of its own, which is one in memory.
+fn memory_file(cell: &Cell, survey: &Survey) -> Option<String> {
+    let route = survey.mover(&cell.mover)?.route;
+    (route == Route::FileToSocket && cell.cache != Cache::Memory).then(|| {
+        format!(
+            "mover `{}` sends from a memory file, so its pages cannot be {}: choose --cache memory",
+            cell.mover,
+            cell.cache.name()
+        )
     })
 }
 
@@ -68,6 +83,42 @@ fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
             cell.mover
         )
     })
+}
+
+/// What a file cannot give: a mover that does not work there, requests that do not fit.
+fn file(cell: &Cell, survey: &Survey) -> Option<String> {
+    let (mover, cache) = (&cell.mover, cell.cache.name());
+    if let Some(why) = survey.file_refused(mover, cell.cache) {
+        return Some(format!("mover `{mover}` with cache {cache}: {why}"));
+    }
+    let files = survey.files.as_ref()?;
+    let size = cell.size_bytes;
+    if cell.file_slots() == 0 {
+        return Some(format!(
+            "not one request of {} fits into each flow's part of {}: choose a larger --ring, a smaller --size, or fewer --threads",
+            bytes_in_words(size),
+            cell.ring
+        ));
+    }
+    let unit = files.direct_bytes.unwrap_or(1).max(1);
+    if cell.cache == Cache::Direct && !size.is_multiple_of(unit) {
+        return Some(format!(
+            "O_DIRECT needs requests of whole blocks of {unit} bytes here, and {size} bytes are none: choose a --size that is a multiple of {unit}"
+        ));
+    }
+    let length = cell.file_slots() * size * u64::from(cell.threads);
+    match files.user_file_bytes {
+        Some(has) if length > has => Some(format!(
+            "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
+        )),
+        None if cell.cache != Cache::Memory && length > files.free_bytes => Some(format!(
+            "no space: a file of {} is needed in {}, which has {}: choose another directory with --dir, or a smaller --ring",
+            bytes_in_words(length),
+            files.dir,
+            bytes_in_words(files.free_bytes)
+        )),
+        _ => None,
+    }
 }
 
 fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
@@ -130,7 +181,7 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let rings = u64::from(survey.mover(&cell.mover)?.locks_rings);
     let limit = host.memlock_limit_bytes?;
-    let needed = payload_bytes(cell).saturating_mul(rings);
+    let needed = payload_bytes(cell, survey).saturating_mul(rings);
     (!host.memlock_exempt && needed > limit).then(|| {
         format!(
             "RLIMIT_MEMLOCK: `{}` locks {} of payload, the limit is {}: raise it with `ulimit -l {}`, or choose a smaller --ring",
@@ -142,21 +193,44 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     })
 }
 
-fn memory(cell: &Cell, host: &Host) -> Option<String> {
-    let needed = payload_bytes(cell).saturating_mul(2);
+fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let (who, needed) = if is_of_files(survey, cell) {
+        ("the file and its requests need", file_bytes(cell))
+    } else {
+        (
+            "both sides need",
+            payload_bytes(cell, survey).saturating_mul(2),
+        )
+    };
     let half = host.memory_bytes / 2;
     (half > 0 && needed > half).then(|| {
         format!(
-            "memory: both sides need {} for payload, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
+            "memory: {who} {} for payload, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
 }
 
+/// Memory for a file that is to stay in memory, and for the requests in flight.
+fn file_bytes(cell: &Cell) -> u64 {
+    let flows = u64::from(cell.threads);
+    let in_flight = cell.size_bytes.saturating_mul(u64::from(cell.depth));
+    let file = match cell.cache {
+        Cache::Memory | Cache::Warm => cell.file_slots().saturating_mul(cell.size_bytes),
+        Cache::Cold | Cache::Direct => 0,
+    };
+    file.saturating_add(in_flight).saturating_mul(flows)
+}
+
 /// Payload memory of the sending side, all flows.
-fn payload_bytes(cell: &Cell) -> u64 {
-    cell.ring_slots()
+fn payload_bytes(cell: &Cell, survey: &Survey) -> u64 {
+    let messages = if is_of_files(survey, cell) {
+        u64::from(cell.depth)
+    } else {
+        cell.ring_slots()
+    };
+    messages
         .saturating_mul(cell.size_bytes)
         .saturating_mul(u64::from(cell.threads))
 }

@@ -5,6 +5,7 @@ use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manif
 
 use crate::Plan;
 
+mod files;
 mod properties;
 mod refusals;
 
@@ -78,6 +79,8 @@ pub(crate) fn survey() -> Survey {
         },
         uses_fields: false,
         has_peer,
+        route: Default::default(),
+        in_flight: Default::default(),
         locks_rings,
         descriptors_per_flow: 2,
         can_refill: name != "sendfile",

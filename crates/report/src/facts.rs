@@ -294,6 +294,15 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The machine, and where files lay, in one line.
+pub(crate) fn place_line(a: &Analysis) -> String {
+    let host = host_line(&a.host);
+    match &a.run.files {
+        Some(files) => format!("{host} · {files}"),
+        None => host,
+    }
+}
+
 /// The command line as it can be typed again.
 pub(crate) fn command(a: &Analysis) -> String {
     let words: Vec<String> = a.run.command.iter().map(|w| quoted(w)).collect();

@@ -178,7 +178,7 @@ fn foot(a: &Analysis, out: &mut Vec<String>) {
     }
     let floor = facts::floor(a).map(|f| format!(" {f}")).unwrap_or_default();
     out.push(format!("{about}.{floor}\n"));
-    out.push(format!("{}\n", prose(&facts::host_line(&a.host))));
+    out.push(format!("{}\n", prose(&facts::place_line(a))));
     out.push(command);
 }
 

@@ -232,7 +232,7 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
         return Vec::new();
     }
     let mut numbers = vec![
-        ("Machine", clean(&facts::host_line(&a.host))),
+        ("Machine", clean(&facts::place_line(a))),
         ("Run", facts::run(a)),
     ];
     if let Some(widest) = a.run.widest_interval {

@@ -237,8 +237,22 @@ impl<'a> Grid<'a> {
         let why = absent
             .or_else(refused)
             .or_else(|| self.drawn_gap(key, &cell, name, column))
+            .or_else(|| self.waits_for_each(&cell))
             .unwrap_or_else(|| "not measured in this run".to_owned());
         Entry::Gap(why)
+    }
+
+    /// The reason of a gap at a depth where the mover was measured with one request in flight and
+    /// never with more.
+    fn waits_for_each(&self, cell: &Cell) -> Option<String> {
+        let alone = Cell {
+            depth: 1,
+            ..cell.clone()
+        };
+        let same = |c: &&&CellResult| c.cell.mover == cell.mover;
+        let deep = self.cells.values().filter(same).any(|c| c.cell.depth > 1);
+        let there = cell.depth > 1 && !deep && self.cells.contains_key(alone.id().as_str());
+        there.then(|| "it has one request in flight: see depth 1".to_owned())
     }
 
     /// The reason that a figure gives for the same gap.

@@ -1,7 +1,7 @@
 //! Lists that the command prints: what works here, what this machine is, which runs there are.
 
 use bytecost_spec::host::Level;
-use bytecost_spec::{Host, Study, Survey, Transport};
+use bytecost_spec::{Cache, Host, Study, Survey, Transport};
 
 use crate::facts;
 use crate::grid::Layout;
@@ -26,30 +26,54 @@ pub struct RunLine {
     pub state: String,
 }
 
+/// The columns of a table of what works.
+#[derive(Clone, Copy)]
+struct Over<C: 'static> {
+    columns: &'static [C],
+    name: fn(C) -> &'static str,
+    word: &'static str,
+}
+
 /// Renders `bytecost list`: movers and receivers by transport, transports, congestion controls,
 /// studies, counters. What does not work has its reason below its table.
 #[must_use]
 pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut out = Out::new(style);
-    let movers: Vec<(String, String)> = survey
-        .mover_facts
-        .iter()
-        .map(|m| {
-            (
-                m.name.clone(),
-                with_caution(&m.summary, m.caution.as_deref()),
-            )
-        })
-        .collect();
+    let movers = |of_files: bool| -> Vec<(String, String)> {
+        let chosen = survey.mover_facts.iter();
+        chosen
+            .filter(|m| m.route.is_of_files() == of_files)
+            .map(|m| {
+                let summary = with_caution(&m.summary, m.caution.as_deref());
+                (m.name.clone(), summary)
+            })
+            .collect()
+    };
     let receivers: Vec<(String, String)> = survey
         .receiver_facts
         .iter()
         .map(|r| (r.name.clone(), r.summary.clone()))
         .collect();
-    out.support("Movers", "mover", &movers, |name, t| {
+    let over = Over {
+        columns: Transport::ALL,
+        name: Transport::name,
+        word: "over",
+    };
+    out.support("Movers", "mover", &movers(false), over, |name, t| {
         survey.mover_refused(name, t)
     });
-    out.support("Receivers", "receiver", &receivers, |name, t| {
+    if let Some(files) = &survey.files {
+        let caches = Over {
+            columns: Cache::ALL,
+            name: Cache::name,
+            word: "with cache",
+        };
+        let heading = format!("Movers of files, in {} ({})", files.dir, files.file_system);
+        out.support(&heading, "mover", &movers(true), caches, |name, cache| {
+            survey.file_refused(name, cache)
+        });
+    }
+    out.support("Receivers", "receiver", &receivers, over, |name, t| {
         survey.receiver_refused(name, t)
     });
     out.heading("Transports");
@@ -201,24 +225,26 @@ impl Out {
         }
     }
 
-    /// A table of what works over which transport; the reasons stand below it, each once.
-    fn support(
+    /// A table of what works over which transport, or on which kind of file; the reasons stand
+    /// below it, each once.
+    fn support<C: Copy>(
         &mut self,
         heading: &str,
         what: &str,
         rows: &[(String, String)],
-        refused: impl Fn(&str, Transport) -> Option<String>,
+        over: Over<C>,
+        refused: impl Fn(&str, C) -> Option<String>,
     ) {
         self.heading(heading);
         let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
         let mut cells = Vec::new();
         for (name, summary) in rows {
             let mut cell = vec![name.clone()];
-            for &transport in Transport::ALL {
-                let reason = refused(name, transport);
+            for &column in over.columns {
+                let reason = refused(name, column);
                 cell.push(if reason.is_some() { "✗" } else { "✓" }.to_owned());
                 if let Some(reason) = reason {
-                    let who = format!("{name} over {}", transport.name());
+                    let who = format!("{name} {} {}", over.word, (over.name)(column));
                     match reasons.iter_mut().find(|(r, _)| *r == reason) {
                         Some((_, whos)) => whos.push(who),
                         None => reasons.push((reason, vec![who])),
@@ -229,10 +255,10 @@ impl Out {
             cells.push(cell);
         }
         let mut header = vec![what];
-        header.extend(Transport::ALL.iter().map(|t| t.name()));
+        header.extend(over.columns.iter().map(|c| (over.name)(*c)));
         header.push("what it does");
-        let mut most = vec![20];
-        most.extend(Transport::ALL.iter().map(|t| columns(t.name())));
+        let mut most = vec![24];
+        most.extend(over.columns.iter().map(|c| columns((over.name)(*c))));
         most.push(100);
         self.table(&header, &cells, &most);
         for (reason, whos) in reasons {

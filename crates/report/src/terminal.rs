@@ -243,7 +243,7 @@ impl Page {
         if let Some(floor) = facts::floor(a) {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
-        self.prose(Some(Ink::Faint), &facts::host_line(&a.host), "", "  ");
+        self.prose(Some(Ink::Faint), &facts::place_line(a), "", "  ");
     }
 }
 

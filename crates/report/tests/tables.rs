@@ -19,6 +19,8 @@ fn survey() -> Survey {
         release: Release::AtReturn,
         uses_fields: false,
         has_peer: true,
+        route: Default::default(),
+        in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
         can_refill: true,
@@ -59,6 +61,7 @@ fn survey() -> Survey {
             support("vmsplice", tcp, None),
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
+        files: None,
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {
             what: "cycles".to_owned(),

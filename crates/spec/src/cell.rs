@@ -307,6 +307,17 @@ impl Cell {
             Ring::Bytes(bytes) => (bytes / self.size_bytes.max(1)).max(4),
         }
     }
+
+    /// How many requests one pass of a flow through its part of the file takes: the file is as
+    /// long as the ring, and each flow has a part of its own. 0 where not even one fits.
+    #[must_use]
+    pub fn file_slots(&self) -> u64 {
+        let bytes = match self.ring {
+            Ring::Message => self.size_bytes.saturating_mul(u64::from(self.threads)),
+            Ring::Bytes(bytes) => bytes,
+        };
+        bytes / self.size_bytes.max(1) / u64::from(self.threads.max(1))
+    }
 }
 
 fn on_or_off(on: bool) -> &'static str {

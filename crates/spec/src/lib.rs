@@ -31,5 +31,5 @@ pub use published::{Imported, Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
 pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
-pub use survey::{LeftOut, Refusal, Support, Survey};
+pub use survey::{LeftOut, Refusal, Route, Support, Survey};
 pub use table::Table;

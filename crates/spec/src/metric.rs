@@ -69,7 +69,7 @@ measures! {
     CpuNsPerMessage "cpu_ns_per_message" Lower true "CPU time per message" "ns" "CPU time of the side's threads per message";
     MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; in the ask pattern, answered";
     CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
-    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer; ask pattern only";
+    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end";
     LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
     LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
     LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";

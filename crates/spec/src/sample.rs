@@ -70,7 +70,7 @@ pub struct Sample {
     pub machine: Readings,
     /// What was checked; none for a mover that moves nothing.
     pub truth: Option<Truth>,
-    /// Round-trip times of the `ask` pattern in ns, all flows merged: HdrHistogram V2, base64.
+    /// Round-trip times of the `ask` pattern, or times of requests to a file, in ns, all flows merged: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
     /// Why this trial will be repeated, where it will.
     pub repeated_because: Option<String>,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::Transport;
+use crate::cell::{Cache, Transport};
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +37,81 @@ pub enum Release {
     Never,
 }
 
+/// The two ends of a mover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Nothing is moved.
+    #[default]
+    Nowhere,
+    /// From memory to a socket.
+    MemoryToSocket,
+    /// From a file to a socket.
+    FileToSocket,
+    /// From a file to memory: there is no peer.
+    FileToMemory,
+    /// From memory to a file: there is no peer.
+    MemoryToFile,
+}
+
+impl Route {
+    /// Whether the mover works on a file and has no peer.
+    #[must_use]
+    pub fn is_of_files(self) -> bool {
+        matches!(self, Route::FileToMemory | Route::MemoryToFile)
+    }
+
+    /// Whether there is another end that takes in what is moved.
+    #[must_use]
+    pub fn has_peer(self) -> bool {
+        matches!(self, Route::MemoryToSocket | Route::FileToSocket)
+    }
+}
+
+/// How many requests a mover can have in flight, and who carries them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InFlight {
+    /// One after the other, by the thread that asks.
+    #[default]
+    One,
+    /// Several, by the thread that asks or by a device.
+    Several,
+    /// Several, also by threads that work for the process: its CPU time is the mover's.
+    SeveralByThreads,
+}
+
+/// One mover on a file in one state of the page cache, as this host's file system answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileSupport {
+    /// Name in the engine's table.
+    pub name: String,
+    /// Where the file's pages are.
+    pub cache: Cache,
+    /// None where it works; else the reason.
+    pub refused: Option<String>,
+}
+
+/// The place where files lie, and what works there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileSurvey {
+    /// The directory of bytecost's own files.
+    pub dir: String,
+    /// What file system that is: `ext4`.
+    pub file_system: String,
+    /// What an unprivileged process may still write there, in bytes.
+    pub free_bytes: u64,
+    /// What lengths and offsets must divide by where the page cache is passed by (O_DIRECT), in
+    /// bytes; none where the file system cannot do that.
+    pub direct_bytes: Option<u64>,
+    /// A file of the user's to read in the place of bytecost's own.
+    pub user_file: Option<String>,
+    /// Its length in bytes.
+    pub user_file_bytes: Option<u64>,
+    /// Each mover of files, in each state of the page cache.
+    pub movers: Vec<FileSupport>,
+}
+
 /// One mover or receiver over one transport, as the kernel of this host answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Support {
@@ -59,8 +134,14 @@ pub struct MoverFacts {
     pub release: Release,
     /// Whether the message must divide into the fields.
     pub uses_fields: bool,
-    /// Whether it has a peer at all (`null` has none).
+    /// Whether it has a peer at all (`null` and movers of files have none).
     pub has_peer: bool,
+    /// From where to where; surveys of old have it at its default.
+    #[serde(default)]
+    pub route: Route,
+    /// How many requests it can have in flight.
+    #[serde(default)]
+    pub in_flight: InFlight,
     /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
     pub locks_rings: u32,
     /// File descriptors of one flow on the sending side.
@@ -73,6 +154,14 @@ pub struct MoverFacts {
     pub leaves_completions: bool,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<String>,
+}
+
+impl MoverFacts {
+    /// Whether it moves nothing at all, so that it tells what the loop costs.
+    #[must_use]
+    pub fn moves_nothing(&self) -> bool {
+        !self.has_peer && self.route == Route::Nowhere
+    }
 }
 
 /// A row of the engine's table of receivers.
@@ -101,6 +190,9 @@ pub struct Survey {
     pub congestion_controls: Vec<String>,
     /// Counters that cannot be had here, with the reason.
     pub counters_refused: Vec<Refusal>,
+    /// Where files lie and what works there, where the study asks for files.
+    #[serde(default)]
+    pub files: Option<FileSurvey>,
 }
 
 impl Survey {
@@ -114,6 +206,25 @@ impl Survey {
     #[must_use]
     pub fn receiver_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.receivers, name, transport)
+    }
+
+    /// Why a mover of files does not work in a state of the page cache; none where it does.
+    #[must_use]
+    pub fn file_refused(&self, name: &str, cache: Cache) -> Option<String> {
+        let Some(files) = &self.files else {
+            return Some("files were not tried".to_owned());
+        };
+        match files
+            .movers
+            .iter()
+            .find(|r| r.name == name && r.cache == cache)
+        {
+            Some(row) => row.refused.clone(),
+            None => Some(format!(
+                "`{name}` was not tried with cache {}",
+                cache.name()
+            )),
+        }
     }
 
     /// The facts of a mover.

@@ -87,7 +87,7 @@ fn why_nothing(view: &View<'_>) -> String {
     };
     let base = words::named(compare.axis, &compare.baseline);
     let of_base = |c: &&CellTrials<'_>| c.cell.value(compare.axis) == compare.baseline;
-    let measured = || view.trials.with_peer().filter(|c| !c.by_block.is_empty());
+    let measured = || view.trials.moving().filter(|c| !c.by_block.is_empty());
     if !measured().any(|c| of_base(&c)) {
         return format!("Nothing can be compared: the baseline {base} has no trial.");
     }
@@ -118,7 +118,7 @@ fn cells(view: &View<'_>, varied: &[Axis]) -> Vec<String> {
         |c| c.metrics.clone(),
     );
     let told = view.cells.iter().zip(&view.trials.cells);
-    told.filter(|(_, trials)| !trials.peerless)
+    told.filter(|(_, trials)| !trials.idle)
         .filter_map(|(cell, _)| cell_sentence(cell, &metrics, varied))
         .take(CELLS)
         .collect()

@@ -35,7 +35,7 @@ impl<'d> Desk<'d> {
         &'p self,
         place: &'p Place,
     ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
-        self.trials.with_peer().filter(|c| is_at(c.cell, place))
+        self.trials.moving().filter(|c| is_at(c.cell, place))
     }
 
     /// The pairs of a contrast, in the order of the plan.
@@ -43,7 +43,7 @@ impl<'d> Desk<'d> {
         let axis = contrast.axis;
         let others = || {
             self.trials
-                .with_peer()
+                .moving()
                 .filter(|c| has(c.cell, axis, &contrast.against))
         };
         let partner = |cell: &Cell, free: &[Axis]| {

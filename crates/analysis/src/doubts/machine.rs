@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Counter, Measure, Metric, Pattern, Placement, units};
+use bytecost_spec::{Cache, Counter, Measure, Metric, Pattern, Placement, units};
 use bytecost_stats::median;
 
 use super::{Told, View, above, ids, in_cells};
@@ -87,8 +87,18 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
         return Vec::new();
     };
     let mut hot: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    let mut files = true;
     for cell in view.measured() {
-        let slots = cell.cell.ring_slots();
+        let of_files = cell.route.is_of_files();
+        if of_files && matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
+            continue; // it comes from the disk
+        }
+        files &= of_files;
+        let slots = if of_files {
+            cell.cell.file_slots()
+        } else {
+            cell.cell.ring_slots()
+        };
         let flows = u64::from(cell.cell.threads);
         let bytes = slots
             .saturating_mul(cell.cell.size_bytes)
@@ -111,7 +121,11 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
         .saturating_mul(4)
         .checked_next_power_of_two();
     vec![Told {
-        text: "The payload fits into the last level cache and stays hot there: copying movers such as `send` look better than they would from fresh memory.".to_owned(),
+        text: if files {
+            "The file fits into the last level cache and stays hot there: ways that copy look better than they would with a larger file.".to_owned()
+        } else {
+            "The payload fits into the last level cache and stays hot there: copying movers such as `send` look better than they would from fresh memory.".to_owned()
+        },
         evidence: format!(
             "payload memory of all flows {rings}, level {} cache {}",
             last.level,

@@ -49,7 +49,7 @@ impl Stalls {
     /// Looks at every measured cell.
     pub(crate) fn of(trials: &Trials<'_>) -> Stalls {
         let found = trials
-            .with_peer()
+            .moving()
             .filter_map(|cell| Some((cell.id.clone(), Signs::of(cell)?.waits(cell)?)));
         Stalls(found.collect())
     }

@@ -10,7 +10,7 @@ const SEVERAL: &str = "send-fields";
 const ONE: [&str; 2] = ["sendmsg", "send"];
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
-    let planned = |mover: &str| why.view.trials.with_peer().any(|c| c.cell.mover == mover);
+    let planned = |mover: &str| why.view.trials.moving().any(|c| c.cell.mover == mover);
     if !planned(SEVERAL) && !ONE.into_iter().any(planned) {
         return None;
     }

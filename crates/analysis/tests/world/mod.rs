@@ -91,6 +91,8 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
         release,
         uses_fields: false,
         has_peer,
+        route: Default::default(),
+        in_flight: Default::default(),
         locks_rings: 0,
         descriptors_per_flow: 1,
         can_refill: true,

@@ -1,6 +1,7 @@
 //! `bytecost list`: what there is, and what of it works here, found by trying.
 
 use anyhow::Result;
+use bytecost_lab::files::Files;
 use bytecost_spec::{Study, Transport};
 
 use crate::failure::Ending;
@@ -9,7 +10,9 @@ use crate::terminal;
 
 /// Prints the tables.
 pub fn run() -> Result<Ending> {
-    let (_, survey) = super::look_around(Transport::ALL);
+    let (_, mut survey) = super::look_around(Transport::ALL);
+    // Without a directory to make files in there is no table of them; a run says why.
+    survey.files = bytecost_lab::file_survey::survey(&mut Files::default()).ok();
     let studies: Vec<Study> = STUDIES
         .iter()
         .map(|(_, text)| Study::parse(text))

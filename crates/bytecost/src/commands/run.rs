@@ -4,13 +4,16 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use bytecost_engine::Mover;
+use bytecost_lab::files::Files;
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::FORMAT;
-use bytecost_spec::{Manifest, Study, Transport};
+use bytecost_spec::survey::FileSurvey;
+use bytecost_spec::{Axis, Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -44,6 +47,7 @@ pub fn run(args: RunArgs) -> Result<Ending> {
             writeln!(io::stderr(), "note: {note}")?;
         }
     }
+    let files = files_ready(&plan, run.manifest().survey.files.as_ref(), args.quiet)?;
     let campaign = Campaign {
         study: &study,
         plan: &plan,
@@ -51,7 +55,7 @@ pub fn run(args: RunArgs) -> Result<Ending> {
         quiet: args.quiet,
         stop: &stop,
     };
-    let how = campaign.carry_out(&mut run)?;
+    let how = campaign.carry_out(&mut run, files)?;
     run.end(&RunEnding {
         ended: now()?,
         early: how.early(),
@@ -66,8 +70,9 @@ pub fn run(args: RunArgs) -> Result<Ending> {
 
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
-    let study = chosen(args)?;
-    let (host, survey) = super::look_around(&transports(&study));
+    let mut study = chosen(args)?;
+    let (host, mut survey) = super::look_around(&transports(&study));
+    survey.files = files_surveyed(&mut study, args)?;
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
@@ -94,6 +99,67 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     Ok((root.create_fresh(manifest)?, plan, study))
 }
 
+/// What works on files, where the study asks for any: none of that is tried where it does not.
+/// A file of the user's is gone through whole.
+fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey>> {
+    let asks = study
+        .cells()
+        .iter()
+        .any(|(_, cell)| Mover::named(&cell.mover).is_some_and(|m| m.route.is_of_files()));
+    if !asks {
+        if let Some(option) = args
+            .dir
+            .as_ref()
+            .map(|_| "--dir")
+            .or(args.file.as_ref().map(|_| "--file"))
+        {
+            return Err(bad_input(format!(
+                "{option} says where files are, and study `{}` reads and writes none: leave it out, or run file-read",
+                study.name
+            )));
+        }
+        return Ok(None);
+    }
+    let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let user = match &args.file {
+        None => None,
+        Some(path) => Some(std::path::absolute(path)?),
+    };
+    let found = bytecost_lab::file_survey::survey(&mut Files::new(dir, user)).map_err(bad_input)?;
+    if let Some(bytes) = found.user_file_bytes
+        && !args.axes.0.iter().any(|(axis, _)| *axis == Axis::Ring)
+    {
+        let most = bytecost_spec::cell::MAX_RING_BYTES;
+        let ring = bytes.min(most).to_string();
+        for tier in &mut study.tiers {
+            tier.axes.retain(|(axis, _)| *axis != Axis::Ring);
+            tier.axes.push((Axis::Ring, vec![ring.clone()]));
+        }
+    }
+    Ok(Some(found))
+}
+
+/// The files of the plan, made before anything is measured.
+fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<Files> {
+    let Some(found) = found else {
+        return Ok(Files::default());
+    };
+    let user = found.user_file.as_ref().map(PathBuf::from);
+    let mut files = Files::new(PathBuf::from(&found.dir), user);
+    files.check_room(&plan.cells).map_err(bad_input)?;
+    if !quiet {
+        let what = match &found.user_file {
+            Some(path) => path.clone(),
+            None => format!("test files in {}", found.dir),
+        };
+        writeln!(io::stderr(), "note: {what}, {}", found.file_system)?;
+    }
+    for cell in &plan.cells {
+        files.prepare(cell).map_err(bad_input)?;
+    }
+    Ok(files)
+}
+
 /// A run that is there already: its own plan, with the time and precision of the command line.
 fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     if !args.axes.0.is_empty()
@@ -101,6 +167,8 @@ fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, S
         || args.seed.is_some()
         || args.window.is_some()
         || args.warmup.is_some()
+        || args.dir.is_some()
+        || args.file.is_some()
     {
         return Err(bad_input(
             "--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it",

@@ -5,13 +5,14 @@ use std::io;
 
 use bytecost_spec::survey::Release;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "null",
     summary: "moves nothing: what the measuring loop itself costs",
     route: Route::Nowhere,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -7,13 +7,14 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "send",
     summary: "send(2): one call a message; the kernel copies it",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -7,13 +7,14 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, retry};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "send-fields",
     summary: "send(2) once for each field: many calls a message; the kernel copies it",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: true,
     locks_rings: 0,

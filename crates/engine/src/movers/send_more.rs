@@ -10,13 +10,14 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, retry};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "send-more",
     summary: "send(2) once for each field, with MSG_MORE on all but the last: as many calls, but no small segment goes out before the message is whole",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: true,
     locks_rings: 0,

@@ -15,13 +15,14 @@ use bytecost_sys::errqueue::{self, Completion};
 use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
 use rustix::net::SendFlags;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, no_progress, retry};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress, retry};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "send-zerocopy",
     summary: "sendmsg(2) with MSG_ZEROCOPY: the kernel pins the fields' pages, and says when they are free and whether it copied after all",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtCompletion,
     uses_fields: true,
     locks_rings: 0,

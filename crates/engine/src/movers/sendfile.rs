@@ -5,13 +5,14 @@ use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "sendfile",
     summary: "sendfile(2) from a memory file: the socket refers to the file's pages; nothing is copied on the way out",
     route: Route::FileToSocket,
+    in_flight: InFlight::One,
     release: Release::Never,
     uses_fields: false,
     locks_rings: 0,

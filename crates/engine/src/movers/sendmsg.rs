@@ -7,13 +7,14 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::gather::Gather;
 use rustix::net::SendFlags;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "sendmsg",
     summary: "sendmsg(2): all fields of a message in one call; the kernel copies them",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: true,
     locks_rings: 0,

@@ -6,13 +6,14 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, finish, sendfile::memory_file};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish, sendfile::memory_file};
 use crate::payload::Source;
 
 pub const MOVER: Mover = Mover {
     name: "splice",
     summary: "splice(2) from a memory file through a pipe: the socket refers to the file's pages; two calls a message or more",
     route: Route::FileToSocket,
+    in_flight: InFlight::One,
     release: Release::Never,
     uses_fields: false,
     locks_rings: 0,

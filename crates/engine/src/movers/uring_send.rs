@@ -6,13 +6,14 @@ use std::time::Duration;
 use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, no_progress};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "uring-send",
     summary: "io_uring send: up to eight linked messages in one call; the kernel copies them",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -11,13 +11,14 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
 use super::uring_send::{BATCH, whole};
-use super::{Move, Mover, Offer, Route, Setup, Tally, no_progress};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "uring-send-zc",
     summary: "io_uring SEND_ZC from registered memory: up to eight linked messages in one call; the kernel says when buffers are free and whether it copied after all",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtCompletion,
     uses_fields: false,
     locks_rings: 1,

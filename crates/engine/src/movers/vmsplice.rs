@@ -8,13 +8,14 @@ use bytecost_sys::pipe::Pipe;
 use bytecost_sys::region::Region;
 
 use super::splice::{PIPE_BYTES, through_pipe};
-use super::{Move, Mover, Offer, Route, Setup, Tally};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "vmsplice",
     summary: "vmsplice(2) of user pages into a pipe, splice(2) to the socket: nothing is copied on the way out, and nothing ever says when the pages are free",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::Never,
     uses_fields: false,
     locks_rings: 0,

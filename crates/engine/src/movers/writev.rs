@@ -6,13 +6,14 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 use bytecost_sys::gather::Gather;
 
-use super::{Move, Mover, Offer, Route, Setup, Tally, finish};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::payload::{Layout, Source};
 
 pub const MOVER: Mover = Mover {
     name: "writev",
     summary: "writev(2): all fields of a message in one call; the kernel copies them",
     route: Route::MemoryToSocket,
+    in_flight: InFlight::One,
     release: Release::AtReturn,
     uses_fields: true,
     locks_rings: 0,

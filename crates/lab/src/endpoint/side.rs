@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{Checker, Mover, Tally};
-use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
@@ -18,17 +18,20 @@ use bytecost_sys::process;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::Signal;
+use super::{Signal, file_side};
 use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
 use crate::connection::ConnectionMeter;
 use crate::flow::{Ask, Finish, Intake, Window, stream};
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{Check, Done, Role, Task};
+use crate::requests::Stretches;
 
 /// What one flow brings back.
 pub(super) struct FlowDone {
     readings: Readings,
     flow: FlowReading,
+    /// Whether the process was measured, not this flow's thread alone.
+    pub(super) of_process: bool,
     total_bytes: u64,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
@@ -84,6 +87,9 @@ fn send(
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = mover_of(cell)?;
+    if mover.route.is_of_files() {
+        return file_side::run(task, mover, flow, gate, wait, closed);
+    }
     let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
     let fresh = is_fresh(task, mover);
     let patience = Duration::from_millis(task.patience_ms);
@@ -114,8 +120,7 @@ fn send(
         rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
     }
     Ok(flow_done(
-        &window,
-        &meter,
+        Measured::window(&window, &meter),
         Completions::of(mover, cell),
         0,
         latency_ns,
@@ -168,13 +173,13 @@ fn receive(
     wait();
     let window = intake.run(gate, &mut meter, closed)?;
     let compared = intake.checker.compared();
-    let none = Completions::None;
-    Ok(flow_done(&window, &meter, none, compared, None))
+    let measured = Measured::window(&window, &meter);
+    Ok(flow_done(measured, Completions::None, compared, None))
 }
 
 /// When a sender learns of completions.
 #[derive(Clone, Copy)]
-enum Completions {
+pub(super) enum Completions {
     /// There are none.
     None,
     /// As they come, so that those of the window are known.
@@ -193,30 +198,83 @@ impl Completions {
     }
 }
 
-fn flow_done<M: Meter>(
-    window: &Window<M::Snapshot>,
-    meter: &M,
+/// What was measured between the edges of a window.
+pub(super) struct Measured {
+    readings: Readings,
+    /// What the tally grew by.
+    grown: Tally,
+    /// What was done in the whole trial.
+    total: Tally,
+}
+
+impl Measured {
+    /// Messages of the whole trial.
+    pub(super) fn total_messages(&self) -> u64 {
+        self.total.messages
+    }
+
+    fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {
+        Measured {
+            readings: meter.difference(&window.from.snapshot, &window.to.snapshot),
+            grown: window.to.tally.since(&window.from.tally),
+            total: window.total,
+        }
+    }
+
+    /// Stretches taken together: all that a meter of threads or processes reads adds up.
+    pub(super) fn stretches<M: Meter>(all: &Stretches<M::Snapshot>, meter: &M) -> Measured {
+        let mut readings = Readings::new();
+        let mut grown = Tally::default();
+        for (from, to) in &all.of {
+            for (counter, reading) in meter.difference(&from.snapshot, &to.snapshot) {
+                let sum = match readings.get(&counter) {
+                    Some(before) => before.plus(&reading),
+                    None => reading,
+                };
+                readings.insert(counter, sum);
+            }
+            grown = grown.plus(&to.tally.since(&from.tally));
+        }
+        if all.aside_ns > 0 {
+            readings.insert(Counter::AsideNs, Reading::Measured(all.aside_ns));
+        }
+        Measured {
+            readings,
+            grown,
+            total: all.total,
+        }
+    }
+}
+
+/// What a flow brings back.
+pub(super) fn flow_done(
+    measured: Measured,
     completions: Completions,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
 ) -> FlowDone {
-    let mut readings = meter.difference(&window.from.snapshot, &window.to.snapshot);
-    let grown = |of: fn(&Tally) -> u64| of(&window.to.tally) - of(&window.from.tally);
-    let (bytes, messages) = (grown(|t| t.bytes), grown(|t| t.messages));
+    let Measured {
+        mut readings,
+        grown,
+        total,
+    } = measured;
     let mut put = |counter, n| {
         readings.insert(counter, Reading::Measured(n));
     };
-    put(Counter::Bytes, bytes);
-    put(Counter::Messages, messages);
-    put(Counter::Calls, grown(|t| t.calls));
-    let (back, copied) = match completions {
-        Completions::LeftLying => (window.total.released, window.total.copied),
-        _ => (grown(|t| t.released), grown(|t| t.copied)),
+    put(Counter::Bytes, grown.bytes);
+    put(Counter::Messages, grown.messages);
+    put(Counter::Calls, grown.calls);
+    let told = match completions {
+        Completions::LeftLying => total,
+        _ => grown,
     };
     if !matches!(completions, Completions::None) {
-        put(Counter::Completions, back);
-        put(Counter::CompletionsCopied, copied);
-        put(Counter::Enobufs, grown(|t| t.enobufs));
+        put(Counter::Completions, told.released);
+        put(Counter::CompletionsCopied, told.copied);
+        put(Counter::Enobufs, grown.enobufs);
+    }
+    if grown.misses > 0 {
+        put(Counter::NowaitMisses, grown.misses);
     }
     let elapsed_ns = readings
         .get(&Counter::ElapsedNs)
@@ -225,11 +283,12 @@ fn flow_done<M: Meter>(
     FlowDone {
         readings,
         flow: FlowReading {
-            bytes,
-            messages,
+            bytes: grown.bytes,
+            messages: grown.messages,
             elapsed_ns,
         },
-        total_bytes: window.total.bytes,
+        of_process: false,
+        total_bytes: total.bytes,
         compared_bytes,
         latency_ns,
     }
@@ -240,8 +299,10 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
+    let mut of_process = false;
     for flow in flows {
         let flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
+        of_process |= flow.of_process;
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
         done.total_bytes.push(flow.total_bytes);
@@ -253,8 +314,14 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
             }
         }
     }
+    let mut sum = bytecost_meter::sum(&readings);
+    if of_process && let Some(first) = readings.first() {
+        // Each flow has read the same process, so one of them tells it.
+        let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
+        sum.extend(whole.map(|(c, r)| (*c, r.clone())));
+    }
     done.side = SideReadings {
-        readings: bytecost_meter::sum(&readings),
+        readings: sum,
         flows: done.side.flows,
     };
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;

@@ -70,6 +70,7 @@ impl Entry {
                 released: n[4],
                 copied: n[5],
                 enobufs: n[6],
+                misses: 0, // of movers of files, which have no other end to be shown
             },
             clock_ns: n[7],
             cpu_ns: n[8],

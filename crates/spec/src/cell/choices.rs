@@ -204,7 +204,8 @@ pub enum Cache {
 }
 
 impl Cache {
-    pub(super) const ALL: &[Cache] = &[Cache::Memory, Cache::Warm, Cache::Cold, Cache::Direct];
+    /// All, in the order of the documentation.
+    pub const ALL: &[Cache] = &[Cache::Memory, Cache::Warm, Cache::Cold, Cache::Direct];
 
     /// Its name.
     #[must_use]
@@ -231,7 +232,8 @@ pub enum Access {
 }
 
 impl Access {
-    pub(super) const ALL: &[Access] = &[Access::Sequential, Access::Random];
+    /// All, in the order of the documentation.
+    pub const ALL: &[Access] = &[Access::Sequential, Access::Random];
 
     /// Its name.
     #[must_use]

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::tree;
 
 /// The name of the example.
-const NAME: &str = "write";
+const NAME: &str = "socketwrite";
 /// The table that it is put into.
 const TABLE: &str = "crates/engine/src/movers.rs";
 

@@ -1,0 +1,195 @@
+//! Movers of files have no receiver, and are compared, drawn and told all the same.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Point, Verdict};
+use bytecost_spec::survey::{InFlight, Route};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading};
+use world::{True, World};
+
+const STUDY: &str = r#"
+name = "files"
+title = "Files"
+question = "When is asynchronous slower?"
+prediction = "From the page cache."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "pread", "uring-read", "pwrite"]
+size = ["4KiB", "64KiB"]
+depth = [1, 8]
+cache = ["direct"]
+
+[[compare]]
+axis = "mover"
+baseline = "pread"
+metrics = ["throughput_gbit_per_s", "latency_us_p99"]
+
+[[figure]]
+title = "Throughput"
+x = "size"
+y = "throughput_gbit_per_s"
+series = "mover"
+"#;
+
+/// What a request costs: several in flight are four times as fast and as cheap.
+fn truth(cell: &Cell) -> True {
+    match (cell.mover.as_str(), cell.depth) {
+        ("uring-read", 8) => True::costs(0.25),
+        _ => True::costs(1.0),
+    }
+}
+
+fn world() -> World {
+    let mut world = World::new(STUDY);
+    // As the plan does: who waits for each request has one in flight.
+    world
+        .cells
+        .retain(|c| c.depth == 1 || c.mover == "uring-read");
+    let mut facts = Vec::new();
+    for (name, route, requests) in [
+        ("null", Route::Nowhere, InFlight::One),
+        ("pread", Route::FileToMemory, InFlight::One),
+        ("uring-read", Route::FileToMemory, InFlight::Several),
+        ("pwrite", Route::MemoryToFile, InFlight::One),
+    ] {
+        let mut row = world::facts(name, bytecost_spec::survey::Release::AtReturn, false);
+        (row.route, row.in_flight) = (route, requests);
+        facts.push(row);
+    }
+    world.manifest.survey.mover_facts = facts;
+    let mut world = world.run(7, 12, 0.02, truth);
+    // The times of requests, as those of answers are made.
+    let mut asked = World::new(&STUDY.replace("cache = ", "pattern = [\"ask\"]\ncache = "))
+        .run(7, 1, 0.02, truth);
+    let histogram = asked.samples.remove(2).latency_ns_histogram;
+    world.change(
+        |c| c.mover != "null",
+        |sample| {
+            sample.receiver = None;
+            sample.latency_ns_histogram.clone_from(&histogram);
+        },
+    );
+    world
+}
+
+fn ratio(analysis: &Analysis, mover: &str, depth: u32) -> Option<(f64, Verdict)> {
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let found = analysis.findings.iter().find(|f| {
+        let cell = Cell::from_id(&f.cell).unwrap();
+        f.metric == throughput && cell.mover == mover && cell.depth == depth
+    })?;
+    Some((found.ratio, found.verdict))
+}
+
+#[test]
+fn one_at_a_time_is_the_baseline_of_every_depth_and_reading_is_not_held_against_writing() {
+    let analysis = world().analyse();
+    let (deep, verdict) = ratio(&analysis, "uring-read", 8).unwrap();
+    assert!((3.5..4.5).contains(&deep), "{deep}");
+    assert_eq!(verdict, Verdict::Better);
+    let (alone, verdict) = ratio(&analysis, "uring-read", 1).unwrap();
+    assert!(
+        (0.9..1.1).contains(&alone) && verdict != Verdict::Better,
+        "{alone}"
+    );
+    assert_eq!(ratio(&analysis, "pwrite", 1), None);
+    assert!(analysis.findings.iter().all(|f| !f.cell.contains("/null/")));
+}
+
+#[test]
+fn a_file_has_throughput_latency_and_figures_and_no_words_about_sockets() {
+    let analysis = world().analyse();
+    let cell = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.mover == "pread")
+        .unwrap();
+    for measure in [
+        Measure::ThroughputGbitPerS,
+        Measure::MessagesPerS,
+        Measure::CpuSPerGb,
+        Measure::LatencyUsP50,
+        Measure::LatencyUsP999,
+    ] {
+        assert!(
+            cell.estimates.contains_key(&Metric::both(measure)),
+            "{measure:?}"
+        );
+    }
+    let null = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.mover == "null")
+        .unwrap();
+    assert!(
+        !null
+            .estimates
+            .contains_key(&Metric::both(Measure::ThroughputGbitPerS))
+    );
+    let names: Vec<&str> = analysis.figures[0]
+        .series
+        .iter()
+        .map(|s| s.name.as_str())
+        .collect();
+    assert_eq!(names, ["pread", "uring-read", "pwrite"]);
+    let points = &analysis.figures[0].series[0].points;
+    assert!(points.iter().all(|p| matches!(p, Point::Measured(_))));
+    let told: Vec<Axis> = analysis
+        .study
+        .constants
+        .iter()
+        .map(|(axis, _)| *axis)
+        .collect();
+    for axis in [Axis::Cache, Axis::Ring, Axis::Access, Axis::Threads] {
+        assert!(told.contains(&axis), "{axis:?}");
+    }
+    for axis in [
+        Axis::Transport,
+        Axis::Congestion,
+        Axis::Nodelay,
+        Axis::Receiver,
+    ] {
+        assert!(!told.contains(&axis), "{axis:?}");
+    }
+    assert!(analysis.loop_floor_ns_per_message.is_some());
+}
+
+#[test]
+fn what_is_done_aside_is_no_neighbour() {
+    let mut world = world();
+    let share = |world: &World| {
+        let analysis = world.analyse();
+        let cell = analysis
+            .cells
+            .iter()
+            .find(|c| c.cell.mover == "pread")
+            .unwrap();
+        cell.estimates[&Metric::both(Measure::NeighbourShare)].value
+    };
+    let before = share(&world);
+    let aside = 2e7;
+    world.change(
+        |c| c.mover == "pread",
+        |sample| {
+            let busy = sample.machine.get_mut(&Counter::MachineBusyNs).unwrap();
+            *busy = Reading::Measured(busy.measured().unwrap() + aside as u64);
+        },
+    );
+    let without = share(&world);
+    assert!(without > before + 0.05, "{before} {without}");
+    world.change(
+        |c| c.mover == "pread",
+        |sample| {
+            let aside = Reading::Measured(aside as u64);
+            sample.sender.readings.insert(Counter::AsideNs, aside);
+        },
+    );
+    assert!((share(&world) - before).abs() < 0.01);
+}

@@ -1,0 +1,254 @@
+//! The study of files, as a user calls it: what it measures, what it leaves, what it refuses.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use bytecost_spec::{Counter, Record, Sample};
+use common::{Place, refused, stderr};
+
+/// A run of a few seconds in a directory of the test's own.
+fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec![
+        "run",
+        "file-read",
+        "--ring",
+        "1MiB",
+        "--size",
+        "4KiB",
+        "--access",
+        "random",
+        "--budget",
+        "6s",
+        "--blocks",
+        "8",
+        "--window",
+        "20ms",
+        "--warmup",
+        "2ms",
+        "--seed",
+        "7",
+        "--quiet",
+        "--dir",
+        dir,
+    ];
+    words.extend(more);
+    words
+}
+
+fn samples(place: &Place) -> Vec<Sample> {
+    let log = fs::read_to_string(place.run_dir().join("samples.jsonl")).unwrap();
+    let records = log.lines().map(|l| serde_json::from_str(l).unwrap());
+    records
+        .filter_map(|r| match r {
+            Record::Sample(sample) => Some(sample),
+            Record::Failure(_) => None,
+        })
+        .collect()
+}
+
+/// A directory beside the tests, which is on a disk more often than the temporary one.
+fn beside() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn count(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().count()
+}
+
+#[test]
+fn files_are_measured_without_another_end_and_leave_nothing() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let more = [
+        "--mover",
+        "pread,libaio",
+        "--depth",
+        "1,8",
+        "--cache",
+        "warm",
+    ];
+    let output = place.call(&words(there, &more));
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(count(dir.path()), 0, "a file was left");
+    let samples = samples(&place);
+    let cells: BTreeSet<&str> = samples.iter().map(|s| s.cell.as_str()).collect();
+    let of = |word: &str| cells.iter().filter(|c| c.contains(word)).count();
+    assert_eq!(
+        (of("/pread/"), of("/libaio/"), of("/null/")),
+        (1, 2, 1),
+        "{cells:?}"
+    );
+    for sample in samples.iter().filter(|s| !s.cell.contains("/null/")) {
+        assert!(sample.receiver.is_none());
+        let truth = sample.truth.as_ref().unwrap();
+        assert_eq!(truth.checked, "content");
+        assert_eq!(
+            truth.compared_bytes,
+            truth.sent_bytes / 512,
+            "the first word of each block"
+        );
+        assert!(sample.latency_ns_histogram.is_some());
+        assert!(sample.sender.readings[&Counter::CpuNs].measured().is_some());
+    }
+    let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
+    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let compared = findings["findings"].as_array().unwrap();
+    let deep = |f: &serde_json::Value| f["cell"].as_str().unwrap().contains("depth=8");
+    assert!(
+        compared.iter().any(deep),
+        "each depth is held against pread"
+    );
+    let page = fs::read_to_string(place.run_dir().join("report.md")).unwrap();
+    assert!(
+        page.contains("pread") && !page.contains("cubic"),
+        "nothing of sockets"
+    );
+}
+
+#[test]
+fn a_killed_run_leaves_no_file() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let mut run = std::process::Command::new(env!("CARGO_BIN_EXE_bytecost"))
+        .args(words(there, &["--mover", "pread", "--cache", "warm,cold"]))
+        .current_dir(place.path())
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!(count(dir.path()), 0, "a file was left");
+}
+
+#[test]
+fn a_file_of_the_users_is_read_whole_and_stays_as_it_was() {
+    let (place, dir) = (Place::new(), beside());
+    let path = dir.path().join("mine");
+    let content: Vec<u8> = (0..2_000_000_u32).map(|i| (i / 7) as u8).collect();
+    fs::write(&path, &content).unwrap();
+    let changed = fs::metadata(&path).unwrap().modified().unwrap();
+    let there = dir.path().to_str().unwrap();
+    let name = path.to_str().unwrap();
+    let mut all = words(
+        there,
+        &["--mover", "pread,pwrite", "--cache", "warm", "--file", name],
+    );
+    all.retain(|w| !["--ring", "1MiB"].contains(w));
+    let output = place.call(&all);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(fs::read(&path).unwrap(), content);
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), changed);
+    let samples = samples(&place);
+    assert!(
+        samples
+            .iter()
+            .any(|s| s.cell.contains("/pread/") && s.cell.contains("/2000000/"))
+    );
+    assert!(
+        samples.iter().all(|s| !s.cell.contains("/pwrite/")),
+        "it was written to"
+    );
+    let page = fs::read_to_string(place.run_dir().join("report.md")).unwrap();
+    assert!(page.contains("never written to"), "the refusal is told");
+}
+
+#[test]
+fn what_cannot_be_had_of_files_is_told_in_a_line() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let empty = dir.path().join("empty");
+    fs::write(&empty, []).unwrap();
+    let empty = empty.to_str().unwrap();
+    let warm = ["--mover", "pread", "--cache", "warm"];
+    let with = |dir, more: &[&'static str]| {
+        let mut all = words(dir, &warm);
+        all.extend(more);
+        all.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()
+    };
+    let mut of_empty = with(there, &[]);
+    of_empty.extend(["--file".to_owned(), empty.to_owned()]);
+    for (words, says) in [
+        (
+            with("/nowhere/at/all", &[]),
+            &["/nowhere/at/all", "--dir"][..],
+        ),
+        (with("/proc", &[]), &["/proc", "--dir"]),
+        (with(there, &["--file", "/nowhere"]), &["/nowhere"]),
+        (with(there, &["--file", "/"]), &["no regular file"]),
+        (of_empty, &["the file is empty"]),
+        (
+            with(there, &["--threads", "4", "--ring", "8KiB"]),
+            &["not one request"],
+        ),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // The last of an option that is given twice is a second value, so it is given once.
+        let mut once: Vec<&str> = words.clone();
+        if let Some(at) = words.iter().rposition(|w| *w == "--ring")
+            && words.iter().position(|w| *w == "--ring") != Some(at)
+        {
+            let first = words.iter().position(|w| *w == "--ring").unwrap();
+            once.drain(first..first + 2);
+        }
+        refused(&place.call(&once), says);
+    }
+    refused(
+        &place.call(&["run", "send-copies", "--dir", there]),
+        &["--dir", "file-read"],
+    );
+    assert_eq!(count(place.path()), 0, "something was left behind");
+    assert_eq!(count(dir.path()), 1, "something was left behind");
+}
+
+#[test]
+fn requests_past_the_page_cache_must_be_whole_blocks() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let mut all = words(there, &["--mover", "pread", "--cache", "direct"]);
+    let size = all.iter().position(|w| *w == "4KiB").unwrap();
+    all[size] = "4001";
+    let why = stderr(&place.call(&all));
+    let says = [
+        "choose a --size that is a multiple of",
+        "past the page cache",
+    ];
+    assert!(says.iter().any(|w| why.contains(w)), "{why}");
+}
+
+#[test]
+fn a_disk_without_room_is_told_before_anything_is_made() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let words = words(there, &["--mover", "pread", "--cache", "warm"]).join(" ");
+    let program = env!("CARGO_BIN_EXE_bytecost");
+    // A small file system of the test's own, in namespaces of its own.
+    let script = format!("mount -t tmpfs -o size=2m none {there} && exec {program} {words}");
+    let output = std::process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", &script])
+        .current_dir(place.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("there is no unshare(1) here");
+        return;
+    };
+    let why = stderr(&output);
+    if why.contains("unshare:") || why.contains("mount:") {
+        eprintln!("no namespaces here: {why}");
+        return;
+    }
+    refused(&output, &["no space", "which has 2 MiB", "--dir"]);
+    assert_eq!(count(place.path()), 0, "something was left behind");
+}

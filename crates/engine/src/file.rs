@@ -1,0 +1,399 @@
+//! Files that are read and written: bytecost's own, which leave nothing behind, and those of the
+//! user, which are only read.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use bytecost_sys::places::{ALIGN_BYTES, Places};
+use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::pattern::Pattern;
+use crate::walk::Walk;
+
+mod page_cache;
+
+pub use page_cache::{FOLIO_MOST, cool, warm};
+
+/// What is read or written in one call while a file is made ready.
+const CHUNK_BYTES: usize = 1 << 20;
+/// What stays free on the file system beside the file, in bytes.
+const SPARE_BYTES: u64 = 64 << 20;
+/// How often at most a name is tried that is there already.
+const NAMES_MOST: usize = 16;
+
+/// What a file of bytecost's own holds: a function of the place alone, so that a short file is
+/// the beginning of a long one.
+#[must_use]
+pub fn content() -> Pattern {
+    Pattern::new(u32::MAX, 0)
+}
+
+/// A file of bytecost's own, of no name, so that nothing is left however the process ends.
+#[derive(Debug)]
+pub struct TestFile {
+    file: OwnedFd,
+    len: u64,
+    /// Where it lies; none for a memory file.
+    dir: Option<PathBuf>,
+}
+
+impl TestFile {
+    /// An empty file in memory.
+    ///
+    /// # Errors
+    /// What memfd_create(2) answers.
+    pub fn in_memory() -> io::Result<TestFile> {
+        Ok(TestFile {
+            file: rustix::fs::memfd_create("bytecost-file", MemfdFlags::CLOEXEC)?,
+            len: 0,
+            dir: None,
+        })
+    }
+
+    /// An empty file in a directory: O_TMPFILE, or where the file system has none, one of a
+    /// name that nobody can guess, which is taken away at once.
+    ///
+    /// # Errors
+    /// What open(2) answers, with the directory and what to do.
+    pub fn in_dir(dir: &Path) -> io::Result<TestFile> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = match rustix::fs::open(dir, flags | OFlags::TMPFILE, mode) {
+            Ok(file) => file,
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => unlinked(dir, flags, mode)?,
+            Err(e) => return Err(in_words(dir, "no file can be made in", e)),
+        };
+        Ok(TestFile {
+            file,
+            len: 0,
+            dir: Some(dir.to_owned()),
+        })
+    }
+
+    /// Makes it at least so long, filled with [`content`] and on the disk. What is there already
+    /// stays.
+    ///
+    /// # Errors
+    /// `StorageFull` where the file system has no room, before anything is written; else what
+    /// pwrite(2) and fsync(2) answer.
+    pub fn grow(&mut self, len: u64) -> io::Result<()> {
+        if len <= self.len {
+            return Ok(());
+        }
+        if let Some(dir) = &self.dir {
+            has_room(dir, len - self.len)?;
+        }
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let content = content();
+        let mut at = self.len;
+        while at < len {
+            let piece = &mut chunk[..CHUNK_BYTES.min((len - at) as usize)];
+            content.fill(at, piece);
+            write_all(&self.file, piece, at)?;
+            at += piece.len() as u64;
+        }
+        rustix::fs::fsync(&self.file)?;
+        self.len = len;
+        Ok(())
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was asked of it yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where other processes of the same user open it, as long as this one lives.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        let (process, file) = (std::process::id(), self.file.as_raw_fd());
+        PathBuf::from(format!("/proc/{process}/fd/{file}"))
+    }
+}
+
+impl AsFd for TestFile {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A file that has its name for a moment only.
+fn unlinked(dir: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    for _ in 0..NAMES_MOST {
+        let mut random = [0; 16];
+        io::Read::read_exact(&mut File::open("/dev/urandom")?, &mut random)?;
+        let mut name = String::from(".bytecost-");
+        for byte in random {
+            let _ = write!(name, "{byte:02x}");
+        }
+        let path = dir.join(name);
+        match rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+            Ok(file) => {
+                rustix::fs::unlinkat(rustix::fs::CWD, &path, AtFlags::empty())?;
+                return Ok(file);
+            }
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(in_words(dir, "no file can be made in", e)),
+        }
+    }
+    Err(in_words(dir, "no file can be made in", Errno::EXIST))
+}
+
+fn in_words(path: &Path, what: &str, error: Errno) -> io::Error {
+    let remedy = match error {
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            ": choose a directory that you may write to with --dir"
+        }
+        Errno::NOENT | Errno::NOTDIR => ": choose a directory that is there with --dir",
+        _ => "",
+    };
+    let error = io::Error::from(error);
+    io::Error::new(
+        error.kind(),
+        format!("{what} {}: {error}{remedy}", path.display()),
+    )
+}
+
+/// What an unprivileged process may still write in a directory, in bytes, statvfs(3).
+///
+/// # Errors
+/// What statvfs(3) answers, with the directory and what to do.
+pub fn free_bytes(dir: &Path) -> io::Result<u64> {
+    let there = rustix::fs::statvfs(dir).map_err(|e| in_words(dir, "nothing is known of", e))?;
+    Ok(there.f_bavail.saturating_mul(there.f_frsize))
+}
+
+/// Whether a directory has room for `len` bytes more.
+///
+/// # Errors
+/// `StorageFull` where the file system has less than `len` bytes and some to spare.
+pub fn has_room(dir: &Path, len: u64) -> io::Result<()> {
+    room(dir, free_bytes(dir)?, len)
+}
+
+fn room(dir: &Path, free: u64, len: u64) -> io::Result<()> {
+    if free >= len.saturating_add(SPARE_BYTES) {
+        return Ok(());
+    }
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+    Err(io::Error::new(
+        io::ErrorKind::StorageFull,
+        format!(
+            "no space: a file of {} MiB and {} MiB to spare are needed in {}, which has {} MiB: choose another directory with --dir, or a smaller --ring",
+            mib(len),
+            mib(SPARE_BYTES),
+            dir.display(),
+            free >> 20
+        ),
+    ))
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// To be written as well.
+    pub write: bool,
+    /// Past the page cache.
+    pub direct: bool,
+}
+
+/// Opens a file, each time anew, so that its flags and its position are the caller's own.
+///
+/// # Errors
+/// What open(2) answers; a file system that cannot pass the page cache by is told as such.
+pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
+    let mut flags = OFlags::CLOEXEC | OFlags::NOCTTY;
+    flags |= if how.write {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
+    if how.direct {
+        flags |= OFlags::DIRECT;
+    }
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
+        Errno::INVAL if how.direct => no_direct("it refuses O_DIRECT"),
+        e => in_words(path, "cannot open", e),
+    })?;
+    if how.direct && is_in_memory(&file) {
+        return Err(no_direct("its files are the page cache itself"));
+    }
+    Ok(file)
+}
+
+fn no_direct(why: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::Unsupported,
+        format!(
+            "this file system has no way past the page cache ({why}): choose a directory on a disk with --dir"
+        ),
+    )
+}
+
+/// The name of the file system that a path lies on, from the numbers of statfs(2).
+///
+/// # Errors
+/// What statfs(2) answers, with the path and what to do.
+pub fn file_system(path: &Path) -> io::Result<String> {
+    const NAMES: &[(u64, &str)] = &[
+        (0xef53, "ext4"),
+        (0x5846_5342, "xfs"),
+        (0x9123_683e, "btrfs"),
+        (0x0102_1994, "tmpfs"),
+        (0x8584_58f6, "ramfs"),
+        (0x794c_7630, "overlayfs"),
+        (0x2fc1_2fc1, "zfs"),
+        (0xf2f5_2010, "f2fs"),
+        (0x6969, "nfs"),
+        (0x6573_5546, "fuse"),
+    ];
+    let kind = rustix::fs::statfs(path)
+        .map_err(|e| in_words(path, "nothing is known of", e))?
+        .f_type as u64;
+    let name = NAMES.iter().find(|(number, _)| *number == kind);
+    Ok(name.map_or_else(|| format!("{kind:#x}"), |(_, name)| (*name).to_owned()))
+}
+
+/// TMPFS_MAGIC and RAMFS_MAGIC, statfs(2).
+fn is_in_memory(file: impl AsFd) -> bool {
+    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::fstatfs(file).is_ok_and(|s| IN_MEMORY.contains(&(s.f_type as u64)))
+}
+
+/// What lengths and offsets must divide by past the page cache, found by trying; none where
+/// nothing works. The file has at least a page.
+#[must_use]
+pub fn direct_bytes(path: &Path) -> Option<u64> {
+    let file = open(
+        path,
+        Opening {
+            write: false,
+            direct: true,
+        },
+    )
+    .ok()?;
+    let mut places = Places::new(1, 64 << 10).ok()?;
+    let bytes = places.bytes_mut(0)?;
+    [512, 1024, 2048, ALIGN_BYTES]
+        .into_iter()
+        .find_map(|align| {
+            let read = rustix::io::pread(&file, &mut bytes[..align], align as u64);
+            matches!(read, Ok(n) if n > 0).then_some(align as u64)
+        })
+}
+
+/// The length of a file in bytes.
+///
+/// # Errors
+/// What fstat(2) answers; `InvalidInput` for what is no regular file.
+pub fn len(file: impl AsFd) -> io::Result<u64> {
+    let there = rustix::fs::fstat(file)?;
+    if rustix::fs::FileType::from_raw_mode(there.st_mode) != rustix::fs::FileType::RegularFile {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "this is no regular file",
+        ));
+    }
+    Ok(there.st_size as u64)
+}
+
+/// Said of a file that ends before a request does.
+pub(crate) fn too_short() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the file ends before the request does: was it truncated meanwhile?",
+    )
+}
+
+/// How many places a mover that writes has: some memory to go round in, and one for each request
+/// in flight.
+#[must_use]
+pub fn written_places(size: usize, depth: usize) -> usize {
+    const BYTES: usize = 4 << 20;
+    const MOST: usize = 1024;
+    (BYTES / size.max(1)).clamp(1, MOST).max(depth)
+}
+
+/// What block `block` of a file holds that was written from so many places.
+fn written(block: u64, size: usize, places: usize, bytes: &[u8]) -> Option<usize> {
+    let place = block % places as u64;
+    Pattern::new(u32::MAX - 1, 0).mismatch(place * size as u64, bytes)
+}
+
+/// Places, each filled with what its blocks will hold.
+pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<Places> {
+    let mut places = Places::new(count, size)?;
+    let pattern = Pattern::new(u32::MAX - 1, 0);
+    for place in 0..count {
+        let bytes = places.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
+        pattern.fill((place * size) as u64, bytes);
+    }
+    Ok(places)
+}
+
+/// Checks what a mover wrote: the first blocks of its walk, at most `blocks`, and of each so many
+/// first bytes. Gives back how many bytes were compared.
+///
+/// # Errors
+/// `InvalidData` where a block holds something else; what pread(2) answers.
+pub fn check_written(
+    file: impl AsFd,
+    mut walk: Walk,
+    blocks: u64,
+    size: usize,
+    depth: usize,
+    most: usize,
+) -> io::Result<u64> {
+    let mut bytes = vec![0; size.min(most)];
+    let places = written_places(size, depth);
+    let mut compared = 0;
+    for _ in 0..blocks.min(walk.blocks()) {
+        let offset = walk.step();
+        let mut got = 0;
+        while got < bytes.len() {
+            match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
+                Ok(0) => return Err(too_short()),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        if let Some(at) = written(offset / size as u64, size, places, &bytes) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "what the file holds is not what was written: byte {} of it is wrong",
+                    offset + at as u64
+                ),
+            ));
+        }
+        compared += got as u64;
+    }
+    Ok(compared)
+}
+
+fn write_all(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pwrite(&file, &bytes[done..], offset + done as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => done += n,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+use super::*;
+use bytecost_sys::file_map::resident_pages;
+
+fn reads_content(file: &TestFile, len: u64) {
+    let read = open(&file.path(), Opening::default()).unwrap();
+    let mut bytes = vec![0; len as usize];
+    let mut at = 0;
+    while at < bytes.len() {
+        at += rustix::io::pread(&read, &mut bytes[at..], at as u64).unwrap();
+    }
+    assert_eq!(content().mismatch(0, &bytes), None);
+}
+
+#[test]
+fn a_file_grows_keeps_its_content_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    for mut file in [
+        TestFile::in_memory().unwrap(),
+        TestFile::in_dir(dir.path()).unwrap(),
+    ] {
+        for len in [10_000, 5000, 1_500_001] {
+            file.grow(len).unwrap();
+            reads_content(&file, file.len());
+        }
+        assert_eq!(file.len(), 1_500_001);
+        assert_eq!(len(&file).unwrap(), 1_500_001);
+        assert_eq!(
+            std::fs::read_dir(&dir).unwrap().count(),
+            0,
+            "it has no name"
+        );
+    }
+}
+
+#[test]
+fn a_file_without_o_tmpfile_is_of_no_name_either() {
+    let dir = tempfile::tempdir().unwrap();
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let file = unlinked(dir.path(), flags, Mode::RUSR | Mode::WUSR).unwrap();
+    assert_eq!(rustix::fs::fstat(&file).unwrap().st_nlink, 0);
+}
+
+#[test]
+fn warm_and_cold_are_facts() {
+    // The crate's own directory: the temporary one may be a file system in memory.
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut file = TestFile::in_dir(dir).unwrap();
+    file.grow(4 << 20).unwrap();
+    let resident = || resident_pages(&file, 0, 4 << 20).unwrap().0;
+    if is_in_memory(&file) {
+        assert!(cool(&file, 0, 4 << 20).is_err());
+        return;
+    }
+    cool(&file, 0, 4 << 20).unwrap();
+    assert!(resident() <= 10);
+    warm(&file, 0, 4 << 20).unwrap();
+    assert_eq!(resident(), 1024);
+    cool(&file, 2 << 20, 1 << 20).unwrap();
+    assert!(
+        (512..=532).contains(&resident()),
+        "what shares no folio stays"
+    );
+}
+
+#[test]
+fn a_memory_file_is_never_cold_and_has_no_way_past_the_cache() {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(1 << 20).unwrap();
+    let why = cool(&file, 0, 1 << 20).unwrap_err().to_string();
+    assert!(why.contains("100 %") && why.contains("--dir"), "{why}");
+    let direct = Opening {
+        write: false,
+        direct: true,
+    };
+    let why = open(&file.path(), direct).unwrap_err().to_string();
+    assert!(why.contains("no way past the page cache"), "{why}");
+    assert_eq!(direct_bytes(&file.path()), None);
+    // A file system that knows nothing of O_DIRECT answers EINVAL.
+    let why = open(Path::new("/proc/self/status"), direct)
+        .unwrap_err()
+        .to_string();
+    assert!(why.contains("it refuses O_DIRECT"), "{why}");
+}
+
+#[test]
+fn want_of_space_and_of_a_directory_are_told_before_anything_is_written() {
+    let why = room(Path::new("/a"), 100 << 20, 50 << 20).unwrap_err();
+    assert_eq!(why.kind(), io::ErrorKind::StorageFull);
+    let why = why.to_string();
+    assert!(
+        why.contains("50 MiB") && why.contains("which has 100 MiB") && why.contains("--dir"),
+        "{why}"
+    );
+    assert!(room(Path::new("/a"), 200 << 20, 50 << 20).is_ok());
+    for (dir, word) in [("/nowhere/at/all", "that is there"), ("/proc", "--dir")] {
+        let why = TestFile::in_dir(Path::new(dir)).unwrap_err().to_string();
+        assert!(why.contains(dir) && why.contains(word), "{why}");
+    }
+}
+
+#[test]
+fn a_file_that_is_too_short_and_what_is_no_file_are_told() {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(8192).unwrap();
+    let why = warm(&file, 4096, 8192).unwrap_err();
+    assert!(why.to_string().contains("truncated"), "{why}");
+    assert!(len(open(Path::new("/"), Opening::default()).unwrap()).is_err());
+}

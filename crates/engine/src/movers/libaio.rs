@@ -1,0 +1,81 @@
+//! `libaio`: io_submit(2) and io_getevents(2).
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::libaio::Libaio;
+use bytecost_sys::places::Places;
+use rustix::io::Errno;
+
+use super::queued::{self, Queue};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
+
+pub const MOVER: Mover = Mover {
+    name: "libaio",
+    summary: "io_submit(2) of all that is free, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
+    route: Route::FileToMemory,
+    in_flight: InFlight::Several,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    leaves_completions: false,
+    caution: Some(
+        "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
+    ),
+    open,
+};
+
+fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+    queued::reading(setup, |file, places| {
+        Libaio::new(file, places).map_err(in_words)
+    })
+}
+
+/// The one error of io_setup(2) that the reader can do something about.
+fn in_words(error: io::Error) -> io::Error {
+    if error.raw_os_error() != Some(Errno::AGAIN.raw_os_error()) {
+        return error;
+    }
+    io::Error::new(
+        io::ErrorKind::QuotaExceeded,
+        "the limit of asynchronous requests is reached (io_setup: EAGAIN): raise fs.aio-max-nr, or choose a smaller --depth",
+    )
+}
+
+impl Queue for Libaio {
+    fn places(&self) -> &Places {
+        self.places()
+    }
+
+    fn start(&mut self, place: usize, offset: u64, _tally: &mut Tally) -> io::Result<()> {
+        self.start(place, offset)
+    }
+
+    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
+        let calls = self.enter(min, patience)?;
+        tally.calls += calls.unwrap_or(0);
+        Ok(calls.is_some())
+    }
+
+    fn finished(&mut self) -> Option<(usize, i32)> {
+        self.finished()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_reached_is_named() {
+        let why = in_words(Errno::AGAIN.into()).to_string();
+        assert!(
+            why.contains("fs.aio-max-nr") && why.contains("--depth"),
+            "{why}"
+        );
+        let other = in_words(Errno::NOSYS.into());
+        assert_eq!(other.raw_os_error(), Some(Errno::NOSYS.raw_os_error()));
+    }
+}

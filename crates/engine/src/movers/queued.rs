@@ -1,0 +1,197 @@
+//! What the movers share that have several requests to a file in flight.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_sys::places::Places;
+
+use super::{Move, Offer, Setup, Tally};
+use crate::file::{too_short, written_places};
+use crate::walk::Walk;
+
+/// Something that carries requests out while others are asked for.
+pub(super) trait Queue {
+    /// The memory of the requests.
+    fn places(&self) -> &Places;
+
+    /// Queues or starts a request for all of a place.
+    fn start(&mut self, place: usize, offset: u64, tally: &mut Tally) -> io::Result<()>;
+
+    /// Hands over what is queued, and waits for at least `min` requests; false when nothing was
+    /// over for as long as `patience`.
+    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool>;
+
+    /// The next request that is over: its place, its bytes or a negative error number.
+    fn finished(&mut self) -> Option<(usize, i32)>;
+}
+
+/// What a queue writes, where it writes.
+pub(super) struct Written {
+    /// The file, to be synchronised at the end of each pass.
+    pub(super) synced: Option<OwnedFd>,
+}
+
+/// A mover of a [`Queue`].
+pub(super) struct Queued<Q> {
+    queue: Q,
+    walk: Walk,
+    size: usize,
+    depth: usize,
+    patience: Duration,
+    in_flight: usize,
+    /// Of reads: places that are free.
+    free: Vec<usize>,
+    writes: Option<Written>,
+    /// The offset of the next request, where one did not find its place yet.
+    next: Option<u64>,
+    /// By place, the offset of its request.
+    offsets: Vec<u64>,
+    place: usize,
+    tally: Tally,
+}
+
+/// A mover that reads: the file, places for all its requests, and what to do with them.
+pub(super) fn reading<Q: Queue + 'static>(
+    mut setup: Setup,
+    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+) -> io::Result<Box<dyn Move>> {
+    let work = setup.take_file()?;
+    let (walk, depth) = (work.walk, work.depth.max(1));
+    let queue = make(work.file, Places::new(depth, setup.size)?)?;
+    Ok(Box::new(Queued::new(queue, walk, depth, &setup, None)))
+}
+
+/// A mover that writes. With `sync` the file is synchronised at the end of each pass.
+pub(super) fn writing<Q: Queue + 'static>(
+    mut setup: Setup,
+    sync: bool,
+    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+) -> io::Result<Box<dyn Move>> {
+    let work = setup.take_file()?;
+    let (walk, depth) = (work.walk, work.depth.max(1));
+    let places = crate::file::to_be_written(setup.size, written_places(setup.size, depth))?;
+    let synced = sync.then(|| work.file.try_clone()).transpose()?;
+    let queue = make(work.file, places)?;
+    let writes = Some(Written { synced });
+    Ok(Box::new(Queued::new(queue, walk, depth, &setup, writes)))
+}
+
+impl<Q: Queue> Queued<Q> {
+    fn new(
+        queue: Q,
+        walk: Walk,
+        depth: usize,
+        setup: &Setup,
+        writes: Option<Written>,
+    ) -> Queued<Q> {
+        let places = queue.places().count();
+        Queued {
+            queue,
+            walk,
+            size: setup.size,
+            depth,
+            patience: setup.patience,
+            in_flight: 0,
+            free: (0..depth).rev().collect(),
+            writes,
+            next: None,
+            offsets: vec![0; places],
+            place: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// At the end of a pass the file is synchronised, once nothing is in flight; false while
+    /// something is.
+    fn synchronised(&mut self) -> io::Result<bool> {
+        let Some(Written { synced: Some(file) }) = &self.writes else {
+            return Ok(true);
+        };
+        if !self.walk.is_at_start() || self.tally.messages == 0 {
+            return Ok(true);
+        }
+        if self.in_flight > 0 {
+            return Ok(false);
+        }
+        self.tally.calls += 1;
+        rustix::fs::fdatasync(file)?;
+        Ok(true)
+    }
+
+    /// A free place for the next request; none where it must wait.
+    fn free_place(&mut self, offset: u64) -> Option<usize> {
+        if self.writes.is_none() {
+            return self.free.pop();
+        }
+        // What a block holds is decided by its number, so its place is too.
+        let place = (offset / self.size as u64) as usize % self.offsets.len();
+        let busy = self.in_flight == self.depth || self.queue.places().is_busy(place);
+        (!busy).then_some(place)
+    }
+}
+
+impl<Q: Queue> Move for Queued<Q> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let offset = match self.next.take() {
+            Some(offset) => offset,
+            None if self.in_flight == self.depth || !self.synchronised()? => {
+                return Ok(Offer::Full);
+            }
+            None => self.walk.step(),
+        };
+        let Some(place) = self.free_place(offset) else {
+            self.next = Some(offset);
+            return Ok(Offer::Full);
+        };
+        self.queue.start(place, offset, &mut self.tally)?;
+        self.offsets[place] = offset;
+        self.place = place;
+        self.in_flight += 1;
+        Ok(Offer::Queued)
+    }
+
+    fn reap(&mut self, min: u32) -> io::Result<()> {
+        let min = (min as usize).min(self.in_flight);
+        if self.queue.enter(min, self.patience, &mut self.tally)? {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "no request to the file was over for as long as patience lasts",
+        ))
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn place(&self) -> usize {
+        self.place
+    }
+
+    fn finished(&mut self) -> io::Result<Option<usize>> {
+        let Some((place, result)) = self.queue.finished() else {
+            return Ok(None);
+        };
+        self.in_flight -= 1;
+        if result < 0 {
+            return Err(io::Error::from_raw_os_error(-result));
+        }
+        if result as usize != self.size {
+            return Err(too_short());
+        }
+        if self.writes.is_none() {
+            self.free.push(place);
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        Ok(Some(place))
+    }
+
+    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        if let Some(bytes) = self.queue.places().bytes(place) {
+            see(self.offsets[place], &bytes[..bytes.len().min(most)]);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `uring-read`: io_uring reads, several in flight.
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::places::Places;
+use bytecost_sys::uring_file::{Options, UringFile};
+use std::io;
+use std::time::Duration;
+
+use super::queued::{self, Queue};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
+
+pub const MOVER: Mover = Mover {
+    name: "uring-read",
+    summary: "io_uring reads: all that is free in one call, which waits for at least one",
+    route: Route::FileToMemory,
+    in_flight: InFlight::SeveralByThreads,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 2,
+    leaves_completions: false,
+    caution: None,
+    open,
+};
+
+const OPTIONS: Options = Options {
+    write: false,
+    registered: false,
+    poller: false,
+};
+
+fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+    queued::reading(setup, |file, places| UringFile::new(file, places, OPTIONS))
+}
+
+impl Queue for UringFile {
+    fn places(&self) -> &Places {
+        self.places()
+    }
+
+    fn start(&mut self, place: usize, offset: u64, _tally: &mut Tally) -> io::Result<()> {
+        self.start(place, offset)
+    }
+
+    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
+        let calls = self.enter(min, patience)?;
+        tally.calls += calls.unwrap_or(0);
+        Ok(calls.is_some())
+    }
+
+    fn finished(&mut self) -> Option<(usize, i32)> {
+        self.finished()
+    }
+}

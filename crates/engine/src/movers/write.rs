@@ -1,0 +1,69 @@
+//! `write`: write(2) where the file's position is.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::survey::Release;
+use rustix::fs::SeekFrom;
+
+use super::writing::{self, PASSES, Write};
+use super::{InFlight, Move, Mover, Route, Setup, Tally};
+
+pub const MOVER: Mover = Mover {
+    name: "write",
+    summary: "write(2) at the file's position; in random order after an lseek(2)",
+    route: Route::MemoryToFile,
+    in_flight: InFlight::One,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    leaves_completions: false,
+    caution: None,
+    open,
+};
+
+pub const WITH_FDATASYNC: Mover = Mover {
+    name: "write-fdatasync",
+    summary: "write(2) at the file's position; in random order after an lseek(2); fdatasync(2) at the end of each pass through the file",
+    route: Route::MemoryToFile,
+    in_flight: InFlight::One,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    leaves_completions: false,
+    caution: Some(PASSES),
+    open: open_synced,
+};
+
+/// Where the file's position is.
+struct AtPosition(u64);
+
+fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+    writing::open(setup, false, AtPosition(0))
+}
+
+fn open_synced(setup: Setup) -> io::Result<Box<dyn Move>> {
+    writing::open(setup, true, AtPosition(0))
+}
+
+impl Write for AtPosition {
+    fn write(
+        &mut self,
+        file: &OwnedFd,
+        bytes: &[u8],
+        offset: u64,
+        tally: &mut Tally,
+    ) -> rustix::io::Result<usize> {
+        if self.0 != offset {
+            tally.calls += 1;
+            rustix::fs::seek(file, SeekFrom::Start(offset))?;
+            self.0 = offset;
+        }
+        tally.calls += 1;
+        let n = rustix::io::write(file, bytes)?;
+        self.0 += n as u64;
+        Ok(n)
+    }
+}

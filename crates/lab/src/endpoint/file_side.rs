@@ -1,0 +1,106 @@
+//! One flow of a mover of files: there is no other side.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_engine::{InFlight, Mover, Route, Setup, file};
+use bytecost_meter::{ProcessMeter, ThreadMeter};
+use bytecost_spec::{Cache, Cell, Reaping};
+
+use super::side::{Completions, FlowDone, Measured, flow_done};
+use crate::files;
+use crate::flow::Finish;
+use crate::gate::Gate;
+use crate::protocol::{Check, Task};
+use crate::requests::{Content, Requests};
+
+/// Bytes of each request that a timed trial compares: the first word.
+const QUICK_BYTES: usize = 8;
+
+/// Blocks that are looked at after a timed trial has written them.
+const QUICK_BLOCKS: u64 = 1000;
+
+/// Carries one flow through the trial.
+pub(super) fn run(
+    task: &Task,
+    mover: &Mover,
+    flow: u32,
+    gate: &impl Gate,
+    wait: impl FnOnce(),
+    closed: impl FnOnce(),
+) -> io::Result<FlowDone> {
+    let cell = &task.cell;
+    let at = task
+        .file
+        .as_ref()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file was named"))?;
+    let work = files::open(cell, mover, at, flow)?;
+    files::settle(cell, &work)?;
+    let walk = work.walk;
+    let kept = work.file.try_clone()?;
+    let depth = work.depth;
+    let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut engine = (mover.open)(Setup {
+        socket: None,
+        file: Some(work),
+        size,
+        fields: 1,
+        slots: 1,
+        flow,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        patience: Duration::from_millis(task.patience_ms),
+    })?;
+    let full = task.check == Check::Full;
+    let content = (at.own && mover.route == Route::FileToMemory).then(|| Content {
+        pattern: file::content(),
+        most: if full { usize::MAX } else { QUICK_BYTES },
+    });
+    let (offset, len) = walk.part();
+    let mut cool = || file::cool(&kept, offset, len);
+    let cold = (cell.cache == Cache::Cold).then_some((walk.blocks(), &mut cool as _));
+    let places = match mover.route {
+        Route::MemoryToFile => file::written_places(size, depth),
+        _ => depth,
+    };
+    let mut requests = Requests::new(&mut *engine, places, content, cold);
+    let finish = Finish {
+        closed,
+        messages_least: task.messages_least,
+    };
+    wait();
+    let done = if mover.in_flight == InFlight::SeveralByThreads {
+        let mut meter = ProcessMeter::new(thread_meter(cell));
+        let stretches = requests.run(gate, &mut meter, finish)?;
+        Measured::stretches(&stretches, &meter)
+    } else {
+        let mut meter = thread_meter(cell);
+        let stretches = requests.run(gate, &mut meter, finish)?;
+        Measured::stretches(&stretches, &meter)
+    };
+    let (mut compared, latency_ns) = (requests.compared_bytes, requests.latency_ns);
+    drop(engine);
+    if mover.route == Route::MemoryToFile {
+        let read = file::open(&at.path, file::Opening::default())?;
+        let (blocks, most) = if full {
+            (u64::MAX, usize::MAX)
+        } else {
+            (QUICK_BLOCKS, QUICK_BYTES)
+        };
+        let written = done.total_messages().min(blocks);
+        compared += file::check_written(read, walk, written, size, depth, most)?;
+    }
+    let mut done = flow_done(done, Completions::None, compared, Some(latency_ns));
+    done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    Ok(done)
+}
+
+/// A request to a disk is a context switch or two, which perf events make dearer; one to memory
+/// is none.
+fn thread_meter(cell: &Cell) -> ThreadMeter {
+    match cell.cache {
+        Cache::Memory | Cache::Warm => ThreadMeter::open(),
+        Cache::Cold | Cache::Direct => ThreadMeter::open_without_perf(),
+    }
+}

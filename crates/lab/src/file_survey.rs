@@ -1,0 +1,228 @@
+//! What works on files here, found by reading or writing a few blocks, not by reading a version.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
+use bytecost_spec::survey::{FileSupport, FileSurvey};
+use bytecost_spec::{Axis, Cache, Cell, Reaping};
+use rustix::io::Errno;
+
+use crate::files::{self, FileTask, Files};
+use crate::requests::Content;
+use crate::survey;
+
+/// A request that every file system takes past the page cache, where it takes any.
+const SIZE: &str = "4KiB";
+/// Four of them.
+const RING: &str = "16KiB";
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Tries every mover of files in every state of the page cache, each with one request whose
+/// content is checked.
+///
+/// # Errors
+/// What is wrong with the directory or with the user's file: then nothing of them can be had.
+pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
+    let dir = files.dir().to_owned();
+    let user = files.user().map(|path| path.to_owned());
+    let user_file_bytes = user.as_deref().map(user_bytes).transpose()?;
+    let mut found = FileSurvey {
+        dir: dir.display().to_string(),
+        file_system: file::file_system(user.as_deref().unwrap_or(&dir))?,
+        free_bytes: file::free_bytes(&dir)?,
+        user_file: user.as_ref().map(|path| path.display().to_string()),
+        user_file_bytes,
+        ..FileSurvey::default()
+    };
+    let of_disk = match user {
+        Some(path) => FileTask { path, own: false },
+        None => files
+            .prepare(&cell(Cache::Cold, "pread")?)?
+            .ok_or(io::ErrorKind::NotFound)?,
+    };
+    found.direct_bytes = file::direct_bytes(&of_disk.path);
+    for &cache in Cache::ALL {
+        for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
+            found.movers.push(FileSupport {
+                name: mover.name.to_owned(),
+                cache,
+                refused: attempt(files, mover, cache).err().map(|e| reason(&e)),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The length of a user's file, with its name where something is wrong.
+fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
+    let opened = file::open(path, file::Opening::default())?;
+    let bytes = file::len(&opened)
+        .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
+    if bytes == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "{}: the file is empty, there is nothing to read",
+                path.display()
+            ),
+        ));
+    }
+    Ok(bytes)
+}
+
+fn cell(cache: Cache, mover: &str) -> io::Result<Cell> {
+    let mut cell = Cell {
+        cache,
+        ..Cell::default()
+    };
+    for (axis, value) in [
+        (Axis::Mover, mover),
+        (Axis::Size, SIZE),
+        (Axis::Ring, RING),
+        (Axis::Depth, "2"),
+    ] {
+        cell.set(axis, value).map_err(io::Error::other)?;
+    }
+    Ok(cell)
+}
+
+fn reason(error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::OPNOTSUPP) => "this file system does not support it (EOPNOTSUPP)".to_owned(),
+        _ => survey::reason(error),
+    }
+}
+
+/// One request that waits for what it needs.
+fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
+    let mut cell = cell(cache, mover.name)?;
+    let task = files.prepare(&cell)?.ok_or(io::ErrorKind::NotFound)?;
+    if !task.own {
+        // A file of less than a few blocks is read in one piece.
+        let has = file::len(file::open(&task.path, file::Opening::default())?)?;
+        cell.size_bytes = cell.size_bytes.min(has);
+        cell.ring = bytecost_spec::Ring::Message;
+    }
+    let work = files::open(&cell, mover, &task, 0)?;
+    files::settle(&cell, &work)?;
+    let content = (task.own && mover.route == Route::FileToMemory).then(|| Content {
+        pattern: file::content(),
+        most: usize::MAX,
+    });
+    let mut engine = (mover.open)(Setup {
+        socket: None,
+        file: Some(work),
+        size: cell.size_bytes as usize,
+        fields: 1,
+        slots: 1,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        patience: PATIENCE,
+    })?;
+    let place = match engine.offer()? {
+        Offer::Moved => Some(0),
+        _ => {
+            engine.reap(1)?;
+            engine.finished()?
+        }
+    };
+    let place = place.ok_or_else(|| io::Error::other("the first request did not end"))?;
+    let mut wrong = false;
+    if let Some(Content { pattern, most }) = content {
+        engine.look(place, most, &mut |offset, bytes| {
+            wrong |= pattern.mismatch(offset, bytes).is_some();
+        });
+    }
+    if wrong {
+        return Err(io::Error::other("what was read is not what the file holds"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+
+    fn found(dir: &str, user: Option<PathBuf>) -> FileSurvey {
+        survey(&mut Files::new(PathBuf::from(dir), user)).unwrap()
+    }
+
+    fn refused(found: &FileSurvey, name: &str, cache: Cache) -> Option<String> {
+        let of_it = |m: &&FileSupport| m.name == name && m.cache == cache;
+        found.movers.iter().find(of_it).unwrap().refused.clone()
+    }
+
+    #[test]
+    fn every_mover_of_files_is_tried_in_every_state_of_the_cache() {
+        let found = found(env!("CARGO_MANIFEST_DIR"), None);
+        let movers = MOVERS.iter().filter(|m| m.route.is_of_files()).count();
+        assert_eq!(found.movers.len(), movers * Cache::ALL.len());
+        assert!(found.free_bytes > 0 && !found.file_system.is_empty());
+        for cache in [Cache::Memory, Cache::Warm] {
+            for name in ["read", "pread", "preadv2", "mmap-touch"] {
+                assert_eq!(refused(&found, name, cache), None, "{name} {cache:?}");
+            }
+        }
+        let mapped = refused(&found, "mmap-touch", Cache::Direct);
+        assert!(mapped.is_some(), "a mapping is never past the page cache");
+        let direct = refused(&found, "pread", Cache::Direct);
+        assert_eq!(direct.is_none(), found.direct_bytes.is_some(), "{direct:?}");
+    }
+
+    #[test]
+    fn what_is_forbidden_is_told_with_what_forbids_it() {
+        let why = reason(&Errno::PERM.into());
+        assert!(why.contains("kernel.io_uring_disabled"), "{why}");
+        let why = reason(&Errno::NOSYS.into());
+        assert!(why.contains("does not have it"), "{why}");
+        let why = reason(&Errno::NOMEM.into());
+        assert!(why.contains("ulimit -l"), "{why}");
+        let why = reason(&Errno::OPNOTSUPP.into());
+        assert!(why.contains("file system"), "{why}");
+    }
+
+    #[test]
+    fn a_file_system_in_memory_is_neither_cold_nor_passed_by() {
+        if !Path::new("/dev/shm").is_dir() {
+            return;
+        }
+        let found = found("/dev/shm", None);
+        assert_eq!(found.file_system, "tmpfs");
+        assert_eq!(found.direct_bytes, None);
+        assert_eq!(refused(&found, "pread", Cache::Warm), None);
+        for (cache, word) in [
+            (Cache::Cold, "not cold"),
+            (Cache::Direct, "past the page cache"),
+        ] {
+            let why = refused(&found, "pread", cache).unwrap();
+            assert!(why.contains(word) && why.contains("--dir"), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_users_is_read_and_never_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine");
+        std::fs::write(&path, vec![3; 10_000]).unwrap();
+        let found = found(dir.path().to_str().unwrap(), Some(path.clone()));
+        assert_eq!(found.user_file_bytes, Some(10_000));
+        assert_eq!(refused(&found, "read", Cache::Warm), None);
+        let why = refused(&found, "read", Cache::Memory).unwrap();
+        assert!(why.contains("no memory file"), "{why}");
+        for mover in MOVERS.iter().filter(|m| m.route == Route::MemoryToFile) {
+            let why = refused(&found, mover.name, Cache::Warm).unwrap();
+            assert!(why.contains("never written"), "{why}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), vec![3; 10_000]);
+        std::fs::write(&path, []).unwrap();
+        for bad in [path, dir.path().to_owned(), PathBuf::from("/nowhere")] {
+            let word = bad.display().to_string();
+            let why = survey(&mut Files::new(dir.path().to_owned(), Some(bad))).unwrap_err();
+            assert!(why.to_string().contains(&word), "{why}");
+        }
+    }
+}

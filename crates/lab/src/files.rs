@@ -1,0 +1,227 @@
+//! The files of a run: made once, by the coordinator, and opened anew by each endpoint.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytecost_engine::file::{self, Opening, TestFile};
+use bytecost_engine::{FileWork, Mover, Route, Walk};
+use bytecost_spec::{Cache, Cell};
+use serde::{Deserialize, Serialize};
+
+/// The file of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileTask {
+    /// Where it is opened.
+    pub path: PathBuf,
+    /// Whether it is bytecost's own, so that its content is known.
+    pub own: bool,
+}
+
+/// Files of one run do not disturb each other: one that is to stay in the page cache is never
+/// dropped from it, and none that is read is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Memory,
+    Warm,
+    Disk,
+    MemoryWritten,
+    DiskWritten,
+}
+
+impl Kind {
+    fn of(cell: &Cell, route: Route) -> Kind {
+        match (cell.cache, route) {
+            (Cache::Memory, Route::MemoryToFile) => Kind::MemoryWritten,
+            (_, Route::MemoryToFile) => Kind::DiskWritten,
+            (Cache::Memory, _) => Kind::Memory,
+            (Cache::Warm, _) => Kind::Warm,
+            (Cache::Cold | Cache::Direct, _) => Kind::Disk,
+        }
+    }
+
+    fn is_on_disk(self) -> bool {
+        !matches!(self, Kind::Memory | Kind::MemoryWritten)
+    }
+}
+
+/// The files of a run. They have no names, so they are gone when this is dropped, and also when
+/// the process is killed.
+#[derive(Debug)]
+pub struct Files {
+    dir: PathBuf,
+    user: Option<PathBuf>,
+    own: BTreeMap<Kind, TestFile>,
+}
+
+impl Default for Files {
+    fn default() -> Files {
+        Files::new(std::env::temp_dir(), None)
+    }
+}
+
+impl Files {
+    /// Files in a directory, made when they are needed; with `user`, a file of the user's that
+    /// is read in their place.
+    #[must_use]
+    pub fn new(dir: PathBuf, user: Option<PathBuf>) -> Files {
+        Files {
+            dir,
+            user,
+            own: BTreeMap::new(),
+        }
+    }
+
+    /// The directory of bytecost's own files.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file of the user's.
+    #[must_use]
+    pub fn user(&self) -> Option<&Path> {
+        self.user.as_deref()
+    }
+
+    /// What the files of these cells still need on the disk, in bytes.
+    #[must_use]
+    pub fn needed_bytes<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
+        let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
+        for cell in cells {
+            let kind = route(cell).map(|r| (Kind::of(cell, r), r));
+            if let Some((kind, route)) = kind
+                && kind.is_on_disk()
+                && !(self.user.is_some() && route == Route::FileToMemory)
+            {
+                let len = most.entry(kind).or_default();
+                *len = (*len).max(len_bytes(cell));
+            }
+        }
+        most.iter()
+            .map(|(kind, len)| len - self.own.get(kind).map_or(0, TestFile::len).min(*len))
+            .sum()
+    }
+
+    /// Refuses what the file system has no room for, before anything is made.
+    ///
+    /// # Errors
+    /// `StorageFull` with what is needed and what there is; what statvfs(3) answers.
+    pub fn check_room<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> io::Result<()> {
+        match self.needed_bytes(cells) {
+            0 => Ok(()),
+            needed => file::has_room(&self.dir, needed),
+        }
+    }
+
+    /// The file of a cell's trials, as long as it needs to be; none for a cell without a file.
+    ///
+    /// # Errors
+    /// That a user's file is not written to, what making the file answers.
+    pub fn prepare(&mut self, cell: &Cell) -> io::Result<Option<FileTask>> {
+        let Some(route) = route(cell) else {
+            return Ok(None);
+        };
+        if let Some(path) = &self.user {
+            if route == Route::MemoryToFile {
+                return Err(told("a file given with --file is never written to"));
+            }
+            if cell.cache == Cache::Memory {
+                return Err(told(
+                    "a file given with --file is no memory file: choose --cache warm, cold or direct",
+                ));
+            }
+            return Ok(Some(FileTask {
+                path: path.clone(),
+                own: false,
+            }));
+        }
+        let kind = Kind::of(cell, route);
+        let file = match self.own.entry(kind) {
+            std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
+            std::collections::btree_map::Entry::Vacant(free) => free.insert(if kind.is_on_disk() {
+                TestFile::in_dir(&self.dir)?
+            } else {
+                TestFile::in_memory()?
+            }),
+        };
+        file.grow(len_bytes(cell))?;
+        Ok(Some(FileTask {
+            path: file.path(),
+            own: true,
+        }))
+    }
+}
+
+fn told(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// The route of a cell that works on a file.
+fn route(cell: &Cell) -> Option<Route> {
+    let route = Mover::named(&cell.mover)?.route;
+    route.is_of_files().then_some(route)
+}
+
+/// From one flow's part of the file to the next, in bytes. Where a part is dropped from the page
+/// cache while others are read, no folio may lie in two of them, and nothing that is read ahead.
+fn stride_bytes(cell: &Cell) -> u64 {
+    let part = cell.file_slots() * cell.size_bytes;
+    if cell.cache == Cache::Cold && cell.threads > 1 {
+        part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST
+    } else {
+        part
+    }
+}
+
+/// Bytes of the file that all flows of a cell go through.
+fn len_bytes(cell: &Cell) -> u64 {
+    let before = stride_bytes(cell) * u64::from(cell.threads.saturating_sub(1));
+    before + cell.file_slots() * cell.size_bytes
+}
+
+/// Opens one flow's part of the file as the cell asks.
+///
+/// # Errors
+/// What open(2) answers; that the file is too short.
+pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Result<FileWork> {
+    let how = Opening {
+        write: mover.route == Route::MemoryToFile,
+        direct: cell.cache == Cache::Direct,
+    };
+    let file = file::open(&task.path, how)?;
+    let blocks = cell.file_slots();
+    let (has, needs) = (file::len(&file)?, len_bytes(cell));
+    if blocks == 0 || has < needs {
+        return Err(told(&format!(
+            "the file has {has} bytes, which is too short: {} flows of {} bytes a request go through {}; choose a smaller --ring, --size or --threads",
+            cell.threads, cell.size_bytes, cell.ring
+        )));
+    }
+    let seed = 0x5bd1_e995 + u64::from(flow);
+    Ok(FileWork {
+        file,
+        walk: Walk::new(
+            cell.access,
+            u64::from(flow) * stride_bytes(cell),
+            blocks,
+            cell.size_bytes,
+            seed,
+        ),
+        depth: cell.depth as usize,
+    })
+}
+
+/// Brings the walk's part of the file to where the cell wants its pages.
+///
+/// # Errors
+/// That it cannot be brought there, and why.
+pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
+    let (offset, len) = work.walk.part();
+    match cell.cache {
+        Cache::Warm => file::warm(&work.file, offset, len),
+        Cache::Cold => file::cool(&work.file, offset, len),
+        Cache::Memory | Cache::Direct => Ok(()),
+    }
+}

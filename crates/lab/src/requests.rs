@@ -1,0 +1,260 @@
+//! The loop of requests to a file: one flow, from warm-up to the last request.
+//!
+//! As in [`crate::flow`] nothing allocates, locks, formats or logs between the edges of a
+//! stretch. A window is one stretch, but for a cold file that is through within it: there each
+//! pass is a stretch, and what is done between two of them is not measured.
+
+use std::io;
+
+use bytecost_engine::{Move, Offer, Pattern};
+use bytecost_meter::Meter;
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+
+use crate::flow::{Edge, Finish, histogram};
+use crate::gate::{Gate, Phase};
+
+/// The most passes of a cold file in one window.
+pub const STRETCHES_MOST: usize = 1000;
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Stretches<S> {
+    /// Both edges of each stretch, at least one.
+    pub of: Vec<(Edge<S>, Edge<S>)>,
+    /// The tally at the very end.
+    pub total: bytecost_engine::Tally,
+    /// CPU time between the stretches, in ns.
+    pub aside_ns: u64,
+}
+
+/// What bytes of the file must be.
+#[derive(Clone, Copy, Debug)]
+pub struct Content {
+    /// The file's content.
+    pub pattern: Pattern,
+    /// Of each request, so many of its first bytes are compared.
+    pub most: usize,
+}
+
+/// Makes the file cold again.
+pub type Cool<'a> = &'a mut dyn FnMut() -> io::Result<()>;
+
+/// Requests without pause, as many in flight as the mover takes.
+pub struct Requests<'a> {
+    mover: &'a mut dyn Move,
+    content: Option<Content>,
+    /// Requests of a pass, and what is to be done between two.
+    cold: Option<(u64, Cool<'a>)>,
+    offered: u64,
+    in_flight: u32,
+    /// By place, when its request began.
+    began_ns: Vec<u64>,
+    last_ns: u64,
+    timed: bool,
+    /// From the beginning of a request to its end, within the window.
+    pub latency_ns: Histogram<u64>,
+    /// Bytes whose content was compared.
+    pub compared_bytes: u64,
+}
+
+impl<'a> Requests<'a> {
+    /// Ready to go. `places` bounds the mover's places; with `cold` the file is made cold after
+    /// each so many requests.
+    #[must_use]
+    pub fn new(
+        mover: &'a mut dyn Move,
+        places: usize,
+        content: Option<Content>,
+        cold: Option<(u64, Cool<'a>)>,
+    ) -> Requests<'a> {
+        Requests {
+            mover,
+            content,
+            cold,
+            offered: 0,
+            in_flight: 0,
+            began_ns: vec![0; places.max(1)],
+            last_ns: 0,
+            timed: false,
+            latency_ns: histogram(),
+            compared_bytes: 0,
+        }
+    }
+
+    /// Goes on until the gate says stop.
+    ///
+    /// # Errors
+    /// What the mover answers; `InvalidData` where the file holds something else than it must.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+        finish: Finish<impl FnOnce()>,
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        let mut stretches = Stretches {
+            of: Vec::with_capacity(STRETCHES_MOST),
+            total: self.mover.tally(),
+            aside_ns: 0,
+        };
+        self.last_ns = clock::monotonic_ns();
+        while gate.phase() < Phase::Window {
+            self.go_on()?;
+        }
+        self.timed = true;
+        let mut from = self.opened(meter);
+        while gate.phase() < Phase::Cooldown {
+            if !self.is_through() {
+                self.step()?;
+                continue;
+            }
+            self.settle()?;
+            stretches.of.push((from, self.closed(meter)));
+            if stretches.of.len() == STRETCHES_MOST {
+                return Err(too_many());
+            }
+            let cpu_ns = clock::thread_cpu_ns();
+            self.renew()?;
+            stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+            from = self.opened(meter);
+        }
+        stretches.of.push((from, self.closed(meter)));
+        self.timed = false;
+        (finish.closed)();
+        while gate.phase() < Phase::Stop || self.mover.tally().messages < finish.messages_least {
+            self.go_on()?;
+        }
+        self.settle()?;
+        stretches.total = self.mover.tally();
+        Ok(stretches)
+    }
+
+    fn opened<M: Meter>(&self, meter: &mut M) -> Edge<M::Snapshot> {
+        Edge {
+            tally: self.mover.tally(),
+            snapshot: meter.read_start(),
+        }
+    }
+
+    fn closed<M: Meter>(&self, meter: &mut M) -> Edge<M::Snapshot> {
+        Edge {
+            snapshot: meter.read_end(),
+            tally: self.mover.tally(),
+        }
+    }
+
+    fn go_on(&mut self) -> io::Result<()> {
+        if self.is_through() {
+            self.settle()?;
+            self.renew()?;
+        }
+        self.step()
+    }
+
+    /// Whether a cold file was gone through and is not cold any more.
+    fn is_through(&self) -> bool {
+        self.cold
+            .as_ref()
+            .is_some_and(|(pass, _)| self.offered >= *pass)
+    }
+
+    /// Makes the file cold again. Nothing is in flight.
+    fn renew(&mut self) -> io::Result<()> {
+        self.mover.let_go()?;
+        self.offered = 0;
+        if let Some((_, cool)) = &mut self.cold {
+            cool()?;
+        }
+        self.last_ns = clock::monotonic_ns();
+        Ok(())
+    }
+
+    #[inline]
+    fn step(&mut self) -> io::Result<()> {
+        match self.mover.offer()? {
+            Offer::Moved => {
+                self.offered += 1;
+                let now_ns = clock::monotonic_ns();
+                self.note(now_ns - self.last_ns);
+                self.last_ns = now_ns;
+                self.look(0)
+            }
+            Offer::Queued | Offer::Held => {
+                self.offered += 1;
+                self.in_flight += 1;
+                let place = self.mover.place();
+                self.began_ns[place] = self.last_ns;
+                Ok(())
+            }
+            Offer::Full => self.take(1),
+        }
+    }
+
+    /// Waits for at least `min` requests, and takes all that are over.
+    fn take(&mut self, min: u32) -> io::Result<()> {
+        self.mover.reap(min)?;
+        let now_ns = clock::monotonic_ns();
+        while let Some(place) = self.mover.finished()? {
+            self.in_flight -= 1;
+            self.note(now_ns - self.began_ns[place]);
+            self.look(place)?;
+        }
+        self.last_ns = now_ns;
+        Ok(())
+    }
+
+    /// The end of a stretch is its last request's.
+    fn settle(&mut self) -> io::Result<()> {
+        self.mover.flush()?;
+        while self.in_flight > 0 {
+            self.take(self.in_flight)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn note(&mut self, took_ns: u64) {
+        if self.timed {
+            self.latency_ns.saturating_record(took_ns);
+        }
+    }
+
+    /// Holds what was read against the file's content.
+    #[inline]
+    fn look(&mut self, place: usize) -> io::Result<()> {
+        let Some(Content { pattern, most }) = self.content else {
+            return Ok(());
+        };
+        let mut wrong = None;
+        let mut compared = 0;
+        self.mover.look(place, most, &mut |offset, bytes| {
+            compared += bytes.len() as u64;
+            if wrong.is_none() {
+                wrong = pattern.mismatch(offset, bytes).map(|at| offset + at as u64);
+            }
+        });
+        self.compared_bytes += compared;
+        match wrong {
+            None => Ok(()),
+            Some(at) => Err(not_what_it_holds(at)),
+        }
+    }
+}
+
+#[cold]
+fn not_what_it_holds(at: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("what was read is not what the file holds: byte {at} of it is wrong"),
+    )
+}
+
+#[cold]
+fn too_many() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "the file was through {STRETCHES_MOST} times within the window: choose a larger --ring for cold files"
+        ),
+    )
+}

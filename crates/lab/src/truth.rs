@@ -1,0 +1,51 @@
+//! Whether a trial moved what it says: count and content.
+
+use bytecost_engine::Receiver;
+use bytecost_spec::Cell;
+use bytecost_spec::sample::Truth;
+
+use crate::ends::Trouble;
+use crate::protocol::Done;
+
+/// What arrived must be what was sent: the content is checked where it arrives, the count here.
+pub(crate) fn of_both(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
+    for (flow, (sent, got)) in sender
+        .total_bytes
+        .iter()
+        .zip(&receiver.total_bytes)
+        .enumerate()
+    {
+        if sent != got {
+            return Err(Trouble::Failed(format!(
+                "flow {flow}: {sent} bytes were sent, {got} arrived"
+            )));
+        }
+    }
+    let sees_content = Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
+    let received: u64 = receiver.total_bytes.iter().sum();
+    if sees_content && received > 0 && receiver.compared_bytes == 0 {
+        return Err(Trouble::Failed("the content was not compared".to_owned()));
+    }
+    Ok(Truth {
+        sent_bytes: sender.total_bytes.iter().sum(),
+        received_bytes: received,
+        compared_bytes: receiver.compared_bytes,
+        checked: if sees_content { "content" } else { "count" }.to_owned(),
+    })
+}
+
+/// Of a file what was moved is the mover's own count; what was compared, it has compared.
+pub(crate) fn of_file(mover: &Done) -> Truth {
+    let bytes = mover.total_bytes.iter().sum();
+    let checked = if mover.compared_bytes > 0 {
+        "content"
+    } else {
+        "count"
+    };
+    Truth {
+        sent_bytes: bytes,
+        received_bytes: bytes,
+        compared_bytes: mover.compared_bytes,
+        checked: checked.to_owned(),
+    }
+}

@@ -1,0 +1,265 @@
+//! Every mover of files in every state of the page cache, in both orders, at a depth below and
+//! above the number of requests, with every byte checked.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use bytecost_engine::{MOVERS, Route};
+use bytecost_lab::file_survey::survey;
+use bytecost_lab::files::Files;
+use bytecost_lab::{Lab, Outcome};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::survey::FileSurvey;
+use bytecost_spec::{Axis, Cache, Cell, Counter, Record, Sample, TrialKey};
+use libtest_mimic::{Failed, Trial};
+
+use super::{cell, ensure, read, settings};
+
+/// The crate's own directory: the temporary one may be a file system in memory.
+fn files() -> Files {
+    Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None)
+}
+
+pub fn trials() -> Vec<Trial> {
+    let found = survey(&mut files()).expect("the crate's directory can be written to");
+    let mut trials = Vec::new();
+    for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
+        for cache in Cache::ALL {
+            for (access, size, depth, threads) in [
+                ("sequential", "4KiB", "1", "1"),
+                ("random", "64KiB", "4", "2"),
+                ("random", "4KiB", "200", "1"),
+            ] {
+                let cell = cell(&[
+                    (Axis::Mover, mover.name),
+                    (Axis::Cache, cache.name()),
+                    (Axis::Access, access),
+                    (Axis::Size, size),
+                    (Axis::Depth, depth),
+                    (Axis::Threads, threads),
+                    (Axis::Ring, "512KiB"),
+                ]);
+                let refused = found
+                    .movers
+                    .iter()
+                    .find(|m| m.name == mover.name && m.cache == *cache);
+                let refused = refused.and_then(|m| m.refused.clone());
+                let name = format!(
+                    "{}/{}/{access}/{size}/{depth}/{threads}",
+                    mover.name,
+                    cache.name()
+                );
+                trials.push(Trial::test(name, move || match refused {
+                    None => all_is_moved(&cell),
+                    Some(why) => fails(&cell, &why),
+                }));
+            }
+        }
+    }
+    trials.push(Trial::test(
+        "a file that is truncated while it is read is told",
+        truncated,
+    ));
+    trials.push(Trial::test(
+        "a file of the user's stays as it was",
+        of_the_user,
+    ));
+    trials.push(Trial::test("what must work on files works", move || {
+        must_work(&found)
+    }));
+    trials
+}
+
+fn trial(cell: &Cell, files: Files) -> Record {
+    let mut lab = Lab::new(settings(), MachineMeter::open("/".as_ref())).with_files(files);
+    let key = TrialKey {
+        block: 0,
+        cell: 0,
+        attempt: 0,
+    };
+    match lab.trial(key, cell, false, &AtomicBool::new(false)) {
+        Outcome::Ended(record) => *record,
+        Outcome::Interrupted => panic!("nobody interrupts"),
+    }
+}
+
+fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
+    match trial(cell, files) {
+        Record::Sample(sample) => Ok(sample),
+        Record::Failure(failure) => Err(failure.reason.into()),
+    }
+}
+
+fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
+    let sample = sample(cell, files())?;
+    let truth = sample.truth.ok_or("nothing was checked")?;
+    ensure(sample.receiver.is_none(), || {
+        "a file has no other end".into()
+    })?;
+    ensure(truth.sent_bytes % cell.size_bytes == 0, || {
+        format!("whole requests: {truth:?}")
+    })?;
+    let pass = cell.file_slots() * cell.size_bytes * u64::from(cell.threads);
+    ensure(truth.sent_bytes >= 3 * pass, || {
+        format!("three passes: {truth:?}")
+    })?;
+    let mover = MOVERS
+        .iter()
+        .find(|m| m.name == cell.mover)
+        .ok_or("no row")?;
+    let compared = match mover.route {
+        Route::FileToMemory => truth.sent_bytes,
+        _ => pass,
+    };
+    ensure(truth.compared_bytes == compared, || {
+        format!("every byte is compared, {compared}: {truth:?}")
+    })?;
+    ensure(truth.checked == "content", || truth.checked.clone())?;
+    ensure(sample.latency_ns_histogram.is_some(), || {
+        "requests are timed".into()
+    })?;
+    ensure(sample.sender.flows.len() == cell.threads as usize, || {
+        "flows".into()
+    })?;
+    let readings = &sample.sender.readings;
+    for counter in [
+        Counter::ElapsedNs,
+        Counter::CpuNs,
+        Counter::ContextSwitchesVoluntary,
+        Counter::Messages,
+        Counter::Bytes,
+    ] {
+        read(readings, counter)?;
+    }
+    if cell.mover == "pread" && read(readings, Counter::Messages)? > 0 {
+        let (calls, messages) = (
+            read(readings, Counter::Calls)?,
+            read(readings, Counter::Messages)?,
+        );
+        ensure(calls == messages, || {
+            format!("{calls} calls, {messages} requests")
+        })?;
+    }
+    Ok(())
+}
+
+fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
+    match trial(cell, files()) {
+        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
+        Record::Sample(_) => Err(format!("the survey refuses what works: {why}").into()),
+    }
+}
+
+/// What has no reason to be missing from any Linux that these tests run on.
+fn must_work(found: &FileSurvey) -> Result<(), Failed> {
+    let names = [
+        "read",
+        "pread",
+        "preadv2",
+        "mmap-touch",
+        "posix-aio",
+        "libaio",
+        "write",
+        "pwrite",
+    ];
+    for row in &found.movers {
+        let must =
+            names.contains(&row.name.as_str()) && matches!(row.cache, Cache::Memory | Cache::Warm);
+        ensure(!must || row.refused.is_none(), || format!("{row:?}"))?;
+    }
+    Ok(())
+}
+
+fn of_the_user() -> Result<(), Failed> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("mine");
+    let content = vec![7; 300_000];
+    std::fs::write(&path, &content)?;
+    let mine = || Files::new(dir.path().to_owned(), Some(path.clone()));
+    let cell = |mover, ring| {
+        cell(&[
+            (Axis::Mover, mover),
+            (Axis::Cache, "warm"),
+            (Axis::Size, "4KiB"),
+            (Axis::Ring, ring),
+        ])
+    };
+    let truth = sample(&cell("pread", "256KiB"), mine())?
+        .truth
+        .ok_or("no truth")?;
+    ensure(
+        truth.checked == "count" && truth.compared_bytes == 0,
+        || format!("{truth:?}"),
+    )?;
+    for (mover, ring, word) in [
+        ("pwrite", "256KiB", "never written to"),
+        ("pread", "1MiB", "too short"),
+    ] {
+        match trial(&cell(mover, ring), mine()) {
+            Record::Failure(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
+            Record::Sample(_) => return Err(format!("{mover} went through").into()),
+        }
+    }
+    ensure(std::fs::read(&path)? == content, || "it was changed".into())
+}
+
+/// Makes the file shorter as soon as an endpoint reads it.
+fn truncated() -> Result<(), Failed> {
+    for (mover, word) in [
+        ("pread", "truncated"),
+        ("uring-read", "truncated"),
+        ("mmap-touch", "became shorter"),
+    ] {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("mine");
+        std::fs::write(&path, vec![7; 1 << 20])?;
+        let cell = cell(&[
+            (Axis::Mover, mover),
+            (Axis::Cache, "warm"),
+            (Axis::Size, "4KiB"),
+            (Axis::Ring, "1MiB"),
+        ]);
+        let shortened = path.clone();
+        let cutter = std::thread::spawn(move || {
+            for _ in 0..2000 {
+                if is_open(&shortened) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            let file = std::fs::OpenOptions::new().write(true).open(&shortened);
+            file.and_then(|f| f.set_len(5000)).is_ok()
+        });
+        let record = trial(&cell, Files::new(dir.path().to_owned(), Some(path)));
+        ensure(cutter.join().unwrap_or(false), || {
+            "the file was not cut".into()
+        })?;
+        match record {
+            Record::Failure(f) => ensure(
+                // The cut may come before the file was opened or brought in.
+                f.reason.contains(word)
+                    || f.reason.contains("truncated")
+                    || f.reason.contains("too short"),
+                || f.reason.clone(),
+            )?,
+            Record::Sample(_) if mover == "uring-read" => {}
+            Record::Sample(_) => return Err(format!("{mover} read what is not there").into()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether another process has the file open.
+fn is_open(path: &std::path::Path) -> bool {
+    let own = std::process::id().to_string();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let others = processes.filter(|p| p.file_name().to_str() != Some(&own));
+    others
+        .flat_map(|p| {
+            std::fs::read_dir(p.path().join("fd"))
+                .into_iter()
+                .flatten()
+                .flatten()
+        })
+        .any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path))
+}

@@ -1,0 +1,157 @@
+//! The loop of requests to a file: it allocates nothing, loses nothing, and sees what is wrong.
+
+use std::time::Duration;
+
+use bytecost_engine::file::{self, Opening, TestFile};
+use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
+use bytecost_lab::flow::{Edge, Finish};
+use bytecost_lab::gate::CountingGate;
+use bytecost_lab::requests::{Content, Requests};
+use bytecost_meter::FakeMeter;
+use bytecost_spec::{Access, Reaping};
+
+const SIZE: usize = 4096;
+
+fn finish() -> Finish<fn()> {
+    Finish {
+        closed: || (),
+        messages_least: 0,
+    }
+}
+
+/// A file of 16 requests, and how a mover of files goes through it.
+fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
+    let how = Opening {
+        write: mover.route == Route::MemoryToFile,
+        direct: false,
+    };
+    Setup {
+        file: Some(FileWork {
+            file: file::open(&file.path(), how).unwrap(),
+            walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
+            depth,
+        }),
+        socket: None,
+        size: SIZE,
+        fields: 1,
+        slots: 1,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        patience: Duration::from_secs(5),
+    }
+}
+
+#[test]
+fn no_mover_of_files_allocates_or_loses_a_request() {
+    // Not in memory: RWF_NOWAIT is not for memory files.
+    let mut file = TestFile::in_dir(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap();
+    file.grow(16 * SIZE as u64).unwrap();
+    for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
+        // Fewer in flight than a pass has requests, and more than the window offers.
+        for (depth, window) in [(4, 500), (900, 500)] {
+            let Ok(mut engine) = (mover.open)(file_setup(&file, mover, depth)) else {
+                eprintln!("{} does not work here", mover.name);
+                continue;
+            };
+            let content = (mover.route == Route::FileToMemory).then(|| Content {
+                pattern: file::content(),
+                most: 8,
+            });
+            let places = file::written_places(SIZE, depth);
+            let mut requests = Requests::new(&mut *engine, places, content, None);
+            let mut meter = FakeMeter::new(&[]);
+            let gate = CountingGate::new(100, window);
+            let mut ended = None;
+            let info = allocation_counter::measure(|| {
+                ended = Some(requests.run(&gate, &mut meter, finish()));
+            });
+            let ended = match ended.unwrap() {
+                Err(e) if e.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
+                    continue; // RWF_NOWAIT is not for every file system
+                }
+                ended => ended.unwrap(),
+            };
+            // The one place for the edges of stretches, before the first of them.
+            assert!(
+                info.count_total <= 1,
+                "{} allocated {}",
+                mover.name,
+                info.count_total
+            );
+            let compared = requests.compared_bytes;
+            assert!(ended.total.messages > 0, "{}", mover.name);
+            assert_eq!(ended.total.bytes, ended.total.messages * SIZE as u64);
+            if content.is_some() {
+                assert_eq!(compared, ended.total.messages * 8, "{}", mover.name);
+            }
+            assert_eq!(ended.of.len(), 1);
+        }
+        if mover.route == Route::MemoryToFile {
+            file = TestFile::in_memory().unwrap();
+            file.grow(16 * SIZE as u64).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(16 * SIZE as u64).unwrap();
+    for name in ["pread", "libaio", "mmap-touch"] {
+        let mover = Mover::named(name).unwrap();
+        let mut engine = (mover.open)(file_setup(&file, mover, 4)).unwrap();
+        let mut cooled = 0;
+        let mut cool = || {
+            cooled += 1;
+            Ok(())
+        };
+        let mut requests = Requests::new(&mut *engine, 4, None, Some((16, &mut cool)));
+        let gate = CountingGate::new(0, 400);
+        let ended = requests
+            .run(&gate, &mut FakeMeter::new(&[]), finish())
+            .unwrap();
+        assert!(ended.of.len() > 5, "{name}: {} stretches", ended.of.len());
+        for (from, to) in &ended.of[..ended.of.len() - 1] {
+            assert_eq!(
+                to.tally.messages - from.tally.messages,
+                16,
+                "{name}: one pass"
+            );
+        }
+        let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
+        let timed: u64 = ended.of.iter().map(of_one).sum();
+        assert_eq!(requests.latency_ns.len(), timed, "{name}");
+        assert_eq!(cooled, ended.of.len() - 1, "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_holds_something_else_is_caught() {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(16 * SIZE as u64).unwrap();
+    let how = Opening {
+        write: true,
+        direct: false,
+    };
+    let writable = file::open(&file.path(), how).unwrap();
+    rustix::io::pwrite(&writable, b"x", 5 * SIZE as u64 + 3).unwrap();
+    for name in ["read", "uring-read", "mmap-touch"] {
+        let mover = Mover::named(name).unwrap();
+        let Ok(mut engine) = (mover.open)(file_setup(&file, mover, 4)) else {
+            continue;
+        };
+        let content = Content {
+            pattern: file::content(),
+            most: 8,
+        };
+        let mut requests = Requests::new(&mut *engine, 4, Some(content), None);
+        let gate = CountingGate::new(0, 100);
+        let why = requests
+            .run(&gate, &mut FakeMeter::new(&[]), finish())
+            .unwrap_err();
+        let word = format!("byte {} of it is wrong", 5 * SIZE + 3);
+        assert!(why.to_string().contains(&word), "{name}: {why}");
+    }
+}

@@ -1,0 +1,137 @@
+//! The meter of a process, for work that threads of its own do beside the one that asks for it:
+//! io_uring's workers and pollers, and the threads of glibc's asynchronous I/O.
+
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_sys::clock;
+use bytecost_sys::process::{self, ThreadUsage};
+
+use crate::thread::{Snapshot, ThreadMeter};
+use crate::{Meter, grown};
+
+/// The counters that a [`ProcessMeter`] reads of the process as a whole.
+pub const PROCESS_COUNTERS: &[Counter] = &[
+    Counter::CpuNs,
+    Counter::UserNs,
+    Counter::SystemNs,
+    Counter::ContextSwitchesVoluntary,
+    Counter::ContextSwitchesInvoluntary,
+    Counter::PageFaultsMinor,
+    Counter::PageFaultsMajor,
+];
+
+const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
+const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
+
+/// Reads the clock by the thread that opened it, and CPU time, context switches and page faults
+/// of the whole process. What exists of one thread only is absent.
+///
+/// The kernel brings the CPU time of a thread that runs on another CPU up to date at its ticks
+/// alone, so an edge may be off by one of them; over many trials this averages out.
+#[derive(Debug)]
+pub struct ProcessMeter {
+    thread: ThreadMeter,
+}
+
+/// What a [`ProcessMeter`] read.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessSnapshot {
+    thread: Snapshot,
+    cpu_ns: u64,
+    usage: Option<ThreadUsage>,
+}
+
+impl ProcessMeter {
+    /// The process's meter beside that of the calling thread.
+    #[must_use]
+    pub fn new(thread: ThreadMeter) -> ProcessMeter {
+        ProcessMeter { thread }
+    }
+}
+
+impl Meter for ProcessMeter {
+    type Snapshot = ProcessSnapshot;
+
+    fn read_start(&mut self) -> ProcessSnapshot {
+        let usage = process::process_usage().ok();
+        let mut thread = self.thread.read_start();
+        let cpu_ns = clock::process_cpu_ns();
+        thread.clock_ns = clock::monotonic_ns();
+        ProcessSnapshot {
+            thread,
+            cpu_ns,
+            usage,
+        }
+    }
+
+    fn read_end(&mut self) -> ProcessSnapshot {
+        let clock_ns = clock::monotonic_ns();
+        let cpu_ns = clock::process_cpu_ns();
+        let mut thread = self.thread.read_end();
+        thread.clock_ns = clock_ns;
+        ProcessSnapshot {
+            thread,
+            cpu_ns,
+            usage: process::process_usage().ok(),
+        }
+    }
+
+    fn difference(&self, start: &ProcessSnapshot, end: &ProcessSnapshot) -> Readings {
+        let usage = |field: fn(&ThreadUsage) -> u64| match (&start.usage, &end.usage) {
+            (Some(start), Some(end)) => grown(field(start), field(end)),
+            _ => Reading::absent(NO_USAGE),
+        };
+        let of_thread = self.thread.difference(&start.thread, &end.thread);
+        let readings = of_thread.into_iter().map(|(counter, reading)| {
+            let reading = match counter {
+                Counter::ElapsedNs => reading,
+                Counter::CpuNs => grown(start.cpu_ns, end.cpu_ns),
+                Counter::UserNs => usage(|u| u.user_ns),
+                Counter::SystemNs => usage(|u| u.system_ns),
+                Counter::ContextSwitchesVoluntary => usage(|u| u.switches_voluntary),
+                Counter::ContextSwitchesInvoluntary => usage(|u| u.switches_involuntary),
+                Counter::PageFaultsMinor => usage(|u| u.faults_minor),
+                Counter::PageFaultsMajor => usage(|u| u.faults_major),
+                _ => Reading::absent(ONE_THREAD),
+            };
+            (counter, reading)
+        });
+        readings.collect()
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        self.thread.refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CPU time that a busy thread beside this one is given, in ns.
+    const BUSY_NS: u64 = 60_000_000;
+
+    #[test]
+    fn the_work_of_another_thread_is_counted_and_what_only_one_thread_has_is_absent() {
+        let mut meter = ProcessMeter::new(ThreadMeter::open_without_perf());
+        let start = meter.read_start();
+        let before = clock::thread_cpu_ns();
+        std::thread::spawn(|| {
+            let end = clock::thread_cpu_ns() + BUSY_NS;
+            while clock::thread_cpu_ns() < end {}
+        })
+        .join()
+        .unwrap();
+        let own = clock::thread_cpu_ns() - before;
+        let end = meter.read_end();
+        let readings = meter.difference(&start, &end);
+        let read = |counter| readings[&counter].measured();
+        assert!(read(Counter::CpuNs).unwrap() >= BUSY_NS.max(own));
+        assert!(read(Counter::ElapsedNs).unwrap() > 0);
+        for counter in PROCESS_COUNTERS {
+            assert!(read(*counter).is_some(), "{counter:?}");
+        }
+        for counter in [Counter::Migrations, Counter::TaskClockNs, Counter::Cycles] {
+            assert_eq!(readings[&counter], Reading::absent(ONE_THREAD));
+        }
+    }
+}

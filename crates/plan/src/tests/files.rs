@@ -1,0 +1,268 @@
+//! Movers of files: cells without another end that are measured and compared like others.
+
+use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Release, Route};
+use bytecost_spec::{Axis, Cache, Cell, Study, Survey};
+
+use super::host;
+use crate::Plan;
+
+const STUDY: &str = r#"
+name = "files"
+title = "Files"
+question = "Which?"
+prediction = "The first."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "25ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["pread", "uring-read"]
+size = ["4KiB", "64KiB"]
+depth = [1, 8]
+cache = ["warm", "direct"]
+ring = ["256MiB"]
+
+[[compare]]
+axis = "mover"
+baseline = "pread"
+metrics = ["cpu_s_per_gb"]
+"#;
+
+fn study(changes: &[(Axis, &str)]) -> Study {
+    let mut study = Study::parse(STUDY).unwrap();
+    for (axis, value) in changes {
+        study.set_axis(*axis, &[(*value).to_owned()]).unwrap();
+    }
+    study
+}
+
+fn survey() -> Survey {
+    let mover = |name: &str, route, in_flight, locks_rings| MoverFacts {
+        name: name.into(),
+        summary: String::new(),
+        release: Release::AtReturn,
+        uses_fields: false,
+        has_peer: false,
+        route,
+        in_flight,
+        can_refill: false,
+        leaves_completions: false,
+        locks_rings,
+        descriptors_per_flow: 1,
+        caution: None,
+    };
+    let works = |name: &str, cache: Cache| FileSupport {
+        name: name.into(),
+        cache,
+        refused: (cache == Cache::Cold).then(|| "it is never cold".into()),
+    };
+    let names = ["pread", "uring-read", "pwrite"];
+    let all = |name| Cache::ALL.iter().map(move |cache| works(name, *cache));
+    Survey {
+        mover_facts: vec![
+            mover("null", Route::Nowhere, InFlight::One, 0),
+            mover("pread", Route::FileToMemory, InFlight::One, 0),
+            mover(
+                "uring-read",
+                Route::FileToMemory,
+                InFlight::SeveralByThreads,
+                1,
+            ),
+            mover("pwrite", Route::MemoryToFile, InFlight::One, 0),
+        ],
+        receiver_facts: super::survey().receiver_facts,
+        files: Some(FileSurvey {
+            dir: "/there".into(),
+            file_system: "ext4".into(),
+            free_bytes: 1 << 30,
+            direct_bytes: Some(512),
+            movers: names.into_iter().flat_map(all).collect(),
+            ..FileSurvey::default()
+        }),
+        ..Survey::default()
+    }
+}
+
+fn refused(changes: &[(Axis, &str)], survey: &Survey) -> Option<String> {
+    let mut all = vec![
+        (Axis::Mover, "pread"),
+        (Axis::Size, "4KiB"),
+        (Axis::Depth, "1"),
+        (Axis::Cache, "warm"),
+    ];
+    all.extend(changes);
+    let plan = Plan::new(&study(&all), &host(), survey, 1).unwrap();
+    assert_eq!(plan.cells.is_empty(), !plan.refusals.is_empty());
+    plan.refusals.into_iter().next().map(|r| r.why)
+}
+
+#[test]
+fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs() {
+    let plan = Plan::new(&study(&[]), &host(), &survey(), 1).unwrap();
+    let of = |mover: &str| plan.cells.iter().filter(|c| c.mover == mover).count();
+    assert_eq!((of("null"), of("pread"), of("uring-read")), (1, 4, 8));
+    let null = &plan.cells[0];
+    assert_eq!((null.mover.as_str(), null.cache), ("null", Cache::Memory));
+    assert_eq!(
+        null.ring,
+        Cell::default().ring,
+        "the floor needs no file's memory"
+    );
+    assert!(
+        plan.cells
+            .iter()
+            .all(|c| c.mover != "pread" || c.depth == 1)
+    );
+}
+
+#[test]
+fn nothing_is_said_of_congestion_where_there_are_files_only() {
+    let mut host = host();
+    host.congestion_available = vec!["reno".into()];
+    let plan = Plan::new(&study(&[]), &host, &survey(), 1).unwrap();
+    assert_eq!(plan.notes, [""; 0]);
+    let study = super::study(&[]);
+    let plan = Plan::new(&study, &host, &super::survey(), 1).unwrap();
+    assert!(plan.notes[0].contains("congestion control"));
+}
+
+#[test]
+fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
+    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
+    for (axis, values) in [
+        (Axis::Transport, &["loopback", "unix"][..]),
+        (Axis::Receiver, &["recv", "recv-discard"]),
+        (Axis::Fields, &["1", "8"]),
+        (Axis::Nodelay, &["on", "off"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        study.set_axis(axis, &values).unwrap();
+    }
+    let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
+    assert_eq!(plan.cells.len(), 5, "{:?}", plan.cells);
+}
+
+#[test]
+fn what_a_file_cannot_give_is_refused_with_its_remedy() {
+    let all = survey();
+    let mut small = survey();
+    let mut mine = survey();
+    let mut odd = survey();
+    let set = |survey: &mut Survey, change: fn(&mut FileSurvey)| {
+        change(survey.files.as_mut().unwrap());
+    };
+    set(&mut small, |f| f.free_bytes = 10 << 20);
+    set(&mut mine, |f| f.user_file_bytes = Some(1_000_000));
+    set(&mut odd, |f| f.direct_bytes = Some(4096));
+    let none = Survey {
+        files: None,
+        ..survey()
+    };
+    let direct = (Axis::Cache, "direct");
+    for (survey, changes, needle) in [
+        (&all, &[][..], ""),
+        (&all, &[direct], ""),
+        (&none, &[], "files were not tried"),
+        (
+            &all,
+            &[(Axis::Cache, "cold")],
+            "with cache cold: it is never cold",
+        ),
+        (
+            &all,
+            &[direct, (Axis::Size, "5000")],
+            "choose a --size that is a multiple of 512",
+        ),
+        (
+            &odd,
+            &[direct, (Axis::Size, "512")],
+            "whole blocks of 4096 bytes",
+        ),
+        (&all, &[(Axis::Size, "5000")], ""),
+        (
+            &all,
+            &[(Axis::Ring, "4000")],
+            "not one request of 4 KiB fits",
+        ),
+        (
+            &all,
+            &[(Axis::Ring, "8KiB"), (Axis::Threads, "3")],
+            "fewer --threads",
+        ),
+        (
+            &small,
+            &[],
+            "which has 10 MiB: choose another directory with --dir",
+        ),
+        (&small, &[(Axis::Cache, "memory")], ""),
+        (&mine, &[], "choose a --ring of at most 1000000"),
+        (&mine, &[(Axis::Ring, "512KiB")], ""),
+        (
+            &all,
+            &[
+                (Axis::Cache, "memory"),
+                (Axis::Ring, "4GiB"),
+                (Axis::Threads, "2"),
+            ],
+            "the file and its requests need",
+        ),
+        (
+            &all,
+            &[
+                (Axis::Mover, "uring-read"),
+                (Axis::Size, "1MiB"),
+                (Axis::Depth, "64"),
+            ],
+            "RLIMIT_MEMLOCK: `uring-read` locks 64 MiB",
+        ),
+    ] {
+        let why = refused(changes, survey);
+        match why {
+            None => assert_eq!(needle, "", "{changes:?}"),
+            Some(why) => assert!(
+                !needle.is_empty() && why.contains(needle),
+                "{changes:?}: {why}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_socket_has_no_page_cache_and_a_memory_file_is_neither_warm_nor_cold() {
+    let mut all = super::survey();
+    for facts in &mut all.mover_facts {
+        facts.route = match facts.name.as_str() {
+            "null" => Route::Nowhere,
+            "sendfile" => Route::FileToSocket,
+            _ => Route::MemoryToSocket,
+        };
+    }
+    let mut study = super::study(&[]);
+    for (axis, values) in [
+        (Axis::Transport, &["loopback"][..]),
+        (Axis::Mover, &["send", "sendfile"]),
+        (Axis::Size, &["4KiB"]),
+        (Axis::Threads, &["1"]),
+        (Axis::Cache, &["memory", "cold"]),
+        (Axis::Depth, &["1", "8"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        study.set_axis(axis, &values).unwrap();
+    }
+    let plan = Plan::new(&study, &host(), &all, 1).unwrap();
+    let sends = plan.cells.iter().filter(|c| c.mover == "send").count();
+    assert_eq!(sends, 1, "{:?}", plan.cells);
+    let cold = plan
+        .refusals
+        .iter()
+        .filter(|r| r.what.contains("cache=cold"));
+    let why: Vec<&str> = cold.map(|r| r.why.as_str()).collect();
+    assert!(
+        !why.is_empty() && why.iter().all(|w| w.contains("choose --cache memory")),
+        "{why:?}"
+    );
+}

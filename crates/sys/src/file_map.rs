@@ -1,0 +1,146 @@
+//! A file in memory: mapped, touched, and asked how much of it is in the page cache.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::param::page_size;
+
+/// How much of a file is asked about in one call.
+const CHUNK_BYTES: u64 = 256 << 20;
+
+/// A shared mapping of a piece of a file, to be read.
+///
+/// Reading where the file has become shorter meanwhile ends the process with SIGBUS, mmap(2).
+#[derive(Debug)]
+pub struct FileMap {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl FileMap {
+    /// Maps `len` bytes from `offset` on, which is a multiple of the page's size. Nothing is
+    /// brought in.
+    ///
+    /// # Errors
+    /// What mmap(2) answers; `InvalidInput` for no bytes.
+    pub fn new(file: impl AsFd, offset: u64, len: usize) -> io::Result<FileMap> {
+        if len == 0 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (protection, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
+        let start = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), len, protection, flags, file, offset)?
+        };
+        Ok(FileMap {
+            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            len,
+        })
+    }
+
+    /// Bytes that are mapped.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: at least one byte is mapped.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads the first byte of each page of a range, and the last of the range: their sum. What
+    /// lies outside the mapping is not read.
+    #[inline]
+    pub fn touch(&self, from: usize, len: usize) -> u64 {
+        let to = from.saturating_add(len).min(self.len);
+        let step = page_size();
+        let mut sum = 0;
+        let mut at = from;
+        while at < to {
+            sum += u64::from(self.byte(at));
+            at += step;
+        }
+        if from < to {
+            sum + u64::from(self.byte(to - 1))
+        } else {
+            sum
+        }
+    }
+
+    /// Copies what is mapped from `from` on, as much as there is and fits: how many bytes.
+    pub fn copy(&self, from: usize, into: &mut [u8]) -> usize {
+        let len = into.len().min(self.len.saturating_sub(from));
+        for (at, byte) in into.iter_mut().enumerate().take(len) {
+            *byte = self.byte(from + at);
+        }
+        len
+    }
+
+    #[inline]
+    fn byte(&self, at: usize) -> u8 {
+        debug_assert!(at < self.len);
+        // SAFETY: both callers stay below `len`, the mapping lives as long as `self`, and others
+        // may write to the file, so the read is volatile and no reference is made.
+        unsafe { self.start.as_ptr().add(at).read_volatile() }
+    }
+}
+
+impl Drop for FileMap {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and nothing refers to it any more.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
+
+/// How many pages of a piece of a file are in the page cache, and of how many: mincore(2). The
+/// kernel says so to the file's owner and to those who may write it; to others every page looks
+/// present. `offset` is a multiple of the page's size.
+///
+/// # Errors
+/// What mmap(2) and mincore(2) answer.
+pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64, u64)> {
+    let file = file.as_fd();
+    let (mut resident, mut all) = (0, 0);
+    let mut at = 0;
+    while at < len {
+        let piece = CHUNK_BYTES.min(len - at) as usize;
+        let map = FileMap::new(file, offset + at, piece)?;
+        let mut pages = vec![0_u8; piece.div_ceil(page_size())];
+        let start = map.start.as_ptr().cast();
+        // SAFETY: the range is mapped, and there is a byte for each of its pages.
+        if unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        resident += pages.iter().filter(|p| **p & 1 == 1).count() as u64;
+        all += pages.len() as u64;
+        at += piece as u64;
+    }
+    Ok((resident, all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::MemfdFlags;
+
+    #[test]
+    fn a_map_shows_the_file_and_its_pages_are_resident_once_written() {
+        let file = rustix::fs::memfd_create("map", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 5 * 4096).unwrap();
+        assert_eq!(resident_pages(&file, 0, 5 * 4096).unwrap(), (0, 5));
+        rustix::io::pwrite(&file, &[7; 4097], 0).unwrap();
+        assert_eq!(resident_pages(&file, 0, 5 * 4096).unwrap(), (2, 5));
+        let map = FileMap::new(&file, 0, 5 * 4096).unwrap();
+        assert_eq!(map.touch(0, 4096), 14);
+        assert_eq!(map.touch(0, 4097), 21);
+        assert_eq!(map.touch(5 * 4096, 10), 0);
+        let mut copy = [0; 3];
+        assert_eq!(map.copy(4095, &mut copy), 3);
+        assert_eq!(copy, [7, 7, 0]);
+        assert!(FileMap::new(&file, 0, 0).is_err());
+    }
+}

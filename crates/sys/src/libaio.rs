@@ -1,0 +1,241 @@
+//! The kernel's asynchronous I/O of old, io_submit(2), without libaio.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use crate::places::Places;
+
+/// `struct io_event` of linux/aio_abi.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct IoEvent {
+    data: u64,
+    obj: u64,
+    res: i64,
+    res2: i64,
+}
+
+const IOCB_CMD_PREAD: u16 = 0;
+
+/// A context whose requests read a file into its places.
+pub struct Libaio {
+    context: libc::c_ulong,
+    file: OwnedFd,
+    places: Places,
+    /// One request a place; the kernel copies them when they are submitted.
+    blocks: Box<[UnsafeCell<libc::iocb>]>,
+    /// Requests that are to be submitted.
+    queued: Vec<*mut libc::iocb>,
+    events: Box<[IoEvent]>,
+    /// Events that were told but not taken: from and to.
+    told: (usize, usize),
+}
+
+impl Libaio {
+    /// A context with room for a request in each place.
+    ///
+    /// # Errors
+    /// What io_setup(2) answers: EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel
+    /// has none.
+    pub fn new(file: OwnedFd, places: Places) -> io::Result<Libaio> {
+        let count = places.count();
+        let mut context: libc::c_ulong = 0;
+        // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
+        let made =
+            unsafe { libc::syscall(libc::SYS_io_setup, count as libc::c_uint, &mut context) };
+        if made != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: an iocb is numbers alone, for which zeroes are valid.
+        let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::iocb>() });
+        Ok(Libaio {
+            context,
+            file,
+            places,
+            blocks: (0..count).map(|_| blank()).collect(),
+            queued: Vec::with_capacity(count),
+            events: vec![IoEvent::default(); count].into(),
+            told: (0, 0),
+        })
+    }
+
+    /// The places.
+    #[inline]
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Queues a read of a whole place from an offset of the file.
+    ///
+    /// # Errors
+    /// `WouldBlock` while another request uses the place.
+    #[inline]
+    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+        let at = self.places.begin(place)?;
+        let block = self.blocks[place].get();
+        // SAFETY: the place was free, so nobody else uses its request.
+        unsafe {
+            (*block).aio_data = place as u64;
+            (*block).aio_lio_opcode = IOCB_CMD_PREAD;
+            (*block).aio_fildes = self.file.as_raw_fd() as u32;
+            (*block).aio_buf = at.expose_provenance() as u64;
+            (*block).aio_nbytes = self.places.size() as u64;
+            (*block).aio_offset = offset as i64;
+        }
+        self.queued.push(block);
+        Ok(())
+    }
+
+    /// Hands over what is queued and waits for at least `want` requests: how many system calls
+    /// that took, or none when `timeout` ran out before.
+    ///
+    /// # Errors
+    /// What io_submit(2) and io_getevents(2) answer. Requests that were not taken are given up.
+    pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+        let mut calls = 0;
+        let mut from = 0;
+        while from < self.queued.len() {
+            calls += 1;
+            let left = &mut self.queued[from..];
+            let count = left.len() as libc::c_long;
+            // SAFETY: each pointer is to a request of `blocks`, which lives as long as the
+            // context and lies still; its buffer is a place that nobody sees until it is over.
+            let taken = unsafe {
+                libc::syscall(libc::SYS_io_submit, self.context, count, left.as_mut_ptr())
+            };
+            match taken {
+                1.. => from += taken as usize,
+                _ => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        self.give_up(from);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        self.queued.clear();
+        let (waited, met) = self.wait(want, timeout)?;
+        Ok(met.then_some(calls + waited))
+    }
+
+    /// Requests that the kernel never took.
+    fn give_up(&mut self, from: usize) {
+        for block in &self.queued[from..] {
+            // SAFETY: it points into `blocks`, of which no reference is held here.
+            let place = unsafe { (**block).aio_data };
+            self.places.end(place as usize);
+        }
+        self.queued.clear();
+    }
+
+    fn wait(&mut self, want: usize, timeout: Duration) -> io::Result<(u64, bool)> {
+        let there = self.told.1 - self.told.0;
+        if there >= want && there > 0 {
+            return Ok((0, true));
+        }
+        let mut time = libc::timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos() as _,
+        };
+        let mut calls = 0;
+        loop {
+            calls += 1;
+            // SAFETY: `events` has room for so many, and all of them were taken before.
+            let got = unsafe {
+                libc::syscall(
+                    libc::SYS_io_getevents,
+                    self.context,
+                    want as libc::c_long,
+                    self.events.len() as libc::c_long,
+                    self.events.as_mut_ptr(),
+                    &raw mut time,
+                )
+            };
+            if got >= 0 {
+                self.told = (0, got as usize);
+                return Ok((calls, got as usize >= want));
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+    }
+
+    /// The next request that is over: its place, which is free again, and its bytes or a negative
+    /// error number.
+    #[inline]
+    pub fn finished(&mut self) -> Option<(usize, i32)> {
+        if self.told.0 == self.told.1 {
+            return None;
+        }
+        let event = self.events[self.told.0];
+        self.told.0 += 1;
+        let place = event.data as usize;
+        self.places.end(place);
+        Some((place, event.res as i32))
+    }
+}
+
+impl Drop for Libaio {
+    fn drop(&mut self) {
+        self.give_up(0);
+        // SAFETY: the context is ours. The kernel waits here until no request is left, so that
+        // nothing is written to a place any more.
+        let gone = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+        if gone == 0 {
+            for place in 0..self.places.count() {
+                self.places.end(place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of blocks that each hold their number and one.
+    fn file(blocks: u64) -> OwnedFd {
+        let file = rustix::fs::memfd_create("aio", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        for block in 0..blocks {
+            rustix::io::pwrite(&file, &[block as u8 + 1; 4096], block * 4096).unwrap();
+        }
+        file
+    }
+
+    #[test]
+    fn requests_end_in_their_places() {
+        let mut aio = Libaio::new(file(16), Places::new(8, 4096).unwrap()).unwrap();
+        for round in 0..3 {
+            for place in 0..8 {
+                aio.start(place, 4096 * (15 - place as u64)).unwrap();
+            }
+            assert!(aio.start(0, 0).is_err());
+            let mut over = 0;
+            while over < 8 {
+                assert!(aio.enter(1, Duration::from_secs(5)).unwrap().is_some());
+                while let Some((place, result)) = aio.finished() {
+                    assert_eq!(result, 4096, "{round}");
+                    assert_eq!(aio.places().bytes(place).unwrap()[7], 16 - place as u8);
+                    over += 1;
+                }
+            }
+        }
+        // Past the end there is nothing to read.
+        aio.start(0, 1 << 20).unwrap();
+        assert!(aio.enter(1, Duration::from_secs(5)).unwrap().is_some());
+        assert_eq!(aio.finished(), Some((0, 0)));
+        aio.start(1, 0).unwrap();
+    }
+
+    #[test]
+    fn a_wait_for_a_disk_has_an_end() {
+        let mut aio = Libaio::new(file(1), Places::new(1, 4096).unwrap()).unwrap();
+        assert_eq!(aio.enter(1, Duration::from_millis(10)).unwrap(), None);
+    }
+}

@@ -1,0 +1,167 @@
+//! Memory for requests that are carried out behind the caller's back: so many places of one size,
+//! each on whole pages, none of them to be seen while a request uses it.
+
+use std::io;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// What every place begins on a multiple of, in bytes: enough for O_DIRECT wherever blocks are
+/// not larger than pages.
+pub const ALIGN_BYTES: usize = 4096;
+
+/// The places. Where one is still in use when they are dropped, their memory is never given back:
+/// the kernel may write there at any time.
+#[derive(Debug)]
+pub struct Places {
+    start: NonNull<u8>,
+    size: usize,
+    stride: usize,
+    busy: Box<[bool]>,
+}
+
+impl Places {
+    /// `count` places of `size` bytes of zeroes, present in memory.
+    ///
+    /// # Errors
+    /// `InvalidInput` where either is 0 or both are too much, else what mmap(2) answers.
+    pub fn new(count: usize, size: usize) -> io::Result<Places> {
+        let stride = size.next_multiple_of(ALIGN_BYTES);
+        let len = stride
+            .checked_mul(count)
+            .filter(|len| *len > 0 && *len <= isize::MAX as usize)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
+        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
+        Ok(Places {
+            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            size,
+            stride,
+            busy: vec![false; count].into(),
+        })
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.busy.len()
+    }
+
+    /// Bytes of each.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether a request uses the place, or there is no such place.
+    #[inline]
+    #[must_use]
+    pub fn is_busy(&self, place: usize) -> bool {
+        self.busy.get(place).copied().unwrap_or(true)
+    }
+
+    /// How many are in use.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.busy.iter().filter(|b| **b).count()
+    }
+
+    /// What a place holds; none while a request uses it.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, place: usize) -> Option<&[u8]> {
+        if self.is_busy(place) {
+            return None;
+        }
+        // SAFETY: the place lies within the mapping, and no request writes to it now: one that
+        // begins takes `&mut self`, which ends this borrow.
+        Some(unsafe { std::slice::from_raw_parts(self.pointer(place), self.size) })
+    }
+
+    /// What a place holds, to be written; none while a request uses it.
+    #[inline]
+    #[must_use]
+    pub fn bytes_mut(&mut self, place: usize) -> Option<&mut [u8]> {
+        if self.is_busy(place) {
+            return None;
+        }
+        // SAFETY: as above, and `&mut self` makes this the only slice.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.pointer(place), self.size) })
+    }
+
+    /// Gives a place to a request: where it lies.
+    ///
+    /// # Errors
+    /// `WouldBlock` while another request uses it, or where there is no such place.
+    #[inline]
+    pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
+        if self.is_busy(place) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.busy[place] = true;
+        Ok(self.pointer(place))
+    }
+
+    /// Takes a place back from a request that is over.
+    #[inline]
+    pub(crate) fn end(&mut self, place: usize) {
+        if let Some(busy) = self.busy.get_mut(place) {
+            *busy = false;
+        }
+    }
+
+    /// Where the place lies, for registering it.
+    pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
+        debug_assert!(place < self.busy.len());
+        self.start.as_ptr().wrapping_add(place * self.stride)
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        if self.busy.iter().any(|b| *b) {
+            return;
+        }
+        let len = self.stride * self.busy.len();
+        // SAFETY: the mapping is ours, no slice of it outlives `self`, and no request is left.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_apart_and_hidden_while_in_use() {
+        let mut places = Places::new(3, 5000).unwrap();
+        for place in 0..3 {
+            places.bytes_mut(place).unwrap().fill(place as u8 + 1);
+        }
+        assert!(places.begin(1).is_ok());
+        assert_eq!(
+            places.begin(1).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        assert!(places.bytes(1).is_none() && places.bytes_mut(1).is_none());
+        assert_eq!(places.in_flight(), 1);
+        places.end(1);
+        for place in 0..3 {
+            let bytes = places.bytes(place).unwrap();
+            assert_eq!(bytes.len(), 5000);
+            assert!(bytes.iter().all(|b| *b == place as u8 + 1));
+            assert!(bytes.as_ptr().addr().is_multiple_of(ALIGN_BYTES));
+        }
+        assert!(places.bytes(3).is_none() && places.begin(3).is_err());
+    }
+
+    #[test]
+    fn no_places_and_too_many_are_errors() {
+        for (count, size) in [(0, 8), (8, 0), (usize::MAX, 4096)] {
+            assert!(Places::new(count, size).is_err(), "{count} of {size}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! glibc's asynchronous I/O, aio(7): threads of the process that wait in its place.
+
+use std::cell::UnsafeCell;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use crate::places::Places;
+
+/// How long what is in flight is waited for when it is dropped.
+const LAST_WAIT: Duration = Duration::from_secs(5);
+
+/// Requests that read a file into places.
+pub struct PosixAio {
+    file: OwnedFd,
+    places: Places,
+    /// One request a place. The library writes to them, so they lie still.
+    blocks: Box<[UnsafeCell<libc::aiocb>]>,
+    /// What is waited for: null where nothing is in flight.
+    list: Box<[*const libc::aiocb]>,
+    /// Where the search for the next one goes on.
+    from: usize,
+}
+
+impl PosixAio {
+    /// Room for a request in each place.
+    #[must_use]
+    pub fn new(file: OwnedFd, places: Places) -> PosixAio {
+        // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
+        let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });
+        let count = places.count();
+        PosixAio {
+            file,
+            places,
+            blocks: (0..count).map(|_| blank()).collect(),
+            list: vec![std::ptr::null(); count].into(),
+            from: 0,
+        }
+    }
+
+    /// The places.
+    #[inline]
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Starts a read of a whole place from an offset of the file, aio_read(3).
+    ///
+    /// # Errors
+    /// `WouldBlock` while another request uses the place; what aio_read(3) answers: EAGAIN where
+    /// no thread or no memory is to be had.
+    #[inline]
+    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+        let at = self.places.begin(place)?;
+        let block = self.blocks[place].get();
+        // SAFETY: the place was free, so nobody else uses its request.
+        unsafe {
+            (*block).aio_fildes = self.file.as_raw_fd();
+            (*block).aio_buf = at.cast();
+            (*block).aio_nbytes = self.places.size();
+            (*block).aio_offset = offset as libc::off_t;
+            (*block).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
+        }
+        // SAFETY: the request and its place lie still and are seen by nobody until it is over;
+        // neither is given back before that.
+        if unsafe { libc::aio_read(block) } != 0 {
+            let error = io::Error::last_os_error();
+            self.places.end(place);
+            return Err(error);
+        }
+        self.list[place] = block;
+        Ok(())
+    }
+
+    /// Waits until at least one request is over, aio_suspend(3): how many calls that took, or
+    /// none when `timeout` ran out before.
+    ///
+    /// # Errors
+    /// What aio_suspend(3) answers.
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<u64>> {
+        if (0..self.list.len()).any(|place| self.is_over(place)) {
+            return Ok(Some(0));
+        }
+        let time = libc::timespec {
+            tv_sec: timeout.as_secs() as _,
+            tv_nsec: timeout.subsec_nanos() as _,
+        };
+        let mut calls = 0;
+        loop {
+            calls += 1;
+            let count = self.list.len() as libc::c_int;
+            // SAFETY: each pointer is null or to a request of `blocks`.
+            if unsafe { libc::aio_suspend(self.list.as_ptr(), count, &raw const time) } == 0 {
+                return Ok(Some(calls));
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EAGAIN) => return Ok(None),
+                Some(libc::EINTR) => {}
+                _ => return Err(error),
+            }
+        }
+    }
+
+    fn is_over(&self, place: usize) -> bool {
+        let block = self.list[place];
+        // SAFETY: it points to a request of `blocks` that was started and not yet returned.
+        !block.is_null() && unsafe { libc::aio_error(block) } != libc::EINPROGRESS
+    }
+
+    /// The next request that is over: its place, which is free again, and its bytes or a negative
+    /// error number.
+    #[inline]
+    pub fn finished(&mut self) -> Option<(usize, i32)> {
+        let count = self.list.len();
+        let place = (0..count)
+            .map(|step| (self.from + step) % count)
+            .find(|place| self.is_over(*place))?;
+        self.from = (place + 1) % count;
+        self.list[place] = std::ptr::null();
+        let block = self.blocks[place].get();
+        // SAFETY: the request was started, is over, and is returned once.
+        let (error, result) = unsafe { (libc::aio_error(block), libc::aio_return(block)) };
+        self.places.end(place);
+        let result = if error == 0 { result as i32 } else { -error };
+        Some((place, result))
+    }
+
+    fn in_flight(&self) -> bool {
+        self.list.iter().any(|block| !block.is_null())
+    }
+}
+
+impl Drop for PosixAio {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is ours; requests that have begun go on and are waited for.
+        unsafe { libc::aio_cancel(self.file.as_raw_fd(), std::ptr::null_mut()) };
+        while self.in_flight() {
+            while self.finished().is_some() {}
+            if self.in_flight() && !matches!(self.wait(LAST_WAIT), Ok(Some(_))) {
+                break;
+            }
+        }
+        if self.in_flight() {
+            // The library may still write to these, so they stay; so do their places.
+            std::mem::forget(std::mem::take(&mut self.blocks));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_end_in_their_places_and_errors_are_told() {
+        let file = rustix::fs::memfd_create("aio", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        for block in 0..16_u64 {
+            rustix::io::pwrite(&file, &[block as u8 + 1; 4096], block * 4096).unwrap();
+        }
+        let mut aio = PosixAio::new(file, Places::new(8, 4096).unwrap());
+        for place in 0..8 {
+            aio.start(place, 4096 * (15 - place as u64)).unwrap();
+        }
+        assert!(aio.start(0, 0).is_err());
+        let mut over = 0;
+        while over < 8 {
+            assert!(aio.wait(Duration::from_secs(5)).unwrap().is_some());
+            while let Some((place, result)) = aio.finished() {
+                assert_eq!(result, 4096);
+                assert_eq!(aio.places().bytes(place).unwrap()[7], 16 - place as u8);
+                over += 1;
+            }
+        }
+        assert_eq!(aio.finished(), None);
+        // Dropped in flight: it is waited for.
+        aio.start(2, 0).unwrap();
+        drop(aio);
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        drop(read);
+        let mut aio = PosixAio::new(write, Places::new(1, 8).unwrap());
+        aio.start(0, 0).unwrap();
+        assert!(aio.wait(Duration::from_secs(5)).unwrap().is_some());
+        assert_eq!(aio.finished(), Some((0, -libc::EBADF)));
+    }
+}
