@@ -176,6 +176,21 @@ fn from_what_size_zero_copy_beats_copying() {
             set(s, Counter::CpuNs, 1_000_000 + (flip >> 40) % 3_000_000);
         },
     );
+    // What one metric leaves open, the next may decide.
+    answered(&noisy.analyse(), key, &["in throughput"]);
+    noisy.change(
+        |_| true,
+        |s| {
+            flip = flip
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            for side in [&mut s.sender].into_iter().chain(&mut s.receiver) {
+                for moved in &mut side.flows {
+                    moved.elapsed_ns += (flip >> 40) % (3 * moved.elapsed_ns);
+                }
+            }
+        },
+    );
     missing(&noisy.analyse(), key, &["needs more blocks"]);
 }
 

@@ -13,7 +13,10 @@ use crate::words::{self, percent};
 
 /// Delayed acknowledgements per message from which a message is said to wait for one.
 const WAITS: f64 = 0.5;
-/// Share of the round trips at the timer that says the same where they are not counted.
+/// Fewer that say so where most of the time was spent at the timer: some messages wait, and their
+/// wait is what the cell is about.
+const SOME_WAIT: f64 = 0.1;
+/// Share of the round trips, or of their time, at the timer that is most of it.
 const CLUSTERED: f64 = 0.5;
 /// The timer in ms: HZ/25 and what comes on top (include/net/tcp.h, TCP_DELACK_MIN).
 const TIMER_MS: (u64, u64) = (35, 60);
@@ -37,6 +40,7 @@ pub(crate) struct Stalls(BTreeMap<String, Waits>);
 struct Signs {
     delayed_acks: Option<f64>,
     clustered: Option<f64>,
+    waited: Option<f64>,
     latency_us: Option<f64>,
     rtt_us: Option<f64>,
     min_rtt_us: Option<f64>,
@@ -100,15 +104,12 @@ impl Signs {
         };
         let sender = |counter| typical(&|t| read(&t.sample.sender, counter).ok());
         let flows = f64::from(cell.cell.threads);
-        let ask = cell.cell.pattern == Pattern::Ask;
+        let can_wait = cell.cell.pattern == Pattern::Ask && !cell.cell.sends_at_once();
         Some(Signs {
             delayed_acks: metric(Measure::DelayedAcksPerMessage),
             // The histograms are read only where a stall can be.
-            clustered: if ask && !cell.cell.sends_at_once() {
-                typical(&clustered)
-            } else {
-                None
-            },
+            clustered: can_wait.then(|| typical(&clustered)).flatten(),
+            waited: can_wait.then(|| typical(&waited)).flatten(),
             latency_us: metric(Measure::LatencyUsP50),
             rtt_us: sender(Counter::TcpRttUs),
             min_rtt_us: sender(Counter::TcpMinRttUs),
@@ -125,9 +126,11 @@ impl Signs {
     fn waits(&self, cell: &CellTrials<'_>) -> Option<Waits> {
         match cell.cell.pattern {
             Pattern::Ask if !cell.cell.sends_at_once() => {
-                let clustered = self.clustered.is_some_and(|s| s >= CLUSTERED);
-                let by_time = clustered && self.rtt_is_far();
-                let waits = self.delayed_acks.map_or(by_time, |n| n >= WAITS);
+                let most = |share: Option<f64>| share.is_some_and(|s| s >= CLUSTERED);
+                let waits = match self.delayed_acks {
+                    Some(n) => n >= WAITS || (n >= SOME_WAIT && most(self.waited)),
+                    None => most(self.clustered) && self.rtt_is_far(),
+                };
                 waits.then_some(Waits::Message)
             }
             Pattern::Stream if cell.completes => {
@@ -161,6 +164,22 @@ fn clustered(trial: &Trial<'_>) -> Option<f64> {
     let (least, most) = TIMER_MS;
     let within = histogram.count_between(least * 1_000_000, most * 1_000_000);
     Some(within as f64 / histogram.len() as f64)
+}
+
+/// The share of a trial's time that went into such round trips.
+fn waited(trial: &Trial<'_>) -> Option<f64> {
+    let histogram = trial.histogram()?;
+    let (least, most) = TIMER_MS;
+    let at_timer = (least * 1_000_000)..=(most * 1_000_000);
+    let (mut within, mut all) = (0.0, 0.0);
+    for step in histogram.iter_recorded() {
+        let ns = step.value_iterated_to() as f64 * step.count_at_value() as f64;
+        all += ns;
+        if at_timer.contains(&step.value_iterated_to()) {
+            within += ns;
+        }
+    }
+    (all > 0.0).then(|| within / all)
 }
 
 pub(super) fn nagle(view: &View<'_>) -> Vec<Told> {
@@ -223,7 +242,7 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
     );
     let count = |n: f64| format!("{n:.2}").trim_end_matches(".00").to_owned();
     let us = |us: f64| format!("{} µs", units::number(us).trim_end_matches(".00"));
-    let table: [Sign<'_>; 7] = [
+    let table: [Sign<'_>; 8] = [
         (
             &|s| s.delayed_acks,
             &count,
@@ -234,6 +253,7 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
             &percent,
             "{} of the round trips took 35 to 60 ms",
         ),
+        (&|s| s.waited, &percent, "{} of the time went into these"),
         (&|s| s.latency_us, &us, "median round trip {}"),
         (
             &|s| s.rtt_us,
