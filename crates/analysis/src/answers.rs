@@ -4,7 +4,7 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 
 use crate::doubts::{View, copied};
-use crate::result::{Answer, Finding};
+use crate::result::{Answer, Finding, Verdict};
 use crate::words;
 
 mod best;
@@ -23,15 +23,22 @@ const FURTHER_GROUPS: usize = 3;
 /// The sentences of the answer; the first is the headline.
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     let compares = &view.input.manifest.study.compare;
-    let mut answers = stalled::all(view, varied);
+    let stalls = stalled::all(view, varied);
+    let lead = stalled::leads(view);
+    let mut answers = if lead { stalls.clone() } else { Vec::new() };
     for (place, compare) in compares.iter().enumerate() {
         let Some(&metric) = compare.metrics.first() else {
             continue;
         };
-        let groups = groups(view, compare, metric, varied);
+        let mut groups = groups(view, compare, metric, varied);
+        // What no further comparison decided is counted at the end.
+        groups.retain(|g| place == 0 || g.findings().any(|f| f.verdict != Verdict::NotDecided));
         answers.extend(bests(&groups));
         if place == 0 {
             answers.extend(groups.first().map_or_else(Vec::new, contender::all));
+            if !lead {
+                answers.extend(stalls.iter().cloned());
+            }
             answers.extend(zero_copy(view));
             answers.extend(second(view, compare, varied));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::study::Compare;
+use bytecost_spec::study::{Compare, Tier};
 use bytecost_spec::{Axis, Cell, Metric};
 
 use super::belongs;
@@ -33,8 +33,8 @@ pub(super) struct Group<'v> {
     pub(super) at: Vec<Vec<&'v Finding>>,
 }
 
-/// The groups of a comparison and metric: those with most findings first, then in the order of
-/// the plan.
+/// The groups of a comparison and metric: those of the study's first part first, of these the ones
+/// with most findings, then in the order of the plan.
 pub(super) fn groups<'v>(
     view: &View<'v>,
     compare: &Compare,
@@ -66,7 +66,11 @@ pub(super) fn groups<'v>(
         }
         members[place].1.push((cell, finding));
     }
-    members.sort_by_key(|(_, findings)| std::cmp::Reverse(findings.len()));
+    let study = &view.input.manifest.study;
+    members.sort_by_key(|(first, findings)| {
+        let part = study.tiers.iter().position(|tier| is_part(tier, first));
+        (part != Some(0), std::cmp::Reverse(findings.len()))
+    });
     let held: Vec<Axis> = varied
         .iter()
         .copied()
@@ -84,6 +88,13 @@ pub(super) fn groups<'v>(
             Group::of(view, place, range, findings)
         })
         .collect()
+}
+
+/// Whether a part of the study asks for the cell. Which congestion control it got is the host's
+/// choice, too.
+fn is_part(tier: &Tier, cell: &Cell) -> bool {
+    let mut named = tier.axes.iter().filter(|(a, _)| *a != Axis::Congestion);
+    named.all(|(axis, values)| values.contains(&cell.value(*axis)))
 }
 
 impl<'v> Group<'v> {

@@ -7,12 +7,62 @@ use super::belongs;
 use crate::doubts::View;
 use crate::doubts::stall::{Waits, cured};
 use crate::result::{Answer, Finding, Verdict};
+use crate::trials::CellTrials;
 use crate::words;
 
+/// Share of the measured cells from which stalls are what the answer begins with.
+const LEADS: f64 = 0.1;
+
+/// Whether so many cells stall that nothing else should be said before.
+pub(super) fn leads(view: &View<'_>) -> bool {
+    let stalled = |c: &&CellTrials<'_>| view.stalls.waits(&c.id).is_some();
+    let of = |n: usize| n as f64;
+    of(view.measured().filter(stalled).count()) >= LEADS * of(view.measured().count())
+}
+
 /// For each value of a compared axis whose cells stall: that it does, and what remains of the
-/// comparison without the stall.
+/// comparison without the stall; and which options end it.
 pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     let compares = &view.input.manifest.study.compare;
+    let (cures, others): (Vec<&Compare>, Vec<&Compare>) =
+        compares.iter().partition(|c| c.axis.is_switch());
+    let answers = of_each(view, varied, &others);
+    if answers.is_empty() {
+        return of_each(view, varied, &cures);
+    }
+    answers.into_iter().chain(ended(view, &cures)).collect()
+}
+
+/// The values of options with which the same cells do not stall.
+fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<Answer> {
+    let mut values: Vec<String> = Vec::new();
+    let mut findings = Vec::new();
+    for compare in cures {
+        let of_axis = |f: &&Finding| f.axis == compare.axis && f.primary;
+        for finding in view.findings.iter().filter(of_axis) {
+            let waits = |id: &String| view.stalls.waits(id).is_some();
+            let value = match (waits(&finding.baseline), waits(&finding.cell)) {
+                (true, false) => &finding.value,
+                (false, true) => &finding.baseline_value,
+                _ => continue,
+            };
+            findings.push(finding.id.clone());
+            let value = words::named(compare.axis, value);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+    }
+    (!values.is_empty()).then(|| Answer {
+        sentence: format!(
+            "With {} the same cells do not stall.",
+            words::alternatives(&values)
+        ),
+        findings,
+    })
+}
+
+fn of_each(view: &View<'_>, varied: &[Axis], compares: &[&Compare]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for compare in compares {
         let mut values: Vec<String> = Vec::new();
