@@ -287,6 +287,7 @@ impl Lab {
             end.order(&Order::Go(schedule))?;
         }
         let mut edges = Vec::with_capacity(2);
+        let mut opened = None;
         let mut open = ends.len();
         for at_ns in [window_from_ns, window_to_ns] {
             // A side may be quicker to close its window than this process is to wake up.
@@ -298,14 +299,18 @@ impl Lab {
             } else {
                 self.machine.read_end()
             };
-            edges.push((machine, network.read()));
+            edges.push(machine);
+            opened.get_or_insert_with(|| network.read());
         }
-        let mut machine = self.machine.difference(&edges[0].0, &edges[1].0);
-        machine.extend(network.difference(&edges[0].1, &edges[1].1));
+        let mut machine = self.machine.difference(&edges[0], &edges[1]);
         let deadline_ns = window_to_ns + GRACE_NS;
         while open > 0 {
             let (_, answer) = wait(ends, deadline_ns, stop)?;
             closed(&answer, &mut open)?;
+        }
+        // An exchange under way is finished first, and its packets belong to the flows' windows.
+        if let Some(opened) = opened {
+            machine.extend(network.difference(&opened, &network.read()));
         }
         // The sender's is the last; receivers end with their connections.
         if let Some(sender) = ends.last_mut() {
