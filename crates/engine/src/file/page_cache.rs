@@ -60,7 +60,8 @@ pub fn warm(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
 /// # Errors
 /// `Unsupported` where pages stay; else what fdatasync(2), posix_fadvise(2) and mincore(2) answer.
 pub fn cool(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
-    const TRIES: usize = 3;
+    // Another flow that writes to the same folio makes it dirty again, so that one try may not do.
+    const TRIES: usize = 40;
     let file = file.as_fd();
     // A folio is dropped whole or not at all.
     let from = offset / FOLIO_MOST * FOLIO_MOST;
