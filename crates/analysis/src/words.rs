@@ -1,6 +1,5 @@
 //! Numbers, places and verdicts as people say them.
 
-use bytecost_spec::axis::Told;
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, units};
 
 use crate::result::{Finding, Verdict};
@@ -241,13 +240,9 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
 /// name tells only where it matters is told only there.
 pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
-    let matters = |axis: Axis, value: &str| {
-        let row = axis.row();
-        row.told == Told::Always || value != row.default
-    };
     values
         .iter()
-        .filter(|(axis, value)| matters(*axis, value))
+        .filter(|(axis, value)| axis.tells(value))
         .map(|(axis, value)| circumstance(*axis, value))
         .collect::<Vec<_>>()
         .join(", ")

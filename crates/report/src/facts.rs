@@ -1,7 +1,7 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
 use bytecost_analysis::{Analysis, Explanation, Published, Verdict};
-use bytecost_spec::axis::{AXES, Told};
+use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Better, Host, units};
 
 use crate::numbers::{self, whole};
@@ -238,13 +238,9 @@ pub(crate) fn panel_heading(q: &Question<'_>) -> String {
 /// `threads 1, transport loopback`. What a cell's name tells only where it matters is told only
 /// there.
 pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
-    let matters = |axis: Axis, value: &str| {
-        let row = axis.row();
-        row.told == Told::Always || value != row.default
-    };
     let words: Vec<String> = panel
         .iter()
-        .filter(|(axis, value)| matters(*axis, value))
+        .filter(|(axis, value)| axis.tells(value))
         .map(|(axis, value)| format!("{} {}", axis.name(), value_in_words(*axis, value)))
         .collect();
     words.join(", ")

@@ -220,6 +220,13 @@ impl Axis {
         AXES.iter().find(|r| r.axis == self).unwrap_or(&AXES[0])
     }
 
+    /// Whether a value of the axis is told: always, or where it is not the default.
+    #[must_use]
+    pub fn tells(self, value: &str) -> bool {
+        let row = self.row();
+        row.told == Told::Always || value != row.default
+    }
+
     /// The axis's name.
     #[must_use]
     pub fn name(self) -> &'static str {

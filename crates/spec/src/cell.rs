@@ -239,7 +239,9 @@ impl Cell {
                 Told::WhereItMatters if without => None,
                 Told::WhereItMatters => {
                     let value = self.value(row.axis);
-                    (value != row.default).then(|| format!("{}={value}", row.name))
+                    row.axis
+                        .tells(&value)
+                        .then(|| format!("{}={value}", row.name))
                 }
             }
         });

@@ -29,11 +29,18 @@ struct SendFields {
     source: Source,
     region: Region,
     fields: usize,
+    /// Flags of every field but the last.
+    between: SendFlags,
     size: u64,
     tally: Tally,
 }
 
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+    with_flags(setup, SendFlags::empty())
+}
+
+/// One send(2) for each field, with these flags on all but the last.
+pub(super) fn with_flags(mut setup: Setup, between: SendFlags) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
     let tally = Tally::default();
@@ -42,6 +49,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
         source,
         region,
         fields: setup.fields,
+        between: SendFlags::NOSIGNAL | between,
         size: setup.size as u64,
         tally,
     }))
@@ -51,10 +59,15 @@ impl Move for SendFields {
     fn offer(&mut self) -> io::Result<Offer> {
         let slot = self.source.begin(self.region.bytes_mut());
         for field in 0..self.fields {
+            let flags = if field + 1 < self.fields {
+                self.between
+            } else {
+                SendFlags::NOSIGNAL
+            };
             let mut left = &self.region.bytes()[self.source.layout().range(slot, field)];
             while !left.is_empty() {
                 self.tally.calls += 1;
-                match rustix::net::send(&self.socket, left, SendFlags::NOSIGNAL) {
+                match rustix::net::send(&self.socket, left, flags) {
                     Ok(n) => left = &left[n..],
                     Err(e) => retry(e.into())?,
                 }

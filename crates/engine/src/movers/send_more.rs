@@ -4,14 +4,11 @@
 //! that no small segment waits for an acknowledgement (Nagle). Source: send(2), MSG_MORE.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
-use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
-use crate::payload::{Layout, Source};
+use super::{InFlight, Move, Mover, Route, Setup, send_fields};
 
 pub const MOVER: Mover = Mover {
     name: "send-more",
@@ -27,53 +24,6 @@ pub const MOVER: Mover = Mover {
     open,
 };
 
-struct SendMore {
-    socket: OwnedFd,
-    source: Source,
-    region: Region,
-    fields: usize,
-    size: u64,
-    tally: Tally,
-}
-
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
-    let socket = setup.take_socket()?;
-    let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
-    let tally = Tally::default();
-    Ok(Box::new(SendMore {
-        socket,
-        source,
-        region,
-        fields: setup.fields,
-        size: setup.size as u64,
-        tally,
-    }))
-}
-
-impl Move for SendMore {
-    fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(self.region.bytes_mut());
-        for field in 0..self.fields {
-            let flags = if field + 1 < self.fields {
-                SendFlags::NOSIGNAL | SendFlags::MORE
-            } else {
-                SendFlags::NOSIGNAL
-            };
-            let mut left = &self.region.bytes()[self.source.layout().range(slot, field)];
-            while !left.is_empty() {
-                self.tally.calls += 1;
-                match rustix::net::send(&self.socket, left, flags) {
-                    Ok(n) => left = &left[n..],
-                    Err(e) => retry(e.into())?,
-                }
-            }
-        }
-        self.tally.messages += 1;
-        self.tally.bytes += self.size;
-        Ok(Offer::Moved)
-    }
-
-    fn tally(&self) -> Tally {
-        self.tally
-    }
+fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+    send_fields::with_flags(setup, SendFlags::MORE)
 }
