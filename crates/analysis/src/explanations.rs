@@ -218,6 +218,15 @@ impl<'v> Why<'v> {
     }
 }
 
+/// The rows of all curves in each metric, as many as are shown.
+fn rows(curves: &[Curve<'_>], metrics: &[Metric]) -> Vec<String> {
+    let of_metric = |metric: &Metric| {
+        let metric = *metric;
+        curves.iter().filter_map(move |c| row(c, metric))
+    };
+    metrics.iter().flat_map(of_metric).take(MOST_ROWS).collect()
+}
+
 /// A curve's ratios as a row: `` `sendmsg` against `send-fields`, CPU time per byte: 0.2× (…) at
 /// 256 B; … ``; none where there are none.
 fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Side, units};
 
-use super::{MOST_ROWS, Told, Why, row};
+use super::{Told, Why, rows};
 use crate::crossovers::Curve;
 use crate::words;
 
@@ -19,11 +19,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .flat_map(|one| why.over_size(SEVERAL, one))
         .collect();
     let metrics = why.metrics();
-    let mut numbers: Vec<String> = Vec::new();
-    for metric in &metrics {
-        numbers.extend(curves.iter().filter_map(|c| row(c, *metric)));
-    }
-    numbers.truncate(MOST_ROWS);
+    let numbers = rows(&curves, &metrics);
     let answered = match curves.first() {
         Some(curve) => why.first_crossing(curve, &metrics),
         None => Err(why.why_no_curve(SEVERAL, ONE[0])),
