@@ -5,6 +5,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::TrialKey;
 
+/// A means of evidence.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// Where the CPU time goes, by kind of work.
+    Time,
+}
+
+impl Means {
+    /// All of them.
+    pub const ALL: &[Means] = &[Means::Time];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Time => "time",
+        }
+    }
+}
+
+/// A means of evidence that a run was asked for, and why it cannot be had where it cannot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceAsked {
+    /// Which.
+    pub means: Means,
+    /// Why not, where it cannot be had here.
+    pub refused: Option<String>,
+}
+
 /// A kind of work that CPU time goes into.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
