@@ -16,42 +16,47 @@ use libtest_mimic::{Failed, Trial};
 use super::files::{files, has_open, is_open, sample, trial, trial_with};
 use super::{cell, ensure, read};
 
-/// Pattern, size, ring, block, flows, and from where.
-const CLASSES: [(&str, &str, &str, &str, &str, &[Cache]); 5] = [
+/// Messages of one kind, and from where they are sent.
+struct Class {
+    values: [(Axis, &'static str); 5],
+    caches: &'static [Cache],
+}
+
+const fn class(
+    [pattern, size, ring, block, threads]: [&'static str; 5],
+    caches: &'static [Cache],
+) -> Class {
+    Class {
+        values: [
+            (Axis::Pattern, pattern),
+            (Axis::Size, size),
+            (Axis::Ring, ring),
+            (Axis::Block, block),
+            (Axis::Threads, threads),
+        ],
+        caches,
+    }
+}
+
+const CLASSES: [Class; 5] = [
     // Messages that begin anywhere within a page, round a file of a few of them.
-    (
-        "stream",
-        "4000",
-        "64KiB",
-        "4KiB",
-        "2",
+    class(
+        ["stream", "4000", "64KiB", "4KiB", "2"],
         &[Cache::Memory, Cache::Cold],
     ),
-    ("ask", "70001", "message", "4KiB", "1", &[Cache::Warm]),
+    class(["ask", "70001", "message", "4KiB", "1"], &[Cache::Warm]),
     // More than a pipe, a buffer and a chain of requests hold.
-    (
-        "stream",
-        "3000001",
-        "message",
-        "64KiB",
-        "1",
+    class(
+        ["stream", "3000001", "message", "64KiB", "1"],
         &[Cache::Memory],
     ),
     // Long: a window is a number of them.
-    (
-        "ask",
-        "9000001",
-        "message",
-        "64KiB",
-        "2",
+    class(
+        ["ask", "9000001", "message", "64KiB", "2"],
         &[Cache::Warm, Cache::Cold],
     ),
-    (
-        "stream",
-        "5MiB",
-        "10MiB",
-        "1MiB",
-        "1",
+    class(
+        ["stream", "5MiB", "10MiB", "1MiB", "1"],
         &[Cache::Memory, Cache::Cold],
     ),
 ];
@@ -61,18 +66,16 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
         for transport in Transport::ALL {
-            for (pattern, size, ring, block, threads, caches) in CLASSES {
+            for Class { values, caches } in CLASSES {
                 for cache in caches {
-                    let cell = cell(&[
+                    let mut cell = cell(&[
                         (Axis::Mover, mover.name),
                         (Axis::Transport, transport.name()),
                         (Axis::Cache, cache.name()),
-                        (Axis::Pattern, pattern),
-                        (Axis::Size, size),
-                        (Axis::Ring, ring),
-                        (Axis::Block, block),
-                        (Axis::Threads, threads),
                     ]);
+                    for (axis, value) in values {
+                        cell.set(axis, value).unwrap();
+                    }
                     let refused = refused(survey, &found, &cell);
                     let name = cell.id().replace('/', " ");
                     trials.push(Trial::test(name, move || match refused {
