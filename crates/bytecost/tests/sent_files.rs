@@ -165,7 +165,7 @@ fn what_cannot_be_sent_is_told_in_a_line() {
         ),
         (
             &["--size", "5000", "--cache", "memory", "--file", short],
-            &["study `file-to-socket` reads and writes none"],
+            &["sends memory files alone", "choose --cache warm or cold"],
         ),
         (
             &["--size", "7MiB", "--cache", "warm", "--file", "/nowhere"],
