@@ -200,6 +200,7 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
             "\"java-stream\", \"java-transfer-to\"",
         )
         .replace("baseline = \"read-write\"", "baseline = \"java-stream\"");
+    let java = java.replace("cache =", "block = [\"4KiB\"]\ncache =");
     let third = |c: &Cell| {
         speed(if c.mover == "java-transfer-to" {
             6.0 / 2.1 * 2.0

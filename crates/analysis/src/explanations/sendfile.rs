@@ -8,7 +8,7 @@ use super::{MOST_ROWS, Told, Why};
 use crate::crossovers::Ratio;
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
-use crate::result::Verdict;
+use crate::result::{Finding, Verdict};
 use crate::words;
 
 /// Ways that read into memory and write from there, each with those that spare that; the first of
@@ -31,7 +31,9 @@ const WAYS: [(&str, &[&str]); 3] = [
 const MIB: f64 = (1 << 20) as f64;
 const CALLS: Metric = sender(Measure::CallsPerMessage);
 const CPU: Metric = sender(Measure::CpuSPerGb);
-/// Its inverse is the time for a file.
+/// Of a message, which is a whole file.
+const TIME: Metric = Metric::both(Measure::MsPerMessage);
+/// The same turned round, where a study compares this.
 const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
 const fn sender(measure: Measure) -> Metric {
@@ -68,7 +70,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     };
     let mut findings = Vec::new();
     for versus in &found {
-        findings.extend(finding(why, versus, SPEED).map(|f| f.id.clone()));
+        findings.extend(finding(why, versus, TIME).map(|f| f.id.clone()));
         findings.extend(finding(why, versus, CPU).map(|f| f.id.clone()));
     }
     let missing = cold(why, &found);
@@ -85,7 +87,7 @@ fn versus<'v>(why: &Why<'v>, copying: &str, saving: &str) -> Vec<Versus<'v>> {
     let study = &why.view.input.manifest.study;
     let all = pairings(study, why.view.trials, Axis::Mover, copying);
     all.into_iter()
-        .filter(|p| p.other.cell.mover == saving && ratio(p, SPEED).is_some())
+        .filter(|p| p.other.cell.mover == saving && ratio(p, TIME).is_some())
         .collect()
 }
 
@@ -95,39 +97,31 @@ fn ratio(versus: &Versus<'_>, metric: Metric) -> Option<Ratio> {
 
 /// The time for a file over that of the other way.
 fn time(versus: &Versus<'_>) -> Option<Ratio> {
-    let speed = ratio(versus, SPEED)?;
-    Some(Ratio {
-        value: 1.0 / speed.value,
-        low: 1.0 / speed.high,
-        high: 1.0 / speed.low,
-    })
+    ratio(versus, TIME)
 }
 
-fn finding<'v>(
-    why: &Why<'v>,
-    versus: &Versus<'_>,
-    metric: Metric,
-) -> Option<&'v crate::result::Finding> {
-    let of = |f: &&crate::result::Finding| {
-        f.metric == metric && f.baseline == versus.baseline.id && f.cell == versus.other.id
+fn finding<'v>(why: &Why<'v>, versus: &Versus<'_>, metric: Metric) -> Option<&'v Finding> {
+    let of = |wanted: Metric| {
+        why.view.findings.iter().find(|f| {
+            f.metric == wanted && f.baseline == versus.baseline.id && f.cell == versus.other.id
+        })
     };
-    why.view.findings.iter().find(of)
+    of(metric).or_else(|| (metric == TIME).then(|| of(SPEED)).flatten())
 }
 
-/// The verdict of the run where it compares the two in that metric; else what the interval alone
-/// says.
+/// The verdict of the run where it compares the two in that metric, of which less is better; else
+/// what the interval alone says.
 fn verdict(why: &Why<'_>, versus: &Versus<'_>, metric: Metric) -> Option<Verdict> {
     if let Some(finding) = finding(why, versus, metric) {
         return Some(finding.verdict);
     }
     let r = ratio(versus, metric)?;
     let bound = 1.0 + why.view.input.manifest.study.smallest_effect;
-    let more_is_better = metric.better() == bytecost_spec::Better::Higher;
     Some(if r.low >= 1.0 / bound && r.high <= bound {
         Verdict::NoDifferenceThatMatters
-    } else if (r.low > 1.0 && more_is_better) || (r.high < 1.0 && !more_is_better) {
+    } else if r.high < 1.0 {
         Verdict::Better
-    } else if r.low > 1.0 || r.high < 1.0 {
+    } else if r.low > 1.0 {
         Verdict::Worse
     } else {
         Verdict::NotDecided
@@ -144,11 +138,11 @@ fn answer(
         let of = |v| Some((v, verdict(why, v, metric)?));
         found.iter().filter_map(of).collect()
     };
-    let (speed, cpu) = (verdicts(SPEED), verdicts(CPU));
-    if speed.iter().all(|(_, v)| *v == Verdict::NotDecided) {
+    let (times, cpu) = (verdicts(TIME), verdicts(CPU));
+    if times.iter().all(|(_, v)| *v == Verdict::NotDecided) {
         return Err(format!(
             "whether `{saving}` is faster than `{copying}` is not decided in any of {}: needs more blocks (--budget)",
-            words::count(speed.len(), "cell")
+            words::count(times.len(), "cell")
         ));
     }
     let such = |of: &[(&Versus<'_>, Verdict)],
@@ -166,12 +160,12 @@ fn answer(
             among(less.len(), cpu.len())
         ));
     }
-    let faster = such(&speed, Verdict::Better, time);
+    let faster = such(&times, Verdict::Better, time);
     if !faster.is_empty() {
         saved.push(format!(
             "time: {} for each file in {}",
             hull(&faster),
-            among(faster.len(), speed.len())
+            among(faster.len(), times.len())
         ));
     }
     let first = if saved.is_empty() {
@@ -179,14 +173,14 @@ fn answer(
     } else {
         format!("beside `{copying}`, `{saving}` saves {}", saved.join("; "))
     };
-    Ok(format!("{first}. {}", not(why, &speed, &cpu)))
+    Ok(format!("{first}. {}", not(why, &times, &cpu)))
 }
 
 /// Where it saves no time, and where no CPU time.
-fn not(why: &Why<'_>, speed: &[(&Versus<'_>, Verdict)], cpu: &[(&Versus<'_>, Verdict)]) -> String {
+fn not(why: &Why<'_>, times: &[(&Versus<'_>, Verdict)], cpu: &[(&Versus<'_>, Verdict)]) -> String {
     let mut told = Vec::new();
     for (noun, of, value) in [
-        ("time", speed, time as fn(&Versus<'_>) -> Option<Ratio>),
+        ("time", times, time as fn(&Versus<'_>) -> Option<Ratio>),
         ("CPU time", cpu, |v| ratio(v, CPU)),
     ] {
         let idle: Vec<&Versus<'_>> = of
@@ -315,8 +309,7 @@ fn numbers(why: &Why<'_>) -> Vec<String> {
 fn ms(why: &Why<'_>, versus: &Versus<'_>, noun: &str) -> String {
     let ms = |id: &str| {
         let cell = why.view.cells.iter().find(|c| c.id == id)?;
-        let gbit_per_s = cell.estimates.get(&SPEED)?.value;
-        Some(8.0 * cell.cell.size_bytes as f64 / gbit_per_s / 1e6)
+        Some(cell.estimates.get(&TIME)?.value)
     };
     match (noun, ms(&versus.other.id), ms(&versus.baseline.id)) {
         ("time for a file", Some(own), Some(other)) => format!(
