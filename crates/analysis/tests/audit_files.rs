@@ -6,7 +6,7 @@ mod world;
 use bytecost_analysis::{Audited, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::{Cell, Counter, Reading, Table};
-use file_worlds::{READS, SENDS, reads, sends, speed};
+use file_worlds::{READS, SENDS, reads, sends, speed, stalling};
 use world::{True, World};
 
 const CLAIMS: &str = include_str!("../../../published/claims.toml");
@@ -175,6 +175,16 @@ fn switches_are_counted_as_calls_and_copies_stay_open() {
             "768",
         ],
     );
+    // A timer makes no call more or less.
+    let study = SENDS.replace("cache =", "block = [\"4KiB\"]\ncache =");
+    let found = check(
+        &stalling(&study, five_times, "read-write"),
+        id,
+        Ruling::CannotBeSettled,
+        &["The effect is there"],
+    );
+    assert!(!found.because.contains("Nagle"), "{found:#?}");
+    assert!(found.figures.iter().all(|f| !f.what.contains("8 ×")));
     let mut uncounted = blocks(five_times, 2);
     uncounted.change(
         |_| true,

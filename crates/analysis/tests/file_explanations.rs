@@ -6,7 +6,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::{Cache, Cell, Counter, Reading};
-use file_worlds::{READS, SENDS, reads, sends, speed};
+use file_worlds::{READS, SENDS, reads, sends, speed, stalling};
 use world::True;
 
 /// Both lose from the page cache; past it POSIX aio stays as slow at any depth.
@@ -145,6 +145,15 @@ fn nothing_is_explained_where_asynchronous_is_not_slower() {
     let quick = |c: &Cell| speed(if c.mover == "pread" { 1.0 } else { 3.0 });
     let analysis = reads(READS, quick, by_threads).analyse();
     assert!(find(&analysis, "asynchronous-why").is_none());
+    // io_uring has threads as well, and does not use them for what is in the page cache.
+    let with_uring = READS.replace("\"libaio\"", "\"uring-read\"");
+    let both = |c: &Cell| speed(if c.mover == "pread" { 4.0 } else { 1.0 });
+    let analysis = reads(&with_uring, both, by_threads).analyse();
+    answered(
+        &analysis,
+        "asynchronous-why",
+        &["Threads of the process carry out the requests of `posix-aio`, so that"],
+    );
     // Without switches the threads are not named, whatever the mover is called.
     let analysis = reads(READS, planted, |_| 0).analyse();
     let found = answered(
@@ -273,4 +282,27 @@ fn what_is_missing_of_sendfile_is_told() {
         .replace("\"read-write\", ", "")
         .replace("baseline = \"read-write\"", "baseline = \"mmap-send\"");
     assert!(find(&sends(&other, saving).analyse(), key).is_none());
+}
+
+#[test]
+fn a_timer_is_no_time_that_sendfile_saves() {
+    let analysis = stalling(SENDS, saving, "read-write").analyse();
+    let found = answered(
+        &analysis,
+        "sendfile-saves",
+        &[
+            "saves system calls: 16",
+            "CPU time of the sender: 0.3",
+            "Of time nothing can be said.",
+        ],
+    );
+    let answer = found.answer.as_ref().unwrap();
+    assert!(!answer.contains("for each file"), "{answer}");
+    assert!(
+        has(
+            &found.evidence,
+            &["in 4 cells one of the two waits", "--nodelay on"]
+        ),
+        "{found:#?}"
+    );
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, units};
+use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, Route, units};
 
 use super::Grounds;
 use crate::grid;
@@ -146,7 +146,15 @@ impl<'d> Desk<'d> {
         let axes: Vec<Axis> = axes
             .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a)))
             .collect();
-        cells.iter().map(|cell| in_words(cell, &axes)).collect()
+        let survey = &self.input.manifest.survey;
+        let of_memory = |cell: &Cell| {
+            let route = survey.mover(&cell.mover).map(|m| m.route);
+            matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
+        };
+        cells
+            .iter()
+            .map(|cell| in_words(cell, &axes, of_memory(cell)))
+            .collect()
     }
 
     /// What was published of the cell that is set up again here.
@@ -221,14 +229,18 @@ impl<'d> Desk<'d> {
     }
 }
 
-/// Where a cell is; a size with its fields, since some publications count those.
-fn in_words(cell: &Cell, axes: &[Axis]) -> String {
+/// Where a cell is; a size with its fields, where it has some, since some publications count those.
+fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
     let words = grid::coordinates(cell, axes)
         .into_iter()
         .map(|(axis, value)| {
             let circumstance = words::circumstance(axis, &value);
             let fields = u64::from(cell.fields);
-            if axis == Axis::Size && fields > 1 && cell.size_bytes.is_multiple_of(fields) {
+            if axis == Axis::Size
+                && has_fields
+                && fields > 1
+                && cell.size_bytes.is_multiple_of(fields)
+            {
                 let field = units::bytes_in_words(cell.field_bytes());
                 format!("{circumstance} ({fields} × {field})")
             } else {

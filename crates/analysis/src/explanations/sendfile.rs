@@ -73,9 +73,9 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         findings.extend(finding(why, versus, TIME).map(|f| f.id.clone()));
         findings.extend(finding(why, versus, CPU).map(|f| f.id.clone()));
     }
-    let missing = cold(why, &found);
+    let evidence = [cold(why, &found), stalled(why, &found)];
     let told = Told {
-        evidence: missing.into_iter().collect(),
+        evidence: evidence.into_iter().flatten().collect(),
         findings,
         ..told(answer(why, copying, saving, &found))
     };
@@ -138,11 +138,17 @@ fn answer(
         let of = |v| Some((v, verdict(why, v, metric)?));
         found.iter().filter_map(of).collect()
     };
-    let (times, cpu) = (verdicts(TIME), verdicts(CPU));
-    if times.iter().all(|(_, v)| *v == Verdict::NotDecided) {
+    let (mut times, cpu) = (verdicts(TIME), verdicts(CPU));
+    // What waits for a timer says nothing of the ways.
+    times.retain(|(v, _)| !waits(why, v));
+    if times
+        .iter()
+        .chain(&cpu)
+        .all(|(_, v)| *v == Verdict::NotDecided)
+    {
         return Err(format!(
-            "whether `{saving}` is faster than `{copying}` is not decided in any of {}: needs more blocks (--budget)",
-            words::count(times.len(), "cell")
+            "whether `{saving}` saves time or CPU time beside `{copying}` is not decided in any of {}: needs more blocks (--budget)",
+            words::count(found.len(), "cell")
         ));
     }
     let such = |of: &[(&Versus<'_>, Verdict)],
@@ -197,11 +203,41 @@ fn not(why: &Why<'_>, times: &[(&Versus<'_>, Verdict)], cpu: &[(&Versus<'_>, Ver
             ));
         }
     }
-    if told.is_empty() {
+    let open = times.iter().filter(|(_, v)| *v == Verdict::NotDecided);
+    let open = match open.count() {
+        0 => String::new(),
+        n => format!(
+            " Whether it saves time is not decided in {}.",
+            among(n, times.len())
+        ),
+    };
+    let untold = if times.is_empty() {
+        " Of time nothing can be said."
+    } else {
+        ""
+    };
+    let told = if told.is_empty() {
         "No place was measured in which it is shown to save nothing.".to_owned()
     } else {
         format!("It saves {}.", told.join("; "))
-    }
+    };
+    told + untold + &open
+}
+
+/// Whether one of the two waits for the timer of delayed acknowledgements.
+fn waits(why: &Why<'_>, versus: &Versus<'_>) -> bool {
+    why.view.stalls.any([&versus.baseline.id, &versus.other.id])
+}
+
+/// How many pairs are left aside for that.
+fn stalled(why: &Why<'_>, found: &[Versus<'_>]) -> Option<String> {
+    let n = found.iter().filter(|v| waits(why, v)).count();
+    (n > 0).then(|| {
+        format!(
+            "in {} one of the two waits for a delayed acknowledgement (Nagle's algorithm), which is no cost of copying, so that their times are not compared: needs cells with --nodelay on",
+            among(n, found.len())
+        )
+    })
 }
 
 /// Where some pairs are: one by its place, several by what they have in common.

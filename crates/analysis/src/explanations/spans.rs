@@ -24,8 +24,9 @@ pub(super) fn hull(ratios: &[Ratio]) -> String {
         return words::ratio(least.value, low, high);
     }
     let [value, top, low, high] = [least.value, most.value, low, high].map(units::number);
-    if value == top {
-        return format!("{value}× ({low} to {high})");
+    // Alike in all digits that are written.
+    if least.value > 0.995 * most.value {
+        return format!("{top}× ({low} to {high})");
     }
     format!("{value}× to {top}× ({low} to {high})")
 }

@@ -75,7 +75,11 @@ pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) 
             ("null", Route::Nowhere, InFlight::One),
             ("pread", Route::FileToMemory, InFlight::One),
             ("libaio", Route::FileToMemory, InFlight::Several),
-            ("uring-read", Route::FileToMemory, InFlight::Several),
+            (
+                "uring-read",
+                Route::FileToMemory,
+                InFlight::SeveralByThreads,
+            ),
             ("posix-aio", Route::FileToMemory, InFlight::SeveralByThreads),
         ],
     );
@@ -149,6 +153,24 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
                 1 << 16
             };
             set(sample, Counter::Calls, bytes / per_call);
+        },
+    );
+    world
+}
+
+/// Files that are answered, in which one mover waits for a delayed acknowledgement each time.
+pub fn stalling(study: &str, truth: fn(&Cell) -> True, mover: &str) -> World {
+    let asked = "pattern = [\"ask\"]\nnodelay = [\"off\"]\ncache =";
+    let mut world = sends(&study.replace("cache =", asked), truth);
+    world.change(
+        |_| true,
+        |sample| {
+            let messages = count(&sample.sender, Counter::Messages);
+            let waits = sample.cell.contains(&format!("/{mover}/"));
+            let acks = if waits { messages } else { 0 };
+            sample
+                .machine
+                .insert(Counter::TcpDelayedAcks, Reading::Measured(acks));
         },
     );
     world
