@@ -10,6 +10,7 @@ use crate::words;
 mod asynchronous;
 mod asynchronous_why;
 mod caches;
+mod cpu_time;
 mod one_call;
 mod sendfile;
 mod spans;
@@ -44,8 +45,10 @@ enum Of {
     Sockets,
     /// Files; each question says by itself whether the run is about it.
     Files,
-    /// Anything that another question is about.
+    /// Anything that a question of sockets or files is about.
     Both,
+    /// Whatever the run is about; each question says by itself whether it has something to say.
+    All,
 }
 
 struct Question {
@@ -56,7 +59,15 @@ struct Question {
     ask: fn(&Why<'_>) -> Option<Told>,
 }
 
-/// Every question, in the order in which they are told.
+/// The question of every run that was watched, whatever it is about.
+const OF_ALL: &[Question] = &[Question {
+    key: "cpu-time-by-kind",
+    text: "Where does the CPU time go, and what does one way save against another?",
+    of: Of::All,
+    ask: cpu_time::ask,
+}];
+
+/// Every other question, in the order in which they are told.
 const QUESTIONS: &[Question] = &[
     Question {
         key: "zero-copy-not-fastest",
@@ -124,13 +135,15 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let about = |mover: &str| ABOUT.contains(&mover);
     let sockets = view.trials.moving().any(|c| about(&c.cell.mover));
     let mut asked: Vec<Explanation> = Vec::new();
-    for question in QUESTIONS {
+    let mut about_something = false;
+    for question in OF_ALL.iter().chain(QUESTIONS) {
         let is_asked = match question.of {
             Of::Sockets => sockets,
-            Of::Files => true,
-            Of::Both => !asked.is_empty(),
+            Of::Files | Of::All => true,
+            Of::Both => about_something,
         };
         if let Some(told) = is_asked.then(|| (question.ask)(&why)).flatten() {
+            about_something |= question.of != Of::All;
             asked.push(question.told(told));
         }
     }
