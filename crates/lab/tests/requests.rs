@@ -174,11 +174,9 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
         for mover in readers.filter(|m| m.name != "mmap-touch") {
             let mut setup = file_setup(&file, mover, 4);
             setup.size = size as usize;
-            setup.file = Some(FileWork {
-                file: file::open(&file.path(), how).unwrap(),
-                walk: Walk::new(Access::Sequential, start, 8, size, 1),
-                depth: 4,
-            });
+            let work = setup.file.as_mut().unwrap();
+            work.file = file::open(&file.path(), how).unwrap();
+            work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
             let Ok(mut engine) = (mover.open)(setup) else {
                 eprintln!("{} does not work here", mover.name);
                 continue;
