@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
@@ -44,6 +45,12 @@ impl Ours {
             trials: 0,
             others: Vec::new(),
         })
+    }
+
+    /// With files at this place.
+    pub fn with_files(mut self, files: Files) -> Ours {
+        self.lab = self.lab.with_files(files);
+        self
     }
 
     /// Makes one trial.
