@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::result::Row;
-use crate::{bare_c, clean_build, iperf3, loop_floor, reports, sockperf};
+use crate::{bare_c, clean_build, iperf3, loop_floor, reports, servers, sockperf};
 
 /// All benches, in the order in which they run.
 pub const BENCHES: &[Bench] = &[
@@ -13,6 +13,7 @@ pub const BENCHES: &[Bench] = &[
     iperf3::BENCH,
     sockperf::BENCH,
     bare_c::BENCH,
+    servers::BENCH,
     reports::BENCH,
     clean_build::BENCH,
 ];
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn benches_are_chosen_by_name_and_long_ones_only_so() {
-        let quick = ["loop", "iperf3", "sockperf", "bare-c", "reports"];
+        let quick = ["loop", "iperf3", "sockperf", "bare-c", "servers", "reports"];
         check(&[], false, &quick);
         check(&[], true, &[&quick[..], &["build"]].concat());
         check(&["sockperf", "loop"], false, &["loop", "sockperf"]);

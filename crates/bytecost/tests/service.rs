@@ -75,7 +75,7 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
         "errors      none",
         "2 to 2 answers a connection",
         "generator ",
-        "6 answers are too few to tell what the server can do",
+        "verdict     none, ",
     ] {
         assert!(end.stdout.contains(words), "`{words}`: {}", end.stdout);
     }

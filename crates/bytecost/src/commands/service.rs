@@ -5,7 +5,7 @@ use std::net::SocketAddrV4;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bytecost_engine::servers::{self, Limits, Server};
 use bytecost_engine::services::{self, Service};
 use bytecost_engine::{SERVERS, SERVICES};
@@ -52,7 +52,8 @@ pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Ending> {
             connections,
             ..limits
         },
-    })?;
+    })
+    .with_context(|| format!("`{}` cannot serve here", model.name))?;
     let tally = told(model, service, tally);
     super::print(&match args.json {
         true => service::tally_json(&tally),

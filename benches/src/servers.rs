@@ -1,0 +1,506 @@
+//! `servers`: what `epoll` and `uring` serve, and for how much, beside sockperf's TCP server and a
+//! bare epoll loop in C.
+//!
+//! All four echo messages of 64 bytes on one CPU, and bytecost's own load generator on the other
+//! CPUs asks all four alike. sockperf's server reads a header of its own, so that every message
+//! begins with one, whoever it goes to (`message.rs`).
+
+use std::fs;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use bytecost_engine::servers::{self, Limits};
+use bytecost_engine::services::Setup;
+use bytecost_engine::{Server, Service};
+use bytecost_host::Roots;
+use bytecost_lab::descriptors;
+use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage};
+use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
+use bytecost_spec::{Counter, Reading, units};
+use bytecost_stats::quantile;
+use bytecost_sys::process;
+
+use crate::bench::{Bench, Context, Found, Told};
+use crate::blocks::{Blocks, Subject, alternate};
+use crate::ours::WARMUP;
+use crate::peer::{self, Peer};
+use crate::result::{Row, Target};
+
+mod message;
+
+pub const BENCH: Bench = Bench {
+    name: "servers",
+    question: "Do `epoll` and `uring` serve as much as sockperf's TCP server and a bare C loop?",
+    target: "requests/s at least as high, CPU per request at most as high; echo of 64 bytes",
+    by_name_alone: false,
+    run,
+};
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bare/epoll.c");
+const SIZE: usize = 64;
+const CONNECTIONS: [u32; 2] = [64, 1000];
+const OURS: [&str; 2] = ["epoll", "uring"];
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// More threads ask no more than these.
+const MOST_THREADS: usize = 4;
+
+/// What one server served in a window.
+#[derive(Clone, Debug)]
+struct Served {
+    per_s: f64,
+    cpu_us: f64,
+    busy_share: f64,
+    /// Why the generator may have been the bottleneck.
+    limit: Option<String>,
+}
+
+/// A server that is held against ours.
+struct Rival {
+    name: &'static str,
+    start: Box<dyn Fn(u16) -> Result<Peer>>,
+}
+
+/// Where what runs, and what the machine did meanwhile.
+struct Place {
+    server: u32,
+    generator: Vec<u32>,
+    window: Duration,
+    others: Mutex<Vec<f64>>,
+}
+
+fn run(context: &Context) -> Result<Told> {
+    let directory = tempfile::tempdir()?;
+    let mut found = Found::default();
+    let rivals = rivals(context.cpus.0, directory.path(), &mut found)?;
+    if rivals.is_empty() {
+        return Ok(Told::Missing(found.notes.join("; ")));
+    }
+    let place = Place::new(context)?;
+    found.notes.push(format!(
+        "servers on CPU {}, the load generator with {} on CPUs {}",
+        place.server,
+        match place.generator.len() {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        },
+        bytecost_host::cpulist::write(&place.generator),
+    ));
+    for connections in CONNECTIONS {
+        let mut subjects: Vec<Subject<'_, Served>> = OURS
+            .iter()
+            .map(|model| {
+                let (place, start) = (&place, move |port| ours(model, port, place.server));
+                Subject::new(*model, move || place.measure(connections, &start))
+            })
+            .collect();
+        for rival in &rivals {
+            let place = &place;
+            subjects.push(Subject::new(rival.name, move || {
+                place.measure(connections, &rival.start)
+            }));
+        }
+        let blocks = alternate(subjects, context.blocks, context.seed)?;
+        judge(connections, blocks, &rivals, &mut found);
+    }
+    let others = place.others.into_inner().unwrap_or_default();
+    found.others.extend(quantile(&others, 0.5));
+    Ok(Told::Found(found))
+}
+
+/// Those that are installed here; what is not is told.
+fn rivals(cpu: u32, directory: &Path, found: &mut Found) -> Result<Vec<Rival>> {
+    let mut rivals = Vec::new();
+    match peer::version("sockperf", "sockperf") {
+        Ok(version) => {
+            found
+                .notes
+                .push(format!("Peer: {version}, server -F e (epoll)"));
+            let feed = directory.join("sockperf-feed");
+            let start = move |port| sockperf(&feed, port, cpu);
+            rivals.push(Rival {
+                name: "sockperf",
+                start: Box::new(start),
+            });
+        }
+        Err(why) => found.notes.push(why),
+    }
+    match peer::version("cc", "gcc") {
+        Ok(compiler) => {
+            found
+                .notes
+                .push(format!("Peer: bare/epoll.c, cc -O2, {compiler}"));
+            let program = compile(directory)?;
+            let start = move |port| bare(&program, port, cpu);
+            rivals.push(Rival {
+                name: "bare C",
+                start: Box::new(start),
+            });
+        }
+        Err(why) => found.notes.push(why),
+    }
+    Ok(rivals)
+}
+
+fn compile(directory: &Path) -> Result<PathBuf> {
+    let program = directory.join("bare-epoll");
+    let out = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(&program)
+        .arg(SOURCE)
+        .output()?;
+    ensure!(
+        out.status.success(),
+        "cc does not compile {SOURCE}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    Ok(program)
+}
+
+/// The rows and notes of one number of connections.
+fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut Found) {
+    let names: Vec<&str> = OURS
+        .into_iter()
+        .chain(rivals.iter().map(|r| r.name))
+        .collect();
+    for (i, name) in names.iter().enumerate() {
+        found.notes.push(format!(
+            "{connections} connections, {name}: {} requests/s, {} µs of CPU each; generator busy {}",
+            units::number(blocks.typical(i, |s| s.per_s)),
+            units::number(blocks.typical(i, |s| s.cpu_us)),
+            units::percent(blocks.typical(i, |s| s.busy_share)),
+        ));
+    }
+    let limited = |i: usize| blocks.whole.iter().filter_map(move |b| b[i].limit.as_ref());
+    // No verdict where in more than half of the trials the figures are the generator's.
+    let is_limited = |i: usize| limited(i).count() * 2 > blocks.whole.len();
+    if let Some(i) = (0..names.len()).find(|i| is_limited(*i)) {
+        let why = limited(i).next_back().map_or("", String::as_str);
+        found.notes.push(format!(
+            "{connections} connections: no verdict where the load generator was the bottleneck: {why}"
+        ));
+    }
+    for (ours, model) in OURS.iter().enumerate() {
+        for (nth, rival) in rivals.iter().enumerate() {
+            let theirs = OURS.len() + nth;
+            let judged = |target| match is_limited(ours) || is_limited(theirs) {
+                true => Target::Shown,
+                false => target,
+            };
+            let what = |measure: &str| format!("{connections}, {model}/{}: {measure}", rival.name);
+            found.rows.push(Row::new(
+                what("requests/s"),
+                blocks.log_ratio(ours, theirs, |s| s.per_s),
+                judged(Target::AtLeast(1.0)),
+            ));
+            found.rows.push(Row::new(
+                what("CPU/request"),
+                blocks.log_ratio(ours, theirs, |s| s.cpu_us),
+                judged(Target::AtMost(1.0)),
+            ));
+        }
+    }
+    found.failures.extend(blocks.failures);
+}
+
+/// One of ours, played by this program in a process of its own.
+fn ours(model: &str, port: u16, cpu: u32) -> Result<Peer> {
+    let program = std::env::current_exe()?;
+    let mut command = peer::silent(&program.to_string_lossy());
+    command.args(["serve", model, &port.to_string()]);
+    // It ends with its input, which ends with this process.
+    peer::start(command.stdin(Stdio::piped()), cpu)
+}
+
+fn bare(program: &Path, port: u16, cpu: u32) -> Result<Peer> {
+    let mut command = peer::silent(&program.to_string_lossy());
+    command.arg(port.to_string());
+    peer::start(command.stdin(Stdio::piped()), cpu)
+}
+
+/// Only with a list of addresses does it take more than one connection.
+fn sockperf(feed: &Path, port: u16, cpu: u32) -> Result<Peer> {
+    fs::write(feed, format!("T:127.0.0.1:{port}\n"))?;
+    let mut command = peer::silent("sockperf");
+    command.args(["server", "-F", "e", "-f"]).arg(feed);
+    peer::start(&mut command, cpu)
+}
+
+/// What `bytecost-benches serve MODEL PORT` does: serves until its input ends.
+pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
+    let model = model
+        .and_then(|m| Server::named(m))
+        .context("serve needs the name of a model")?;
+    let port = port
+        .and_then(|p| p.parse().ok())
+        .context("serve needs a port")?;
+    let (listener, _) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    (model.serve)(servers::Setup {
+        listener,
+        stop: io::stdin().as_fd().try_clone_to_owned()?,
+        service: echo(),
+        serving: setup(),
+        workers: 1,
+        limits: Limits::default(),
+    })?;
+    Ok(())
+}
+
+fn echo() -> &'static Service {
+    Service::named("echo").expect("the table has it")
+}
+
+fn setup() -> Setup {
+    Setup {
+        size: SIZE,
+        roots: Roots::real(),
+    }
+}
+
+impl Place {
+    /// The server has the first CPU for itself, the generator the others, where there are any.
+    fn new(context: &Context) -> Result<Place> {
+        let server = context.cpus.0;
+        let mut generator = process::affinity()?;
+        generator.retain(|cpu| *cpu != server);
+        generator.truncate(MOST_THREADS);
+        if generator.is_empty() {
+            generator.push(server);
+        }
+        Ok(Place {
+            server,
+            generator,
+            window: context.window,
+            others: Mutex::default(),
+        })
+    }
+
+    /// What is asked of whoever listens there.
+    fn load(&self, connections: u32, port: u16) -> Load {
+        let mut load = Load::once(
+            SocketAddrV4::new(Ipv4Addr::LOCALHOST, port),
+            message::service(),
+            setup(),
+        );
+        load.connections = connections;
+        load.threads = self.generator.len() as u32;
+        load.patience = PATIENCE;
+        load.pace = Pace::Closed {
+            think: Duration::ZERO,
+        };
+        load.span = Span::Time {
+            warmup: WARMUP,
+            window: self.window,
+        };
+        load
+    }
+
+    /// Starts a server, asks it for a window, and ends it.
+    fn measure(&self, connections: u32, start: &dyn Fn(u16) -> Result<Peer>) -> Result<Served> {
+        let port = peer::free_port()?;
+        let load = self.load(connections, port);
+        // Before the server is started, which inherits the limit.
+        descriptors::make_room(load.descriptors())?;
+        let mut server = start(port)?;
+        peer::wait_for_listener(port, &mut server)?;
+        let edges = Edges::new(server.child().id());
+        let outcome = self.asked(&load, &edges)?;
+        let errors = outcome.errors.all();
+        ensure!(errors == 0, "{errors} errors: {:?}", outcome.errors);
+        ensure!(outcome.answers_in_window > 0, "nothing was answered");
+        let cpu_ns = edges.cpu_ns()?;
+        let own_ns = cpu_ns + outcome.generator.cpu_ns as f64;
+        if let (Some(share), Ok(mut others)) = (edges.others(own_ns), self.others.lock()) {
+            others.push(share);
+        }
+        Ok(Served {
+            per_s: outcome.answers_per_s(),
+            cpu_us: cpu_ns / 1e3 / outcome.answers_in_window as f64,
+            busy_share: outcome.generator.busy_share,
+            limit: outcome.generator_limit(),
+        })
+    }
+
+    /// Asks from a thread of its own, so that this one stays where it may be.
+    fn asked(&self, load: &Load, edges: &Edges) -> Result<Outcome> {
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                process::set_affinity(&self.generator)?;
+                load.run(&AtomicBool::new(false), &|stage| edges.pass(stage))
+            });
+            asking
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the generator panicked")))
+        })
+        .map_err(|e| anyhow!("the load generator: {e}"))
+    }
+}
+
+/// CPU time of the server and of the machine at both edges of the window.
+struct Edges {
+    server: u32,
+    cpu_ns: [AtomicU64; 2],
+    machine: Mutex<(MachineMeter, [Option<MachineSnapshot>; 2])>,
+}
+
+impl Edges {
+    fn new(server: u32) -> Edges {
+        Edges {
+            server,
+            cpu_ns: [AtomicU64::new(0), AtomicU64::new(0)],
+            machine: Mutex::new((MachineMeter::open(Path::new("/")), [None; 2])),
+        }
+    }
+
+    fn pass(&self, stage: Stage) {
+        let edge = usize::from(stage == Stage::WindowCloses);
+        let cpu_ns = cpu_of(self.server).unwrap_or(0);
+        self.cpu_ns[edge].store(cpu_ns, Ordering::Relaxed);
+        if let Ok(mut machine) = self.machine.lock() {
+            let snapshot = match stage {
+                Stage::WindowOpens => machine.0.read_start(),
+                Stage::WindowCloses => machine.0.read_end(),
+            };
+            machine.1[edge] = Some(snapshot);
+        }
+    }
+
+    /// CPU time of the server within the window.
+    fn cpu_ns(&self) -> Result<f64> {
+        let [from, to] = [0, 1].map(|edge: usize| self.cpu_ns[edge].load(Ordering::Relaxed));
+        if from == 0 || to <= from {
+            bail!("the server used no CPU time that could be read: is the window too short?");
+        }
+        Ok((to - from) as f64)
+    }
+
+    /// The share of the machine that anything but server and generator used.
+    fn others(&self, own_ns: f64) -> Option<f64> {
+        let machine = self.machine.lock().ok()?;
+        let [Some(start), Some(end)] = machine.1 else {
+            return None;
+        };
+        let readings = machine.0.difference(&start, &end);
+        let get = |counter| {
+            readings
+                .get(&counter)
+                .and_then(Reading::measured)
+                .map(|n| n as f64)
+        };
+        let capacity = get(Counter::MachineElapsedNs)? * get(Counter::MachineCpus)?;
+        Some(((get(Counter::MachineBusyNs)? - own_ns) / capacity).max(0.0))
+    }
+}
+
+/// CPU time of all threads of a process in ns: the first number of `/proc/PID/task/*/schedstat`,
+/// which for a thread that runs just now is that of the last tick.
+fn cpu_of(pid: u32) -> Result<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let mut text = String::new();
+        fs::File::open(task?.path().join("schedstat"))?.read_to_string(&mut text)?;
+        let first = text.split_whitespace().next();
+        sum += first
+            .and_then(|n| n.parse::<u64>().ok())
+            .context("schedstat has no number")?;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place() -> Place {
+        Place::new(&Context {
+            blocks: 2,
+            window: Duration::from_millis(50),
+            seed: 1,
+            cpus: crate::machine::two_cpus().unwrap(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_cpu_time_of_a_process_is_that_of_all_its_threads() {
+        let before = cpu_of(std::process::id()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = bytecost_sys::clock::thread_cpu_ns() + 50_000_000;
+                while bytecost_sys::clock::thread_cpu_ns() < end {}
+                let after = cpu_of(std::process::id()).unwrap();
+                assert!(after >= before + 30_000_000, "{before} {after}");
+            });
+        });
+        assert!(cpu_of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_bare_loop_serves_what_is_asked_and_ends_with_its_input() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = compile(directory.path()).unwrap();
+        let place = place();
+        let port = peer::free_port().unwrap();
+        let mut peer = bare(&program, port, place.server).unwrap();
+        peer::wait_for_listener(port, &mut peer).unwrap();
+        let mut load = place.load(8, port);
+        load.span = Span::Requests(5);
+        let edges = Edges::new(peer.child().id());
+        let outcome = place.asked(&load, &edges).unwrap();
+        assert_eq!((outcome.errors.all(), outcome.answers), (0, 40));
+        drop(peer.child().stdin.take());
+        peer.child().stdout = Some(empty());
+        peer.finish(PATIENCE).unwrap();
+    }
+
+    /// The output of a child that says nothing.
+    fn empty() -> std::process::ChildStdout {
+        let mut child = peer::piped("true").spawn().unwrap();
+        let out = child.stdout.take().unwrap();
+        child.wait().unwrap();
+        out
+    }
+
+    #[test]
+    fn no_verdict_is_given_where_the_generator_was_the_bottleneck() {
+        let served = |per_s, limited: bool| Served {
+            per_s,
+            cpu_us: 3.0,
+            busy_share: 0.5,
+            limit: limited.then(|| "it was busy".to_owned()),
+        };
+        let rival = Rival {
+            name: "rival",
+            start: Box::new(|_| bail!("not started")),
+        };
+        let judged = |limited: [bool; 3]| {
+            let block = |per_s: f64| {
+                let [a, b, c] = limited;
+                vec![served(per_s, a), served(2.0 * per_s, b), served(per_s, c)]
+            };
+            let blocks = Blocks {
+                whole: [1e5, 1.01e5, 0.99e5, 1e5].map(block).to_vec(),
+                failures: Vec::new(),
+            };
+            let mut found = Found::default();
+            judge(64, blocks, std::slice::from_ref(&rival), &mut found);
+            let shown = |row: &Row| row.verdict() == crate::result::Verdict::Shown;
+            let rows: Vec<bool> = found.rows.iter().map(shown).collect();
+            (rows, found.notes.iter().any(|n| n.contains("it was busy")))
+        };
+        assert_eq!(judged([false; 3]), (vec![false; 4], false));
+        assert_eq!(
+            judged([true, false, false]),
+            (vec![true, true, false, false], true)
+        );
+        assert_eq!(judged([false, false, true]), (vec![true; 4], true));
+    }
+}
