@@ -5,26 +5,17 @@
 //! CPUs asks all four alike. sockperf's server reads a header of its own, so that every message
 //! begins with one, whoever it goes to (`message.rs`).
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use bytecost_engine::servers::{self, Limits};
-use bytecost_engine::services::Setup;
-use bytecost_engine::{Server, Service};
-use bytecost_host::Roots;
+use anyhow::{Result, anyhow, ensure};
 use bytecost_lab::descriptors;
-use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage};
-use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
-use bytecost_spec::{Counter, Reading, units};
+use bytecost_lab::load::{Load, Outcome, Pace, Span};
+use bytecost_spec::units;
 use bytecost_stats::quantile;
 use bytecost_sys::process;
 
@@ -34,7 +25,13 @@ use crate::ours::WARMUP;
 use crate::peer::{self, Peer};
 use crate::result::{Row, Target};
 
+mod contenders;
+mod edges;
 mod message;
+
+pub use contenders::play;
+use contenders::{Rival, echo, ours, rivals, setup};
+use edges::Edges;
 
 pub const BENCH: Bench = Bench {
     name: "servers",
@@ -44,7 +41,6 @@ pub const BENCH: Bench = Bench {
     run,
 };
 
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bare/epoll.c");
 const SIZE: usize = 64;
 const CONNECTIONS: [u32; 2] = [64, 1000];
 const OURS: [&str; 2] = ["epoll", "uring"];
@@ -61,12 +57,6 @@ struct Served {
     busy_share: f64,
     /// Why the generator may have been the bottleneck.
     limit: Option<String>,
-}
-
-/// A server that is held against ours.
-struct Rival {
-    name: &'static str,
-    start: Box<dyn Fn(u16) -> Result<Peer>>,
 }
 
 /// Where what runs, and what the machine did meanwhile.
@@ -116,55 +106,6 @@ fn run(context: &Context) -> Result<Told> {
     Ok(Told::Found(found))
 }
 
-/// Those that are installed here; what is not is told.
-fn rivals(cpu: u32, directory: &Path, found: &mut Found) -> Result<Vec<Rival>> {
-    let mut rivals = Vec::new();
-    match peer::version("sockperf", "sockperf") {
-        Ok(version) => {
-            found
-                .notes
-                .push(format!("Peer: {version}, server -F e (epoll)"));
-            let feed = directory.join("sockperf-feed");
-            let start = move |port| sockperf(&feed, port, cpu);
-            rivals.push(Rival {
-                name: "sockperf",
-                start: Box::new(start),
-            });
-        }
-        Err(why) => found.notes.push(why),
-    }
-    match peer::version("cc", "gcc") {
-        Ok(compiler) => {
-            found
-                .notes
-                .push(format!("Peer: bare/epoll.c, cc -O2, {compiler}"));
-            let program = compile(directory)?;
-            let start = move |port| bare(&program, port, cpu);
-            rivals.push(Rival {
-                name: "bare C",
-                start: Box::new(start),
-            });
-        }
-        Err(why) => found.notes.push(why),
-    }
-    Ok(rivals)
-}
-
-fn compile(directory: &Path) -> Result<PathBuf> {
-    let program = directory.join("bare-epoll");
-    let out = Command::new("cc")
-        .args(["-O2", "-o"])
-        .arg(&program)
-        .arg(SOURCE)
-        .output()?;
-    ensure!(
-        out.status.success(),
-        "cc does not compile {SOURCE}: {}",
-        String::from_utf8_lossy(&out.stderr)
-    );
-    Ok(program)
-}
-
 /// The rows and notes of one number of connections.
 fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut Found) {
     let names: Vec<&str> = OURS
@@ -209,60 +150,6 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         }
     }
     found.failures.extend(blocks.failures);
-}
-
-/// One of ours, played by this program in a process of its own.
-fn ours(model: &str, port: u16, cpu: u32) -> Result<Peer> {
-    let program = std::env::current_exe()?;
-    let mut command = peer::silent(&program.to_string_lossy());
-    command.args(["serve", model, &port.to_string()]);
-    // It ends with its input, which ends with this process.
-    peer::start(command.stdin(Stdio::piped()), cpu)
-}
-
-fn bare(program: &Path, port: u16, cpu: u32) -> Result<Peer> {
-    let mut command = peer::silent(&program.to_string_lossy());
-    command.arg(port.to_string());
-    peer::start(command.stdin(Stdio::piped()), cpu)
-}
-
-/// Only with a list of addresses does it take more than one connection.
-fn sockperf(feed: &Path, port: u16, cpu: u32) -> Result<Peer> {
-    fs::write(feed, format!("T:127.0.0.1:{port}\n"))?;
-    let mut command = peer::silent("sockperf");
-    command.args(["server", "-F", "e", "-f"]).arg(feed);
-    peer::start(&mut command, cpu)
-}
-
-/// What `bytecost-benches serve MODEL PORT` does: serves until its input ends.
-pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
-    let model = model
-        .and_then(|m| Server::named(m))
-        .context("serve needs the name of a model")?;
-    let port = port
-        .and_then(|p| p.parse().ok())
-        .context("serve needs a port")?;
-    let (listener, _) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
-    (model.serve)(servers::Setup {
-        listener,
-        stop: io::stdin().as_fd().try_clone_to_owned()?,
-        service: echo(),
-        serving: setup(),
-        workers: 1,
-        limits: Limits::default(),
-    })?;
-    Ok(())
-}
-
-fn echo() -> &'static Service {
-    Service::named("echo").expect("the table has it")
-}
-
-fn setup() -> Setup {
-    Setup {
-        size: SIZE,
-        roots: Roots::real(),
-    }
 }
 
 impl Place {
@@ -344,130 +231,9 @@ impl Place {
     }
 }
 
-/// CPU time of the server and of the machine at both edges of the window.
-struct Edges {
-    server: u32,
-    cpu_ns: [AtomicU64; 2],
-    machine: Mutex<(MachineMeter, [Option<MachineSnapshot>; 2])>,
-}
-
-impl Edges {
-    fn new(server: u32) -> Edges {
-        Edges {
-            server,
-            cpu_ns: [AtomicU64::new(0), AtomicU64::new(0)],
-            machine: Mutex::new((MachineMeter::open(Path::new("/")), [None; 2])),
-        }
-    }
-
-    fn pass(&self, stage: Stage) {
-        let edge = usize::from(stage == Stage::WindowCloses);
-        let cpu_ns = cpu_of(self.server).unwrap_or(0);
-        self.cpu_ns[edge].store(cpu_ns, Ordering::Relaxed);
-        if let Ok(mut machine) = self.machine.lock() {
-            let snapshot = match stage {
-                Stage::WindowOpens => machine.0.read_start(),
-                Stage::WindowCloses => machine.0.read_end(),
-            };
-            machine.1[edge] = Some(snapshot);
-        }
-    }
-
-    /// CPU time of the server within the window.
-    fn cpu_ns(&self) -> Result<f64> {
-        let [from, to] = [0, 1].map(|edge: usize| self.cpu_ns[edge].load(Ordering::Relaxed));
-        if from == 0 || to <= from {
-            bail!("the server used no CPU time that could be read: is the window too short?");
-        }
-        Ok((to - from) as f64)
-    }
-
-    /// The share of the machine that anything but server and generator used.
-    fn others(&self, own_ns: f64) -> Option<f64> {
-        let machine = self.machine.lock().ok()?;
-        let [Some(start), Some(end)] = machine.1 else {
-            return None;
-        };
-        let readings = machine.0.difference(&start, &end);
-        let get = |counter| {
-            readings
-                .get(&counter)
-                .and_then(Reading::measured)
-                .map(|n| n as f64)
-        };
-        let capacity = get(Counter::MachineElapsedNs)? * get(Counter::MachineCpus)?;
-        Some(((get(Counter::MachineBusyNs)? - own_ns) / capacity).max(0.0))
-    }
-}
-
-/// CPU time of all threads of a process in ns: the first number of `/proc/PID/task/*/schedstat`,
-/// which for a thread that runs just now is that of the last tick.
-fn cpu_of(pid: u32) -> Result<u64> {
-    let mut sum = 0;
-    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-        let mut text = String::new();
-        fs::File::open(task?.path().join("schedstat"))?.read_to_string(&mut text)?;
-        let first = text.split_whitespace().next();
-        sum += first
-            .and_then(|n| n.parse::<u64>().ok())
-            .context("schedstat has no number")?;
-    }
-    Ok(sum)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn place() -> Place {
-        Place::new(&Context {
-            blocks: 2,
-            window: Duration::from_millis(50),
-            seed: 1,
-            cpus: crate::machine::two_cpus().unwrap(),
-        })
-        .unwrap()
-    }
-
-    #[test]
-    fn the_cpu_time_of_a_process_is_that_of_all_its_threads() {
-        let before = cpu_of(std::process::id()).unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let end = bytecost_sys::clock::thread_cpu_ns() + 50_000_000;
-                while bytecost_sys::clock::thread_cpu_ns() < end {}
-                let after = cpu_of(std::process::id()).unwrap();
-                assert!(after >= before + 30_000_000, "{before} {after}");
-            });
-        });
-        assert!(cpu_of(u32::MAX).is_err());
-    }
-
-    #[test]
-    fn the_bare_loop_serves_what_is_asked_and_ends_with_its_input() {
-        let directory = tempfile::tempdir().unwrap();
-        let program = compile(directory.path()).unwrap();
-        let place = place();
-        let port = peer::free_port().unwrap();
-        let mut peer = bare(&program, port, place.server).unwrap();
-        peer::wait_for_listener(port, &mut peer).unwrap();
-        let mut load = place.load(8, port);
-        load.span = Span::Requests(5);
-        let edges = Edges::new(peer.child().id());
-        let outcome = place.asked(&load, &edges).unwrap();
-        assert_eq!((outcome.errors.all(), outcome.answers), (0, 40));
-        drop(peer.child().stdin.take());
-        peer.child().stdout = Some(empty());
-        peer.finish(PATIENCE).unwrap();
-    }
-
-    /// The output of a child that says nothing.
-    fn empty() -> std::process::ChildStdout {
-        let mut child = peer::piped("true").spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        child.wait().unwrap();
-        out
-    }
 
     #[test]
     fn no_verdict_is_given_where_the_generator_was_the_bottleneck() {
@@ -479,7 +245,7 @@ mod tests {
         };
         let rival = Rival {
             name: "rival",
-            start: Box::new(|_| bail!("not started")),
+            start: Box::new(|_| Err(anyhow!("not started"))),
         };
         let judged = |limited: [bool; 3]| {
             let block = |per_s: f64| {
