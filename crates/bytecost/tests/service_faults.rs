@@ -12,7 +12,7 @@ use bytecost_engine::SERVERS;
 use fault_common::{PATIENCE, Place, ended, until};
 use hand_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
-use service_common::{Served, is_closed, line};
+use service_common::{Served, is_closed, line, patient};
 
 /// A message of `echo` that is a line as well.
 fn message() -> String {
@@ -185,7 +185,7 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn what_a_client_does_wrong_is_in_the_tally() {
-    let served = Served::start("top --patience 200ms --idle-timeout 200ms");
+    let served = Served::start("top --patience 1s --idle-timeout 1s");
     let mut long = served.client();
     let _ = long.write_all(&vec![b'x'; 10 << 20]);
     let _ = long.shutdown(Shutdown::Write);
@@ -205,7 +205,7 @@ fn what_a_client_does_wrong_is_in_the_tally() {
 /// Started by a shell with a limit set.
 fn limited(limit: &str, words: &str) -> Served {
     let place = Place::new();
-    let command = &mut place.limited(limit, words);
+    let command = &mut place.limited(limit, &patient(words));
     Served::of(Running::of(place, command))
 }
 
@@ -265,7 +265,8 @@ fn select_is_not_to_be_had_beyond_its_sets() {
     let end = served.ask("echo --idle 1100 --json");
     assert_eq!(end.status, Some(1), "{}{}", end.stdout, end.stderr);
     let told = last(&end.stdout);
-    assert!(told["errors"]["closed"].as_u64().unwrap() > 0, "{told}");
+    let errors = ["closed", "reset"].map(|kind| told["errors"][kind].as_u64().unwrap());
+    assert!(errors.iter().sum::<u64>() > 0, "{told}");
     assert_eq!(line_of(&mut first), message());
     assert!(served.end(Signal::INT)["broken"].as_u64().unwrap() > 0);
 }
@@ -287,9 +288,9 @@ fn ten_thousand_connections_are_held_and_served() {
     let most = descriptors().saturating_sub(200).min(10_000);
     let asking = most / 5;
     for model in ["poll", "epoll", "uring"] {
-        let served = Served::start(&format!("echo --model {model} --patience 100s"));
+        let served = Served::start(&format!("echo --model {model}"));
         let load = served.asked(&format!(
-            "echo --connections {asking} --idle {} --requests 2 --patience 100s",
+            "echo --connections {asking} --idle {} --requests 2",
             most - asking
         ));
         assert_eq!(load["answers"], 2 * asking, "{model}");

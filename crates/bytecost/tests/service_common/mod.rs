@@ -20,7 +20,9 @@ pub struct Served {
 impl Served {
     /// `words` begin with the service.
     pub fn start(words: &str) -> Served {
-        Served::of(Running::start(&format!("serve {words} --port 0 --json")))
+        Served::of(Running::start(&patient(&format!(
+            "serve {words} --port 0 --json"
+        ))))
     }
 
     pub fn of(mut running: Running) -> Served {
@@ -33,7 +35,7 @@ impl Served {
 
     /// `words` begin with the service.
     pub fn ask(&self, words: &str) -> Ended {
-        let words = format!("ask 127.0.0.1:{} {words}", self.port);
+        let words = patient(&format!("ask 127.0.0.1:{} {words}", self.port));
         ended(&mut Place::new().bytecost(&words))
     }
 
@@ -46,7 +48,10 @@ impl Served {
 
     /// A load that goes on until something ends it.
     pub fn loaded(&self, words: &str) -> Running {
-        Running::start(&format!("ask 127.0.0.1:{} {words} --json", self.port))
+        Running::start(&patient(&format!(
+            "ask 127.0.0.1:{} {words} --json",
+            self.port
+        )))
     }
 
     /// A client of the test's own.
@@ -63,6 +68,14 @@ impl Served {
         let end = self.running.end(ENDING);
         assert_eq!(end.status, Some(0), "{}", end.stderr);
         last(&end.stdout)
+    }
+}
+
+/// With more patience than a busy machine needs, where that is not what is tested.
+pub fn patient(words: &str) -> String {
+    match words.contains("--patience") {
+        true => words.to_owned(),
+        false => format!("{words} --patience 100s"),
     }
 }
 
