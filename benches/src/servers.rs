@@ -54,6 +54,8 @@ const MOST_THREADS: usize = 4;
 struct Served {
     per_s: f64,
     cpu_us: f64,
+    /// CPU time of the generator for one request.
+    generator_us: f64,
     busy_share: f64,
     /// Why the generator may have been the bottleneck.
     limit: Option<String>,
@@ -114,9 +116,10 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         .collect();
     for (i, name) in names.iter().enumerate() {
         found.notes.push(format!(
-            "{connections} connections, {name}: {} requests/s, {} µs of CPU each; generator busy {}",
+            "{connections} connections, {name}: {} requests/s, {} µs of CPU each; generator {} µs, busy {}",
             units::number(blocks.typical(i, |s| s.per_s)),
             units::number(blocks.typical(i, |s| s.cpu_us)),
+            units::number(blocks.typical(i, |s| s.generator_us)),
             units::percent(blocks.typical(i, |s| s.busy_share)),
         ));
     }
@@ -130,6 +133,12 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         ));
     }
     for (ours, model) in OURS.iter().enumerate() {
+        // On as many CPUs as the server has, it sustains more where a request costs it less.
+        found.rows.push(Row::new(
+            format!("{connections}, generator/{model}: CPU/request"),
+            blocks.log_value(ours, |s| s.generator_us / s.cpu_us),
+            Target::AtMost(1.0),
+        ));
         for (nth, rival) in rivals.iter().enumerate() {
             let theirs = OURS.len() + nth;
             let judged = |target| match is_limited(ours) || is_limited(theirs) {
@@ -204,13 +213,16 @@ impl Place {
         ensure!(errors == 0, "{errors} errors: {:?}", outcome.errors);
         ensure!(outcome.answers_in_window > 0, "nothing was answered");
         let cpu_ns = edges.cpu_ns()?;
-        let own_ns = cpu_ns + outcome.generator.cpu_ns as f64;
+        let generator_ns = outcome.generator.cpu_ns as f64;
+        let own_ns = cpu_ns + generator_ns;
+        let answers = outcome.answers_in_window as f64;
         if let (Some(share), Ok(mut others)) = (edges.others(own_ns), self.others.lock()) {
             others.push(share);
         }
         Ok(Served {
             per_s: outcome.answers_per_s(),
-            cpu_us: cpu_ns / 1e3 / outcome.answers_in_window as f64,
+            cpu_us: cpu_ns / 1e3 / answers,
+            generator_us: generator_ns / 1e3 / answers,
             busy_share: outcome.generator.busy_share,
             limit: outcome.generator_limit(),
         })
@@ -240,6 +252,7 @@ mod tests {
         let served = |per_s, limited: bool| Served {
             per_s,
             cpu_us: 3.0,
+            generator_us: 3.0,
             busy_share: 0.5,
             limit: limited.then(|| "it was busy".to_owned()),
         };
@@ -259,7 +272,8 @@ mod tests {
             let mut found = Found::default();
             judge(64, blocks, std::slice::from_ref(&rival), &mut found);
             let shown = |row: &Row| row.verdict() == crate::result::Verdict::Shown;
-            let rows: Vec<bool> = found.rows.iter().map(shown).collect();
+            let own = |row: &&Row| !row.what().contains("generator");
+            let rows: Vec<bool> = found.rows.iter().filter(own).map(shown).collect();
             (rows, found.notes.iter().any(|n| n.contains("it was busy")))
         };
         assert_eq!(judged([false; 3]), (vec![false; 4], false));

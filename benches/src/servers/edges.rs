@@ -30,13 +30,20 @@ impl Edges {
 
     /// Reads both at an edge.
     pub fn pass(&self, stage: Stage) {
-        let edge = usize::from(stage == Stage::WindowCloses);
+        // Whatever else a load tells is no edge.
+        let edge = if stage == Stage::WindowOpens {
+            0
+        } else if stage == Stage::WindowCloses {
+            1
+        } else {
+            return;
+        };
         let cpu_ns = cpu_of(self.server).unwrap_or(0);
         self.cpu_ns[edge].store(cpu_ns, Ordering::Relaxed);
         if let Ok(mut machine) = self.machine.lock() {
-            let snapshot = match stage {
-                Stage::WindowOpens => machine.0.read_start(),
-                Stage::WindowCloses => machine.0.read_end(),
+            let snapshot = match edge {
+                0 => machine.0.read_start(),
+                _ => machine.0.read_end(),
             };
             machine.1[edge] = Some(snapshot);
         }
