@@ -27,6 +27,8 @@ public final class FileSender {
     private final OutputStream stream;
     private final byte[] block;
     private final boolean transfers;
+    /** Where the stream's next read begins. */
+    private long position;
     /** System calls of the message under way, as far as they can be told from here. */
     private long calls;
 
@@ -115,8 +117,11 @@ public final class FileSender {
     }
 
     private void copy(long offset, long length) throws IOException {
-        channel.position(offset);
-        calls += 1;
+        if (position != offset) {
+            channel.position(offset);
+            calls += 1;
+        }
+        position = offset + length;
         while (length > 0) {
             int got = file.read(block, 0, (int) Math.min(block.length, length));
             calls += 2;

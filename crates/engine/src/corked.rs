@@ -54,6 +54,10 @@ impl Move for Corked {
         self.mover.reap(min)
     }
 
+    fn helper(&self) -> Option<u32> {
+        self.mover.helper()
+    }
+
     fn tally(&self) -> Tally {
         let tally = self.mover.tally();
         Tally {

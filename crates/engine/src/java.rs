@@ -49,6 +49,8 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseSerialGC",
     "-XX:-UseDynamicNumberOfCompilerThreads",
 ];
+/// The property of the machine that says which process has started it.
+pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
 /// The oldest Java that starts source files, and so the language of the program.
 const SOURCE: &str = "11";
 
@@ -125,6 +127,7 @@ impl Jvm {
                     .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
             .args(OPTIONS)
+            .arg(format!("{ENDPOINT_PROPERTY}{}", std::process::id()))
             .args(["--source", SOURCE])
             .arg(format!("/proc/self/fd/{}", source.as_raw_fd()))
             .args([start.way.name(), &start.block.to_string()])

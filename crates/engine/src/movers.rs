@@ -301,6 +301,11 @@ pub trait Move {
         let _ = (place, most, see);
     }
 
+    /// The process that does the work, where that is another one: its CPU time is the mover's.
+    fn helper(&self) -> Option<u32> {
+        None
+    }
+
     /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
     /// in flight.
     ///

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::Mover;
+use bytecost_engine::java::START_PATIENCE;
+use bytecost_engine::{InFlight, Mover};
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
@@ -243,8 +244,12 @@ impl Lab {
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+        let ready_ns = match mover.map(|m| m.in_flight) {
+            Some(InFlight::OneByProcess) => GRACE_NS + START_PATIENCE.as_nanos() as u64,
+            _ => GRACE_NS,
+        };
         for _ in 0..ends.len() {
-            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            match wait(&mut ends, clock::monotonic_ns() + ready_ns, stop)? {
                 (_, Answer::Ready) => {}
                 (_, other) => return Err(out_of_turn(&other)),
             }

@@ -9,7 +9,6 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 use bytecost_sys::{clock, helper};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
-use crate::process::PROCESS_COUNTERS;
 use crate::thread::{Snapshot, ThreadMeter};
 use crate::{Meter, grown, proc_text};
 
@@ -195,6 +194,7 @@ impl Meter for HelpedMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PROCESS_COUNTERS;
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Child, Command, Stdio};
 

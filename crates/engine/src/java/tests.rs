@@ -72,13 +72,15 @@ fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u
         }
         peer.read(&mut [0; 8]).unwrap()
     });
+    let mut position = 0;
     for (at, len) in parts {
         let calls = jvm.send(*at, *len).unwrap();
-        let least = match way {
-            Way::Stream => 1 + 2 * len.div_ceil(block as u64),
-            Way::TransferTo => 1,
-        };
-        assert!(calls >= least, "{calls} calls for {len} bytes");
+        let pieces = len.div_ceil(block as u64);
+        match way {
+            Way::Stream => assert_eq!(calls, 2 * pieces + u64::from(*at != position)),
+            Way::TransferTo => assert!(calls >= 1),
+        }
+        position = at + len;
     }
     assert!(helper::cpu_ns(jvm.pid()).unwrap() > 0);
     drop(jvm);
