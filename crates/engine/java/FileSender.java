@@ -2,6 +2,7 @@ import java.io.BufferedReader;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.channels.Channel;
@@ -9,6 +10,8 @@ import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipOutputStream;
 
 /**
  * Sends parts of a file over a socket, one for each line that it is told, in one of two ways.
@@ -19,6 +22,9 @@ import java.nio.charset.StandardCharsets;
  * {@code ready VERSION} first; {@code send OFFSET LENGTH} is answered by {@code sent LENGTH CALLS},
  * and whatever goes wrong by {@code failed WHY}, after which it ends. It ends too when there are
  * no more commands.
+ *
+ * <p>A third way, {@code pack}, sends nothing: the file becomes an archive of this class, so that
+ * it needs to be compiled once only.
  */
 public final class FileSender {
     private final FileInputStream file;
@@ -53,6 +59,11 @@ public final class FileSender {
                 BufferedReader commands = new BufferedReader(new InputStreamReader(
                         new FileInputStream(descriptor(words[3])), StandardCharsets.US_ASCII))) {
             try {
+                if (words[0].equals("pack")) {
+                    pack(descriptor(words[2]));
+                    say(answers, "ready " + System.getProperty("java.version"));
+                    return;
+                }
                 FileSender sender = new FileSender(
                         words[0], Integer.parseInt(words[1]), descriptor(words[2]));
                 say(answers, "ready " + System.getProperty("java.version"));
@@ -67,6 +78,15 @@ public final class FileSender {
         }
         // What other threads do does not matter any more.
         Runtime.getRuntime().halt(0);
+    }
+
+    private static void pack(String file) throws IOException {
+        String name = FileSender.class.getName() + ".class";
+        try (InputStream compiled = FileSender.class.getResourceAsStream(name);
+                ZipOutputStream archive = new ZipOutputStream(new FileOutputStream(file))) {
+            archive.putNextEntry(new ZipEntry(name));
+            compiled.transferTo(archive);
+        }
     }
 
     private static String descriptor(String number) {

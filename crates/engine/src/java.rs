@@ -2,15 +2,16 @@
 //! line by line, and ended with the thread that started it.
 //!
 //! The program is a single source file, which `java` compiles as it starts (JEP 330). It lies in
-//! a memory file, so nothing is written anywhere. Both its standard output and its standard error
+//! a memory file, and so does what it is compiled to, so nothing is written anywhere. Both its standard output and its standard error
 //! go to one pipe, from which the last line is told where it goes wrong; what it is asked and
 //! what it answers goes through two pipes of their own.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -22,8 +23,10 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal};
 
 mod found;
+mod lines;
 
 pub use found::{PASSED_ON, find};
+use lines::{cannot_compile, greeting, in_words, last_line, sent};
 
 const PROGRAM: &str = include_str!("../java/FileSender.java");
 
@@ -54,6 +57,10 @@ pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
 /// The oldest Java that starts source files, and so the language of the program.
 const SOURCE: &str = "11";
 
+/// What of the environment says where the program lies compiled, if it does: a run has it compiled
+/// once for all of its endpoints.
+pub const COMPILED: &str = "BYTECOST_JAVA_PROGRAM";
+
 /// How the program sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -61,6 +68,8 @@ pub enum Way {
     Stream,
     /// FileChannel.transferTo.
     TransferTo,
+    /// It does not, but makes an archive of itself.
+    Pack,
 }
 
 impl Way {
@@ -68,6 +77,7 @@ impl Way {
         match self {
             Way::Stream => "stream",
             Way::TransferTo => "transfer-to",
+            Way::Pack => "pack",
         }
     }
 }
@@ -83,10 +93,47 @@ pub struct Start {
     pub way: Way,
     /// Bytes of the array that [`Way::Stream`] goes through.
     pub block: usize,
+    /// The program, compiled; where there is none, its source is.
+    pub compiled: Option<PathBuf>,
     /// How long it may take to be ready.
     pub start_patience: Duration,
     /// How long a message of up to 256 MiB may take, and as much again for each further one.
     pub patience: Duration,
+}
+
+/// The program, compiled: a memory file, gone with this.
+#[derive(Debug)]
+pub struct Compiled(OwnedFd);
+
+impl Compiled {
+    /// Has `java` compile it, which takes it about a second of CPU time.
+    ///
+    /// # Errors
+    /// As [`Jvm::start`].
+    pub fn new(java: &Path, patience: Duration) -> io::Result<Compiled> {
+        let archive = rustix::fs::memfd_create("FileSender.jar", MemfdFlags::CLOEXEC)?;
+        let start = Start {
+            socket: File::open("/dev/null")?.into(),
+            file: archive.try_clone()?,
+            way: Way::Pack,
+            block: 0,
+            compiled: None,
+            start_patience: patience,
+            patience,
+        };
+        Jvm::start(java, start)?;
+        Ok(Compiled(archive))
+    }
+
+    /// Where other processes of the same user find it, as long as this one lives.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.0.as_raw_fd()
+        ))
+    }
 }
 
 /// A virtual machine at work. Dropping it ends it.
@@ -128,8 +175,13 @@ impl Jvm {
             )
             .args(OPTIONS)
             .arg(format!("{ENDPOINT_PROPERTY}{}", std::process::id()))
-            .args(["--source", SOURCE])
-            .arg(format!("/proc/self/fd/{}", source.as_raw_fd()))
+            .args(match start.compiled {
+                Some(archive) => ["-cp".into(), archive.into(), "FileSender".into()],
+                None => {
+                    let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+                    ["--source".into(), SOURCE.into(), OsString::from(source)]
+                }
+            })
             .args([start.way.name(), &start.block.to_string()])
             .args([&file, &read_commands, &write_answers].map(|fd| fd.as_raw_fd().to_string()))
             .stdin(Stdio::from(socket))
@@ -339,53 +391,6 @@ impl Drop for Jvm {
 
 fn told(what: &str) -> io::Error {
     io::Error::other(what.to_owned())
-}
-
-/// The version in `ready VERSION`.
-fn greeting(line: &str) -> Option<&str> {
-    let version = line.strip_prefix("ready ")?;
-    let is_of_versions = |c: char| c.is_ascii_alphanumeric() || "._+-".contains(c);
-    let fits = !version.is_empty() && version.len() <= 64 && version.chars().all(is_of_versions);
-    fits.then_some(version)
-}
-
-/// The two numbers in `sent BYTES CALLS`.
-fn sent(line: &str) -> Option<(u64, u64)> {
-    let (bytes, calls) = line.strip_prefix("sent ")?.split_once(' ')?;
-    let number = |digits: &str| {
-        let fits = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        fits.then(|| digits.parse().ok()).flatten()
-    };
-    Some((number(bytes)?, number(calls)?))
-}
-
-/// `java.io.IOException: Broken pipe` is `Broken pipe`, and what that means.
-fn in_words(why: &str) -> String {
-    let why = why.strip_prefix("java.io.IOException: ").unwrap_or(why);
-    if ["Broken pipe", "Connection reset"]
-        .iter()
-        .any(|gone| why.contains(gone))
-    {
-        return format!("{why}: the other side is gone");
-    }
-    why.to_owned()
-}
-
-/// Whether it is a Java that knows no source files, or has no compiler.
-fn cannot_compile(said: &str) -> bool {
-    said.contains("jdk.compiler") || said.contains("--source")
-}
-
-/// What it said last, in brackets behind what is told of it.
-fn last_line(said: &str) -> String {
-    let mut lines = said.lines().map(str::trim).filter(|l| !l.is_empty());
-    match lines.next_back() {
-        Some(line) => {
-            let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
-            format!(" ({line})")
-        }
-        None => String::new(),
-    }
 }
 
 #[cfg(test)]

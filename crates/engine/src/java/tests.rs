@@ -39,6 +39,7 @@ fn start(socket: OwnedFd, file: OwnedFd, way: Way, block: usize) -> Start {
         file,
         way,
         block,
+        compiled: None,
         start_patience: LONG,
         patience: LONG,
     }
@@ -78,7 +79,7 @@ fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u
         let pieces = len.div_ceil(block as u64);
         match way {
             Way::Stream => assert_eq!(calls, 2 * pieces + u64::from(*at != position)),
-            Way::TransferTo => assert!(calls >= 1),
+            Way::TransferTo | Way::Pack => assert!(calls >= 1),
         }
         position = at + len;
     }
@@ -105,6 +106,32 @@ fn a_file_arrives_as_it_is_over_either_kind_of_socket_and_in_either_way() {
     }
     arrives(tcp, Way::Stream, 1, &[(3, 7)]);
     arrives(tcp, Way::Stream, 1 << 20, &[(0, 3_000_000), (1 << 20, 100)]);
+}
+
+#[test]
+fn the_program_is_compiled_once_and_started_often() {
+    let Some(java) = java() else {
+        return;
+    };
+    let compiled = Compiled::new(&java, LONG).unwrap();
+    let path = compiled.path();
+    for way in [Way::Stream, Way::TransferTo] {
+        let (socket, peer) = unix();
+        let file = file(5000);
+        let mut begun = start(socket, opened(&file), way, 4096);
+        begun.compiled = Some(path.clone());
+        let mut jvm = Jvm::start(&java, begun).unwrap();
+        jvm.send(100, 4900).unwrap();
+        let mut bytes = [0; 4900];
+        File::from(peer).read_exact(&mut bytes).unwrap();
+        assert_eq!(content().mismatch(100, &bytes), None);
+    }
+    drop(compiled);
+    let (socket, _peer) = unix();
+    let mut begun = start(socket, opened(&file(1)), Way::Stream, 1);
+    begun.compiled = Some(path);
+    let error = Jvm::start(&java, begun).unwrap_err().to_string();
+    assert!(error.starts_with("java ended with status 1"), "{error}");
 }
 
 #[test]
@@ -250,28 +277,4 @@ fn what_cannot_be_started_is_told() {
             .starts_with("/nowhere/java cannot be started"),
         "{error}"
     );
-}
-
-#[test]
-fn lines_are_taken_apart_or_refused() {
-    for (line, expected) in [
-        ("ready 17.0.15", Some("17.0.15")),
-        ("ready 22-ea", Some("22-ea")),
-        ("ready", None),
-        ("ready ", None),
-        ("ready 1 2", None),
-        (" ready 1", None),
-    ] {
-        assert_eq!(greeting(line), expected, "{line}");
-    }
-    for (line, expected) in [
-        ("sent 1 2", Some((1, 2))),
-        ("sent 18446744073709551615 0", Some((u64::MAX, 0))),
-        ("sent 1", None),
-        ("sent 1 2 ", None),
-        ("sent -1 2", None),
-        ("sent  1 2", None),
-    ] {
-        assert_eq!(sent(line), expected, "{line}");
-    }
 }
