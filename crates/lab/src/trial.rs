@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::java::START_PATIENCE;
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{InFlight, Mover};
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_spec::sample::Truth;
@@ -65,6 +65,8 @@ pub struct Lab {
     trials: u32,
     repeats: u32,
     files: Files,
+    /// The program of movers that have Java do their work: made for the first cell that needs it.
+    compiled: Option<Compiled>,
 }
 
 /// What became of a trial.
@@ -88,6 +90,7 @@ impl Lab {
             trials: 0,
             repeats: 0,
             files: Files::default(),
+            compiled: None,
         }
     }
 
@@ -197,6 +200,11 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
+        let is_helped = mover.is_some_and(|m| m.in_flight == InFlight::OneByProcess);
+        if is_helped && self.compiled.is_none() {
+            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+        }
+        let compiled = self.compiled.as_ref().filter(|_| is_helped);
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -226,6 +234,7 @@ impl Lab {
                 program,
                 Role::Receiver,
                 network(Role::Receiver),
+                None,
             )?);
             ends[0].order(&Order::Prepare(Box::new(Task {
                 role: Role::Receiver,
@@ -241,12 +250,14 @@ impl Lab {
             program,
             Role::Sender,
             network(Role::Sender),
+            compiled,
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
-        let ready_ns = match mover.map(|m| m.in_flight) {
-            Some(InFlight::OneByProcess) => GRACE_NS + START_PATIENCE.as_nanos() as u64,
-            _ => GRACE_NS,
+        let ready_ns = if is_helped {
+            GRACE_NS + START_PATIENCE.as_nanos() as u64
+        } else {
+            GRACE_NS
         };
         for _ in 0..ends.len() {
             match wait(&mut ends, clock::monotonic_ns() + ready_ns, stop)? {

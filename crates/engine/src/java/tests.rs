@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::file::{TestFile, content};
 
@@ -39,7 +40,7 @@ fn start(socket: OwnedFd, file: OwnedFd, way: Way, block: usize) -> Start {
         file,
         way,
         block,
-        compiled: None,
+        compiled: compiled(),
         start_patience: LONG,
         patience: LONG,
     }
@@ -52,6 +53,13 @@ fn java() -> Option<PathBuf> {
         eprintln!("skipped: {e}");
     }
     found.ok()
+}
+
+/// The program, compiled once for all tests.
+fn compiled() -> Option<PathBuf> {
+    static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
+    let made = || Some(Compiled::new(&find().ok()?, LONG).unwrap());
+    COMPILED.get_or_init(made).as_ref().map(Compiled::path)
 }
 
 /// Sends these parts of a file, and holds what arrives against it.
@@ -109,27 +117,22 @@ fn a_file_arrives_as_it_is_over_either_kind_of_socket_and_in_either_way() {
 }
 
 #[test]
-fn the_program_is_compiled_once_and_started_often() {
+fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
     let Some(java) = java() else {
         return;
     };
-    let compiled = Compiled::new(&java, LONG).unwrap();
-    let path = compiled.path();
-    for way in [Way::Stream, Way::TransferTo] {
-        let (socket, peer) = unix();
-        let file = file(5000);
-        let mut begun = start(socket, opened(&file), way, 4096);
-        begun.compiled = Some(path.clone());
-        let mut jvm = Jvm::start(&java, begun).unwrap();
-        jvm.send(100, 4900).unwrap();
-        let mut bytes = [0; 4900];
-        File::from(peer).read_exact(&mut bytes).unwrap();
-        assert_eq!(content().mismatch(100, &bytes), None);
-    }
-    drop(compiled);
+    let (socket, peer) = unix();
+    let mut begun = start(socket, opened(&file(5000)), Way::Stream, 4096);
+    begun.compiled = None;
+    let mut jvm = Jvm::start(&java, begun).unwrap();
+    jvm.send(100, 4900).unwrap();
+    let mut bytes = [0; 4900];
+    File::from(peer).read_exact(&mut bytes).unwrap();
+    assert_eq!(content().mismatch(100, &bytes), None);
+
     let (socket, _peer) = unix();
     let mut begun = start(socket, opened(&file(1)), Way::Stream, 1);
-    begun.compiled = Some(path);
+    begun.compiled = Some(PathBuf::from("/nowhere/FileSender.jar"));
     let error = Jvm::start(&java, begun).unwrap_err().to_string();
     assert!(error.starts_with("java ended with status 1"), "{error}");
 }
