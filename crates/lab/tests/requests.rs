@@ -30,6 +30,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             file: file::open(&file.path(), how).unwrap(),
             walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
             depth,
+            block: SIZE,
         }),
         socket: None,
         size: SIZE,

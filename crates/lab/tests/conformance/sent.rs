@@ -1,0 +1,300 @@
+//! Every mover that sends a file, over every transport, from every state of the page cache, in
+//! sizes below and above what one call and one window take in, with every byte checked.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytecost_engine::{MOVERS, Mover, Route};
+use bytecost_lab::file_survey;
+use bytecost_lab::files::Files;
+use bytecost_lab::passes::Passes;
+use bytecost_lab::trial::Settings;
+use bytecost_spec::survey::FileSurvey;
+use bytecost_spec::{Axis, Cache, Cell, Counter, Pattern, Record, Survey, Transport};
+use libtest_mimic::{Failed, Trial};
+
+use super::files::{files, has_open, is_open, sample, trial, trial_with};
+use super::{cell, ensure, read};
+
+/// Pattern, size, ring, block, flows, and from where.
+const CLASSES: [(&str, &str, &str, &str, &str, &[Cache]); 5] = [
+    // Messages that begin anywhere within a page, round a file of a few of them.
+    (
+        "stream",
+        "4000",
+        "64KiB",
+        "4KiB",
+        "2",
+        &[Cache::Memory, Cache::Cold],
+    ),
+    ("ask", "70001", "message", "4KiB", "1", &[Cache::Warm]),
+    // More than a pipe, a buffer and a chain of requests hold.
+    (
+        "stream",
+        "3000001",
+        "message",
+        "64KiB",
+        "1",
+        &[Cache::Memory],
+    ),
+    // Long: a window is a number of them.
+    (
+        "ask",
+        "9000001",
+        "message",
+        "64KiB",
+        "2",
+        &[Cache::Warm, Cache::Cold],
+    ),
+    (
+        "stream",
+        "5MiB",
+        "10MiB",
+        "1MiB",
+        "1",
+        &[Cache::Memory, Cache::Cold],
+    ),
+];
+
+pub fn trials(survey: &Survey) -> Vec<Trial> {
+    let found = file_survey::survey(&mut files()).expect("the crate's directory can be written to");
+    let mut trials = Vec::new();
+    for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
+        for transport in Transport::ALL {
+            for (pattern, size, ring, block, threads, caches) in CLASSES {
+                for cache in caches {
+                    let cell = cell(&[
+                        (Axis::Mover, mover.name),
+                        (Axis::Transport, transport.name()),
+                        (Axis::Cache, cache.name()),
+                        (Axis::Pattern, pattern),
+                        (Axis::Size, size),
+                        (Axis::Ring, ring),
+                        (Axis::Block, block),
+                        (Axis::Threads, threads),
+                    ]);
+                    let refused = refused(survey, &found, &cell);
+                    let name = cell.id().replace('/', " ");
+                    trials.push(Trial::test(name, move || match refused {
+                        None => all_arrives(&cell),
+                        Some(why) => fails(&cell, &why),
+                    }));
+                }
+            }
+        }
+    }
+    for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
+        let works = survey
+            .mover_refused(mover.name, Transport::Loopback)
+            .is_none();
+        if works {
+            trials.push(Trial::test(
+                format!(
+                    "a file that is truncated while {} sends it is told",
+                    mover.name
+                ),
+                || truncated(mover),
+            ));
+        }
+    }
+    trials.push(Trial::test(
+        "a file of the user's is sent and stays as it was",
+        of_the_user,
+    ));
+    trials.push(Trial::test(
+        "a receiver that dies in mid-file fails the trial alone",
+        lost_receiver,
+    ));
+    trials
+}
+
+fn refused(survey: &Survey, found: &FileSurvey, cell: &Cell) -> Option<String> {
+    let on_disk = || {
+        let row = found
+            .movers
+            .iter()
+            .find(|m| m.name == cell.mover && m.cache == cell.cache);
+        row.and_then(|m| m.refused.clone())
+    };
+    survey
+        .mover_refused(&cell.mover, cell.transport)
+        .or_else(|| (cell.cache != Cache::Memory).then(on_disk).flatten())
+}
+
+fn all_arrives(cell: &Cell) -> Result<(), Failed> {
+    let sample = sample(cell, files())?;
+    let truth = sample.truth.ok_or("nothing was checked")?;
+    let receiver = sample.receiver.ok_or("no receiver")?;
+    ensure(
+        truth.sent_bytes == truth.received_bytes && truth.compared_bytes == truth.received_bytes,
+        || format!("every byte arrives and is compared: {truth:?}"),
+    )?;
+    ensure(truth.checked == "content", || truth.checked.clone())?;
+    let pass = cell.ring_slots() * cell.size_bytes * u64::from(cell.threads);
+    ensure(truth.sent_bytes >= 3 * pass, || {
+        format!("three times through the file: {truth:?}")
+    })?;
+    ensure(
+        sample.latency_ns_histogram.is_some() == (cell.pattern == Pattern::Ask),
+        || "latency belongs to ask".into(),
+    )?;
+    let aside = read(&sample.sender.readings, Counter::AsideNs);
+    ensure(aside.is_ok() == (cell.cache == Cache::Cold), || {
+        format!("dropping the cache is no part of a message: {aside:?}")
+    })?;
+    let Some(passes) = Passes::of(cell) else {
+        return Ok(());
+    };
+    // What one side measures is what the other one does, message for message.
+    for side in [&sample.sender, &receiver] {
+        let messages = read(&side.readings, Counter::Messages)?;
+        let bytes = read(&side.readings, Counter::Bytes)?;
+        // What is taken last of a stream may belong to the next message.
+        let whole = bytes == messages * cell.size_bytes && messages % passes.messages == 0;
+        ensure(
+            messages > 0 && (whole || cell.pattern == Pattern::Stream),
+            || format!("whole passes: {messages} messages, {bytes} bytes"),
+        )?;
+        ensure(side.flows.iter().all(|f| f.elapsed_ns > 0), || {
+            format!("{:?}", side.flows)
+        })?;
+    }
+    let [sent, came] = [&sample.sender, &receiver].map(|s| read(&s.readings, Counter::Bytes));
+    let (sent, came) = (sent?, came?);
+    ensure(sent == came || cell.pattern == Pattern::Stream, || {
+        format!("{sent} sent in the window, {came} arrived")
+    })
+}
+
+/// What the survey refuses must fail when it is tried all the same, with a reason.
+fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
+    match trial(cell, files()) {
+        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
+        Record::Sample(_) => Err(format!("the survey refuses what works: {why}").into()),
+    }
+}
+
+/// A file of the user's, and where it lies.
+fn mine(bytes: usize) -> Result<(tempfile::TempDir, PathBuf), Failed> {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let path = dir.path().join("mine");
+    std::fs::write(&path, vec![7; bytes])?;
+    Ok((dir, path))
+}
+
+fn sending(mover: &str, size: &str, cache: &str) -> Cell {
+    cell(&[
+        (Axis::Mover, mover),
+        (Axis::Pattern, "ask"),
+        (Axis::Cache, cache),
+        (Axis::Size, size),
+        (Axis::Ring, "message"),
+    ])
+}
+
+fn of_the_user() -> Result<(), Failed> {
+    let (dir, path) = mine(6_000_001)?;
+    let before = std::fs::metadata(&path)?.modified()?;
+    let files = || Files::new(dir.path().to_owned(), Some(path.clone()));
+    for mover in ["read-write", "sendfile", "mmap-send"] {
+        for cache in ["warm", "cold"] {
+            let truth = sample(&sending(mover, "6000001", cache), files())?
+                .truth
+                .ok_or("no truth")?;
+            ensure(
+                truth.checked == "count" && truth.sent_bytes == truth.received_bytes,
+                || format!("{truth:?}"),
+            )?;
+        }
+    }
+    for (size, cache, word) in [
+        ("6000002", "warm", "too short"),
+        ("6000001", "memory", "no memory file"),
+    ] {
+        match trial(&sending("sendfile", size, cache), files()) {
+            Record::Failure(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
+            Record::Sample(_) => return Err(format!("{size} {cache} went through").into()),
+        }
+    }
+    ensure(std::fs::read(&path)? == vec![7; 6_000_001], || {
+        "it was changed".into()
+    })?;
+    ensure(std::fs::metadata(&path)?.modified()? == before, || {
+        "it was touched".into()
+    })
+}
+
+/// Makes the file shorter as soon as an endpoint has it open: the trial must say so, and end.
+fn truncated(mover: &Mover) -> Result<(), Failed> {
+    let (dir, path) = mine(64 << 20)?;
+    let cutter = when_open(&path, |path| {
+        let file = std::fs::OpenOptions::new().write(true).open(path);
+        file.and_then(|f| f.set_len(5000)).is_ok()
+    });
+    let cell = sending(mover.name, "64MiB", "warm");
+    let record = trial(&cell, Files::new(dir.path().to_owned(), Some(path)));
+    ensure(cutter.join().unwrap_or(false), || "it was not cut".into())?;
+    match record {
+        Record::Failure(f) => ensure(
+            // The cut may come before the file was opened or brought in.
+            f.reason.contains("truncated") || f.reason.contains("too short"),
+            || f.reason.clone(),
+        ),
+        Record::Sample(_) => Err("what is not there was sent".into()),
+    }
+}
+
+/// Does something as soon as another process has the file open.
+fn when_open(
+    path: &Path,
+    then: impl FnOnce(&Path) -> bool + Send + 'static,
+) -> std::thread::JoinHandle<bool> {
+    let path = path.to_owned();
+    std::thread::spawn(move || {
+        for _ in 0..5000 {
+            if is_open(&path) {
+                return then(&path);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    })
+}
+
+/// Ends the receiver, which is started first and does not have the file open, while the other
+/// endpoint sends it.
+fn lost_receiver() -> Result<(), Failed> {
+    let (dir, path) = mine(64 << 20)?;
+    let marked = super::marked("receiver")?;
+    let killer = when_open(&path, {
+        let marked = marked.clone();
+        move |path| {
+            let all = super::endpoints(&marked);
+            let mut receivers = all.into_iter().filter(|pid| {
+                let pid = pid.as_raw_nonzero().get().to_string();
+                !has_open(&pid, path)
+            });
+            receivers.next().is_some_and(|pid| {
+                rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+            })
+        }
+    });
+    let long = Settings {
+        program: marked.clone(),
+        window: Duration::from_secs(3),
+        ..super::settings()
+    };
+    let files = Files::new(dir.path().to_owned(), Some(path));
+    let record = trial_with(&sending("read-write", "64MiB", "warm"), files, long);
+    std::fs::remove_file(&marked)?;
+    ensure(killer.join().unwrap_or(false), || "nobody was ended".into())?;
+    match record {
+        Record::Failure(f) => ensure(
+            ["signal 9", "gone", "reset", "went away"]
+                .iter()
+                .any(|word| f.reason.contains(word)),
+            || f.reason.clone(),
+        ),
+        Record::Sample(_) => Err("a trial without its receiver gave a sample".into()),
+    }
+}
