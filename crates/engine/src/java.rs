@@ -57,10 +57,6 @@ pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
 /// The oldest Java that starts source files, and so the language of the program.
 const SOURCE: &str = "11";
 
-/// What of the environment says where the program lies compiled, if it does: a run has it compiled
-/// once for all of its endpoints.
-pub const COMPILED: &str = "BYTECOST_JAVA_PROGRAM";
-
 /// How the program sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -101,7 +97,7 @@ pub struct Start {
     pub patience: Duration,
 }
 
-/// The program, compiled: a memory file, gone with this.
+/// The program, compiled once for all who start it: a memory file, gone with this.
 #[derive(Debug)]
 pub struct Compiled(OwnedFd);
 

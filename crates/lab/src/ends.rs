@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytecost_engine::java::{self, Compiled, PASSED_ON};
+use bytecost_engine::java::PASSED_ON;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -44,13 +44,11 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts it, in a network of its own where there is one, and with the Java program where that
-    /// is compiled.
+    /// Starts it, in a network of its own where there is one.
     pub(crate) fn start(
         program: &Path,
         role: Role,
         network: Option<&Network>,
-        compiled: Option<&Compiled>,
     ) -> io::Result<Endpoint> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new(program);
@@ -66,7 +64,6 @@ impl Endpoint {
                     .iter()
                     .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
-            .envs(compiled.map(|compiled| (java::COMPILED, compiled.path())))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

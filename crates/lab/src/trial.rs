@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_engine::{InFlight, Mover};
 use bytecost_meter::{MachineMeter, NetworkMeter};
 use bytecost_spec::cell::VETH_MTU_BYTES;
 use bytecost_spec::sample::Truth;
@@ -199,11 +199,11 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
-        let is_helped = mover.is_some_and(|m| m.in_flight == InFlight::OneByProcess);
+        let is_helped = mover.is_some_and(Mover::is_helped);
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
-        let compiled = self.compiled.as_ref().filter(|_| is_helped);
+        let java = self.compiled.as_ref().map(Compiled::path);
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -229,6 +229,7 @@ impl Lab {
             },
             patience_ms: PATIENCE.as_millis() as u64,
             file,
+            java: java.filter(|_| is_helped),
         };
         let mut address = None;
         if has_peer {
@@ -236,7 +237,6 @@ impl Lab {
                 program,
                 Role::Receiver,
                 network(Role::Receiver),
-                None,
             )?);
             ends[0].order(&Order::Prepare(Box::new(Task {
                 role: Role::Receiver,
@@ -252,7 +252,6 @@ impl Lab {
             program,
             Role::Sender,
             network(Role::Sender),
-            compiled,
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
