@@ -125,8 +125,14 @@ fn files_surveyed(
             .map(|_| "--dir")
             .or(args.file.as_ref().map(|_| "--file"))
         {
+            let sends = study.cells().iter().any(|(_, cell)| sends_a_file(cell));
+            let what = if sends {
+                "sends memory files alone: choose --cache warm or cold, leave it out"
+            } else {
+                "reads and writes none: leave it out"
+            };
             return Err(bad_input(format!(
-                "{option} says where files are, and study `{}` reads and writes none: leave it out, or run file-read or file-to-socket",
+                "{option} says where files are, and study `{}` {what}, or run file-read or file-to-socket",
                 study.name
             )));
         }
@@ -152,9 +158,12 @@ fn files_surveyed(
 
 /// Whether a cell works on a file that lies somewhere.
 fn is_on_disk(cell: &Cell) -> bool {
-    Mover::named(&cell.mover).is_some_and(|m| {
-        m.route.is_of_files() || m.route == Route::FileToSocket && cell.cache != Cache::Memory
-    })
+    let of_files = Mover::named(&cell.mover).is_some_and(|m| m.route.is_of_files());
+    of_files || sends_a_file(cell) && cell.cache != Cache::Memory
+}
+
+fn sends_a_file(cell: &Cell) -> bool {
+    Mover::named(&cell.mover).is_some_and(|m| m.route == Route::FileToSocket)
 }
 
 /// A file of the user's is gone through whole, unless the command line says otherwise: read or

@@ -255,7 +255,7 @@ fn truncated() -> Result<(), Failed> {
 }
 
 /// Whether another process has the file open.
-pub fn is_open(path: &Path) -> bool {
+fn is_open(path: &Path) -> bool {
     let own = std::process::id().to_string();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let names = processes.filter_map(|p| p.file_name().into_string().ok());

@@ -2,7 +2,8 @@
 //! sizes below and above what one call and one window take in, with every byte checked.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use bytecost_engine::{MOVERS, Mover, Route};
 use bytecost_lab::file_survey;
@@ -12,46 +13,52 @@ use bytecost_lab::trial::Settings;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Axis, Cache, Cell, Counter, Pattern, Record, Survey, Transport};
 use libtest_mimic::{Failed, Trial};
+use rustix::process::Pid;
 
-use super::files::{files, has_open, is_open, sample, trial, trial_with};
+use super::files::{files, has_open, sample, trial, trial_with};
 use super::{cell, ensure, read};
 
-/// Pattern, size, ring, block, flows, and from where.
-const CLASSES: [(&str, &str, &str, &str, &str, &[Cache]); 5] = [
+/// Messages of one kind, and from where they are sent.
+struct Class {
+    values: [(Axis, &'static str); 5],
+    caches: &'static [Cache],
+}
+
+const fn class(
+    [pattern, size, ring, block, threads]: [&'static str; 5],
+    caches: &'static [Cache],
+) -> Class {
+    Class {
+        values: [
+            (Axis::Pattern, pattern),
+            (Axis::Size, size),
+            (Axis::Ring, ring),
+            (Axis::Block, block),
+            (Axis::Threads, threads),
+        ],
+        caches,
+    }
+}
+
+const CLASSES: [Class; 5] = [
     // Messages that begin anywhere within a page, round a file of a few of them.
-    (
-        "stream",
-        "4000",
-        "64KiB",
-        "4KiB",
-        "2",
+    class(
+        ["stream", "4000", "64KiB", "4KiB", "2"],
         &[Cache::Memory, Cache::Cold],
     ),
-    ("ask", "70001", "message", "4KiB", "1", &[Cache::Warm]),
+    class(["ask", "70001", "message", "4KiB", "1"], &[Cache::Warm]),
     // More than a pipe, a buffer and a chain of requests hold.
-    (
-        "stream",
-        "3000001",
-        "message",
-        "64KiB",
-        "1",
+    class(
+        ["stream", "3000001", "message", "64KiB", "1"],
         &[Cache::Memory],
     ),
     // Long: a window is a number of them.
-    (
-        "ask",
-        "9000001",
-        "message",
-        "64KiB",
-        "2",
+    class(
+        ["ask", "9000001", "message", "64KiB", "2"],
         &[Cache::Warm, Cache::Cold],
     ),
-    (
-        "stream",
-        "5MiB",
-        "10MiB",
-        "1MiB",
-        "1",
+    class(
+        ["stream", "5MiB", "10MiB", "1MiB", "1"],
         &[Cache::Memory, Cache::Cold],
     ),
 ];
@@ -64,18 +71,16 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
             // Starting a program takes a second; over one transport it is asked for everything.
             let all = !mover.is_helped() || *transport == Transport::Loopback;
             let classes = if all { CLASSES.len() } else { 1 };
-            for &(pattern, size, ring, block, threads, caches) in &CLASSES[..classes] {
-                for cache in caches {
-                    let cell = cell(&[
+            for Class { values, caches } in &CLASSES[..classes] {
+                for cache in *caches {
+                    let mut cell = cell(&[
                         (Axis::Mover, mover.name),
                         (Axis::Transport, transport.name()),
                         (Axis::Cache, cache.name()),
-                        (Axis::Pattern, pattern),
-                        (Axis::Size, size),
-                        (Axis::Ring, ring),
-                        (Axis::Block, block),
-                        (Axis::Threads, threads),
                     ]);
+                    for (axis, value) in values {
+                        cell.set(*axis, value).unwrap();
+                    }
                     let refused = refused(survey, &found, &cell);
                     let name = cell.id().replace('/', " ");
                     trials.push(Trial::test(name, move || match refused {
@@ -229,19 +234,15 @@ fn of_the_user() -> Result<(), Failed> {
     })
 }
 
-/// Makes the file shorter as soon as an endpoint has it open: the trial must say so, and end.
+/// Makes the file shorter while an endpoint sends it: the trial must say so, and end.
 fn truncated(mover: &Mover) -> Result<(), Failed> {
-    let (dir, path) = mine(64 << 20)?;
-    let cutter = when_open(&path, |path| {
+    let record = disturbed(mover, |path, _| {
         let file = std::fs::OpenOptions::new().write(true).open(path);
         file.and_then(|f| f.set_len(5000)).is_ok()
-    });
-    let cell = sending(mover.name, "64MiB", "warm");
-    let record = trial(&cell, Files::new(dir.path().to_owned(), Some(path)));
-    ensure(cutter.join().unwrap_or(false), || "it was not cut".into())?;
+    })?;
     match record {
         Record::Failure(f) => ensure(
-            // The cut may come before the file was opened or brought in.
+            // The cut may come before the file was brought in.
             f.reason.contains("truncated") || f.reason.contains("too short"),
             || f.reason.clone(),
         ),
@@ -249,57 +250,61 @@ fn truncated(mover: &Mover) -> Result<(), Failed> {
     }
 }
 
-/// Does something as soon as another process has the file open.
-fn when_open(
-    path: &Path,
-    then: impl FnOnce(&Path) -> bool + Send + 'static,
-) -> std::thread::JoinHandle<bool> {
-    let path = path.to_owned();
-    std::thread::spawn(move || {
-        for _ in 0..5000 {
-            if is_open(&path) {
-                return then(&path);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        false
-    })
-}
-
-/// Ends the receiver, which is started first and does not have the file open, while the other
-/// endpoint sends it.
+/// Ends the receiver while the other endpoint sends a file.
 fn lost_receiver() -> Result<(), Failed> {
-    let (dir, path) = mine(64 << 20)?;
-    let marked = super::marked("receiver")?;
-    let killer = when_open(&path, {
-        let marked = marked.clone();
-        move |path| {
-            let all = super::endpoints(&marked);
-            let mut receivers = all.into_iter().filter(|pid| {
-                let pid = pid.as_raw_nonzero().get().to_string();
-                !has_open(&pid, path)
-            });
-            receivers.next().is_some_and(|pid| {
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
-            })
-        }
-    });
-    let long = Settings {
-        program: marked.clone(),
-        window: Duration::from_secs(3),
-        ..super::settings()
-    };
-    let files = Files::new(dir.path().to_owned(), Some(path));
-    let record = trial_with(&sending("read-write", "64MiB", "warm"), files, long);
-    std::fs::remove_file(&marked)?;
-    ensure(killer.join().unwrap_or(false), || "nobody was ended".into())?;
+    let mover = Mover::named("read-write").ok_or("no row")?;
+    let record = disturbed(mover, |_, receiver| {
+        rustix::process::kill_process(receiver, rustix::process::Signal::KILL).is_ok()
+    })?;
     match record {
         Record::Failure(f) => ensure(
-            ["signal 9", "gone", "reset", "went away"]
+            ["signal 9", "gone", "reset"]
                 .iter()
-                .any(|word| f.reason.contains(word)),
+                .any(|w| f.reason.contains(w)),
             || f.reason.clone(),
         ),
         Record::Sample(_) => Err("a trial without its receiver gave a sample".into()),
     }
 }
+
+/// A trial of some seconds, and what `then` does to its file or its receiver as soon as the
+/// sender has the file open. Both endpoints are there by then.
+fn disturbed(
+    mover: &Mover,
+    then: impl FnOnce(&Path, Pid) -> bool + Send + 'static,
+) -> Result<Record, Failed> {
+    const SOON: Duration = Duration::from_secs(20);
+    let (dir, path) = mine(16 << 20)?;
+    let number = DISTURBED.fetch_add(1, Ordering::Relaxed);
+    let marked = super::marked(&format!("sent-{number}"))?;
+    let disturber = std::thread::spawn({
+        let (marked, path) = (marked.clone(), path.clone());
+        move || {
+            let until = Instant::now() + SOON;
+            while Instant::now() < until {
+                let has_it = |pid: &Pid| has_open(&pid.to_string(), &path);
+                let (senders, others): (Vec<Pid>, Vec<Pid>) =
+                    super::endpoints(&marked).into_iter().partition(has_it);
+                if let ([_], [receiver]) = (&senders[..], &others[..]) {
+                    return then(&path, *receiver);
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            false
+        }
+    });
+    let long = Settings {
+        program: marked.clone(),
+        window: SOON,
+        ..super::settings()
+    };
+    let files = Files::new(dir.path().to_owned(), Some(path));
+    let record = trial_with(&sending(mover.name, "16MiB", "warm"), files, long);
+    std::fs::remove_file(&marked)?;
+    let done = disturber.join().unwrap_or(false);
+    ensure(done, || "nothing was disturbed".into())?;
+    Ok(record)
+}
+
+/// How many trials were disturbed: each has a name of its own.
+static DISTURBED: AtomicU32 = AtomicU32::new(0);
