@@ -10,6 +10,7 @@ use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait, wait_until};
 use crate::protocol::{Answer, Done, Order, Schedule};
+use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -46,6 +47,7 @@ pub(crate) fn by_clock(
     ends: &mut [Endpoint],
     network: &NetworkMeter,
     span: Span,
+    mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
     let schedule = span.schedule();
@@ -56,6 +58,11 @@ pub(crate) fn by_clock(
     let mut opened = None;
     let mut open = ends.len();
     for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+        if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+            while let Some((_, early)) = watch.wait_until(ends, at_ns, stop)? {
+                closed(&early, &mut open)?;
+            }
+        }
         // A side may be quicker to close its window than this process is to wake up.
         while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
             closed(&early, &mut open)?;
@@ -67,6 +74,11 @@ pub(crate) fn by_clock(
         };
         edges.push(machine);
         opened.get_or_insert_with(|| network.read());
+        match &mut watch {
+            Some(watch) if edges.len() == 1 => watch.begin()?,
+            Some(watch) => watch.end(ends)?,
+            None => {}
+        }
     }
     let mut machine = meter.difference(&edges[0], &edges[1]);
     let deadline_ns = schedule.window_to_ns + GRACE_NS;
@@ -92,6 +104,7 @@ pub(crate) fn by_passes(
     ends: &mut [Endpoint],
     network: &NetworkMeter,
     span: Span,
+    mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
     let schedule = span.schedule();
@@ -103,6 +116,9 @@ pub(crate) fn by_passes(
         (_, Answer::Opening) => {}
         (_, other) => return Err(out_of_turn(&other)),
     }
+    if let Some(watch) = &mut watch {
+        watch.begin()?;
+    }
     let (opened, before) = (meter.read_start(), network.read());
     if let Some(sender) = ends.last_mut() {
         sender.order(&Order::Open)?;
@@ -112,10 +128,20 @@ pub(crate) fn by_passes(
     while open > 0 {
         // Each pass has its time: the last one begins within the window.
         let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
-        let (_, answer) = wait(ends, deadline_ns, stop)?;
+        let answer = match &mut watch {
+            Some(watch) => watch.wait_until(ends, deadline_ns, stop)?,
+            None => None,
+        };
+        let (_, answer) = match answer {
+            Some(answer) => answer,
+            None => wait(ends, deadline_ns, stop)?,
+        };
         closed(&answer, &mut open)?;
     }
     let over = meter.read_end();
+    if let Some(watch) = watch {
+        watch.end(ends)?;
+    }
     let mut machine = meter.difference(&opened, &over);
     machine.extend(network.difference(&before, &network.read()));
     // The connections are over, so receivers wait for it as well.
