@@ -25,7 +25,9 @@ pub mod survey;
 pub mod transports;
 pub mod trial;
 mod truth;
+mod watch;
 mod window;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};
+pub use watch::Watch;

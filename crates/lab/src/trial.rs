@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, NetworkMeter};
+use bytecost_spec::cell::VETH_MTU_BYTES;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
     Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
@@ -21,8 +22,9 @@ use crate::event::Event;
 use crate::files::Files;
 use crate::passes::Passes;
 use crate::protocol::{Answer, Check, Done, Order, Role, Task};
-use crate::transports::veth::{self, Pair};
+use crate::transports::veth::Pair;
 use crate::truth;
+use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
 /// Said of a trial that has nothing to tell.
@@ -145,10 +147,8 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Outcome {
         let began_ns = clock::monotonic_ns();
-        let since =
-            |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
-        let started_ms = since(began_ns);
-        let record = match self.attempt(cell, stop) {
+        let started_ms = self.elapsed_ms();
+        let record = match self.attempt(cell, None, stop) {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
                 let reason =
                     format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
@@ -189,7 +189,19 @@ impl Lab {
         Outcome::Ended(Box::new(record))
     }
 
-    fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+    /// Time of the run so far, in ms.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        (clock::monotonic_ns() - self.started_ns) / 1_000_000
+            + self.settings.earlier.as_millis() as u64
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
@@ -257,13 +269,16 @@ impl Lab {
         let network = network_meter(cell, &ends);
         let span = Span {
             warmup: self.settings.warmup,
-            window: self.settings.window,
+            window: watch
+                .as_ref()
+                .map_or(self.settings.window, |watch| watch.window()),
             slowest_ns,
         };
-        let (machine, mut done) = match passes {
-            Some(_) => window::by_passes(&mut self.machine, &mut ends, &network, span, stop)?,
-            None => window::by_clock(&mut self.machine, &mut ends, &network, span, stop)?,
+        let by = match passes {
+            Some(_) => window::by_passes,
+            None => window::by_clock,
         };
+        let (machine, mut done) = by(&mut self.machine, &mut ends, &network, watch, span, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
@@ -318,7 +333,7 @@ impl Lab {
 
 /// The pair of a cell's MTU, made where there is none yet.
 fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(veth::MTU_BYTES);
+    let mtu_bytes = cell.mtu_bytes.unwrap_or(VETH_MTU_BYTES);
     Ok(match pairs.entry(mtu_bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),
@@ -340,8 +355,8 @@ fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     NetworkMeter::open(&dirs)
 }
 
-struct Parts {
-    sender: Done,
+pub(crate) struct Parts {
+    pub(crate) sender: Done,
     receiver: Option<Done>,
     machine: Readings,
     truth: Option<Truth>,

@@ -10,11 +10,15 @@ use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait, wait_until};
 use crate::protocol::{Answer, Done, Order, Schedule};
+use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
+
+/// How long is watched at a time where nobody knows how long passes take.
+const WATCHED_NS: u64 = 20_000_000;
 
 /// How long things last.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,7 @@ pub(crate) fn by_clock(
     meter: &mut MachineMeter,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
+    mut watch: Option<&mut Watch>,
     span: Span,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
@@ -56,6 +61,9 @@ pub(crate) fn by_clock(
     let mut opened = None;
     let mut open = ends.len();
     for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+        if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+            watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
+        }
         // A side may be quicker to close its window than this process is to wake up.
         while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
             closed(&early, &mut open)?;
@@ -67,6 +75,11 @@ pub(crate) fn by_clock(
         };
         edges.push(machine);
         opened.get_or_insert_with(|| network.read());
+        match &mut watch {
+            Some(watch) if edges.len() == 1 => watch.begin()?,
+            Some(watch) => watch.end(ends)?,
+            None => {}
+        }
     }
     let mut machine = meter.difference(&edges[0], &edges[1]);
     let deadline_ns = schedule.window_to_ns + GRACE_NS;
@@ -91,6 +104,7 @@ pub(crate) fn by_passes(
     meter: &mut MachineMeter,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
+    mut watch: Option<&mut Watch>,
     span: Span,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
@@ -104,18 +118,31 @@ pub(crate) fn by_passes(
         (_, other) => return Err(out_of_turn(&other)),
     }
     let (opened, before) = (meter.read_start(), network.read());
+    if let Some(watch) = &mut watch {
+        watch.begin()?;
+    }
     if let Some(sender) = ends.last_mut() {
         sender.order(&Order::Open)?;
     }
     let window_ns = span.window.as_nanos() as u64;
     let mut open = ends.len();
+    // Each pass has its time: the last one begins within the window.
+    let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
     while open > 0 {
-        // Each pass has its time: the last one begins within the window.
-        let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
+        if let Some(watch) = &mut watch
+            && clock::monotonic_ns() < deadline_ns
+        {
+            let soon_ns = clock::monotonic_ns() + WATCHED_NS;
+            watch.until(ends, soon_ns, stop, |early| closed(early, &mut open))?;
+            continue;
+        }
         let (_, answer) = wait(ends, deadline_ns, stop)?;
         closed(&answer, &mut open)?;
     }
     let over = meter.read_end();
+    if let Some(watch) = &mut watch {
+        watch.end(ends)?;
+    }
     let mut machine = meter.difference(&opened, &over);
     machine.extend(network.difference(&before, &network.read()));
     // The connections are over, so receivers wait for it as well.

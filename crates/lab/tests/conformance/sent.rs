@@ -11,7 +11,7 @@ use bytecost_lab::files::Files;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::trial::Settings;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Pattern, Record, Survey, Transport};
+use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Pattern, Sample, Survey, Transport};
 use libtest_mimic::{Failed, Trial};
 use rustix::process::Pid;
 
@@ -174,8 +174,8 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
 /// What the survey refuses must fail when it is tried all the same, with a reason.
 fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
     match trial(cell, files()) {
-        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
-        Record::Sample(_) => Err(format!("the survey refuses what works: {why}").into()),
+        Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
+        Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
 }
 
@@ -217,8 +217,8 @@ fn of_the_user() -> Result<(), Failed> {
         ("6000001", "memory", "no memory file"),
     ] {
         match trial(&sending("sendfile", size, cache), files()) {
-            Record::Failure(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
-            Record::Sample(_) => return Err(format!("{size} {cache} went through").into()),
+            Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
+            Ok(_) => return Err(format!("{size} {cache} went through").into()),
         }
     }
     ensure(std::fs::read(&path)? == vec![7; 6_000_001], || {
@@ -236,12 +236,12 @@ fn truncated(mover: &Mover) -> Result<(), Failed> {
         file.and_then(|f| f.set_len(5000)).is_ok()
     })?;
     match record {
-        Record::Failure(f) => ensure(
+        Err(f) => ensure(
             // The cut may come before the file was brought in.
             f.reason.contains("truncated") || f.reason.contains("too short"),
             || f.reason.clone(),
         ),
-        Record::Sample(_) => Err("what is not there was sent".into()),
+        Ok(_) => Err("what is not there was sent".into()),
     }
 }
 
@@ -252,13 +252,13 @@ fn lost_receiver() -> Result<(), Failed> {
         rustix::process::kill_process(receiver, rustix::process::Signal::KILL).is_ok()
     })?;
     match record {
-        Record::Failure(f) => ensure(
+        Err(f) => ensure(
             ["signal 9", "gone", "reset"]
                 .iter()
                 .any(|w| f.reason.contains(w)),
             || f.reason.clone(),
         ),
-        Record::Sample(_) => Err("a trial without its receiver gave a sample".into()),
+        Ok(_) => Err("a trial without its receiver gave a sample".into()),
     }
 }
 
@@ -267,7 +267,7 @@ fn lost_receiver() -> Result<(), Failed> {
 fn disturbed(
     mover: &Mover,
     then: impl FnOnce(&Path, Pid) -> bool + Send + 'static,
-) -> Result<Record, Failed> {
+) -> Result<Result<Sample, Failure>, Failed> {
     const SOON: Duration = Duration::from_secs(20);
     let (dir, path) = mine(16 << 20)?;
     let number = DISTURBED.fetch_add(1, Ordering::Relaxed);
