@@ -274,11 +274,11 @@ impl Lab {
                 .map_or(self.settings.window, |watch| watch.window()),
             slowest_ns,
         };
-        let by = match passes {
+        let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
-        let (machine, mut done) = by(&mut self.machine, &mut ends, &network, watch, span, stop)?;
+        let (machine, mut done) = carry(&mut self.machine, &mut ends, &network, span, watch, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;

@@ -17,9 +17,6 @@ const LEAD_NS: u64 = 500_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 
-/// How long is watched at a time where nobody knows how long passes take.
-const WATCHED_NS: u64 = 20_000_000;
-
 /// How long things last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
@@ -49,8 +46,8 @@ pub(crate) fn by_clock(
     meter: &mut MachineMeter,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
-    mut watch: Option<&mut Watch>,
     span: Span,
+    mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
     let schedule = span.schedule();
@@ -62,7 +59,9 @@ pub(crate) fn by_clock(
     let mut open = ends.len();
     for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
         if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
-            watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
+            while let Some((_, early)) = watch.wait_until(ends, at_ns, stop)? {
+                closed(&early, &mut open)?;
+            }
         }
         // A side may be quicker to close its window than this process is to wake up.
         while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
@@ -104,8 +103,8 @@ pub(crate) fn by_passes(
     meter: &mut MachineMeter,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
-    mut watch: Option<&mut Watch>,
     span: Span,
+    mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<(Readings, Vec<Done>), Trouble> {
     let schedule = span.schedule();
@@ -117,30 +116,30 @@ pub(crate) fn by_passes(
         (_, Answer::Opening) => {}
         (_, other) => return Err(out_of_turn(&other)),
     }
-    let (opened, before) = (meter.read_start(), network.read());
     if let Some(watch) = &mut watch {
         watch.begin()?;
     }
+    let (opened, before) = (meter.read_start(), network.read());
     if let Some(sender) = ends.last_mut() {
         sender.order(&Order::Open)?;
     }
     let window_ns = span.window.as_nanos() as u64;
     let mut open = ends.len();
-    // Each pass has its time: the last one begins within the window.
-    let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
     while open > 0 {
-        if let Some(watch) = &mut watch
-            && clock::monotonic_ns() < deadline_ns
-        {
-            let soon_ns = clock::monotonic_ns() + WATCHED_NS;
-            watch.until(ends, soon_ns, stop, |early| closed(early, &mut open))?;
-            continue;
-        }
-        let (_, answer) = wait(ends, deadline_ns, stop)?;
+        // Each pass has its time: the last one begins within the window.
+        let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
+        let answer = match &mut watch {
+            Some(watch) => watch.wait_until(ends, deadline_ns, stop)?,
+            None => None,
+        };
+        let (_, answer) = match answer {
+            Some(answer) => answer,
+            None => wait(ends, deadline_ns, stop)?,
+        };
         closed(&answer, &mut open)?;
     }
     let over = meter.read_end();
-    if let Some(watch) = &mut watch {
+    if let Some(watch) = watch {
         watch.end(ends)?;
     }
     let mut machine = meter.difference(&opened, &over);

@@ -33,6 +33,7 @@ mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+pub mod times;
 
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};
