@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod ask;
 pub mod audit;
 pub mod doctor;
 pub mod drive;
@@ -14,6 +15,7 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod serve;
+mod service;
 
 use std::io::{self, Write};
 

@@ -14,7 +14,7 @@ use fault_common::{PATIENCE, Place, ended, until};
 use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
-    --ring message --blocks 6 --window 10ms --warmup 2ms --budget 8s --seed 3 --quiet";
+    --ring message --blocks 6 --window 300ms --warmup 2ms --budget 30s --seed 3 --quiet";
 
 /// The command with this program in the place of Java; none where it is the machine's own.
 fn with_java(place: &Place, words: &str, java: Option<&str>) -> Command {
@@ -128,7 +128,7 @@ fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
     }
     for signal in [Signal::KILL, Signal::INT] {
         let place = Place::new();
-        let words = WORDS.replace("10ms", "3s").replace("8s", "100s");
+        let words = WORDS.replace("300ms", "3s").replace("30s", "200s");
         let mut command = with_java(&place, &words, None);
         let mut run = place.start(command.env("HOME", place.dir.path()));
         let coordinator = run.pid();
