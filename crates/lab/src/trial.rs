@@ -199,33 +199,16 @@ impl Lab {
             + self.settings.earlier.as_millis() as u64
     }
 
-    /// One trial's two processes and window, watched where there is somebody who watches.
-    pub(crate) fn attempt(
-        &mut self,
-        cell: &Cell,
-        watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
-        let mover = Mover::named(&cell.mover);
-        let has_peer = mover.is_some_and(Mover::has_peer);
+    /// What the sender is to do, but for its address: the file and the Java program that it needs
+    /// are made.
+    fn task(&mut self, cell: &Cell, mover: Option<&Mover>) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let file = self.files.prepare(cell)?;
         let is_helped = mover.is_some_and(Mover::is_helped);
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
         let java = self.compiled.as_ref().map(Compiled::path);
-        let pair = match cell.transport {
-            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
-            _ => None,
-        };
-        let network = |role| pair.map(|pair| pair.of(role));
-        let program = &self.settings.program;
-        let passes = Passes::of(cell);
-        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
-        let mut ends = Vec::with_capacity(2);
-        let own = file.as_ref().is_none_or(|file| file.own);
-        let task = Task {
+        Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
             port: None,
@@ -239,9 +222,32 @@ impl Lab {
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
-            file,
+            file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
+        })
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
+        let mover = Mover::named(&cell.mover);
+        let has_peer = mover.is_some_and(Mover::has_peer);
+        let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let task = self.task(cell, mover)?;
+        let pair = match cell.transport {
+            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
+            _ => None,
         };
+        let network = |role| pair.map(|pair| pair.of(role));
+        let program = &self.settings.program;
+        let passes = Passes::of(cell);
+        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
+        let mut ends = Vec::with_capacity(2);
+        let own = task.file.as_ref().is_none_or(|file| file.own);
         let mut address = None;
         if has_peer {
             ends.push(Endpoint::start(
@@ -266,17 +272,13 @@ impl Lab {
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
-        let ready_ns = if is_helped {
-            GRACE_NS + START_PATIENCE.as_nanos() as u64
-        } else {
-            GRACE_NS
+        let start_ns = match mover.is_some_and(Mover::is_helped) {
+            true => START_PATIENCE.as_nanos() as u64,
+            false => 0,
         };
+        let ready_ns = GRACE_NS + slowest_ns + start_ns;
         for _ in 0..ends.len() {
-            match wait(
-                &mut ends,
-                clock::monotonic_ns() + ready_ns + slowest_ns,
-                stop,
-            )? {
+            match wait(&mut ends, clock::monotonic_ns() + ready_ns, stop)? {
                 (_, Answer::Ready) => {}
                 (_, other) => return Err(out_of_turn(&other)),
             }
