@@ -330,10 +330,11 @@ impl<'a> Trial<'a> {
     fn neighbour_share(&self) -> Found {
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
         let mut own = read(&self.sample.sender, Counter::CpuNs)?;
+        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
         if let Some(receiver) = &self.sample.receiver {
             own += read(receiver, Counter::CpuNs)?;
+            own += read(receiver, Counter::AsideNs).unwrap_or(0.0);
         }
-        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
         self.of_machine((busy - own).max(0.0))
     }
 
