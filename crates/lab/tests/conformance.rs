@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,12 +20,15 @@ use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::cell::Ring;
 use bytecost_spec::{
-    Axis, Cell, Counter, Host, Pattern, Reading, Record, Sample, Survey, Transport, TrialKey,
+    Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Survey, Transport, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::process::Pid;
 
 #[path = "conformance/files.rs"]
 mod files;
+#[path = "conformance/sent.rs"]
+mod sent;
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         }));
     }
     trials.extend(files::trials());
+    trials.extend(sent::trials(&survey));
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));
@@ -178,7 +182,7 @@ fn settings() -> Settings {
     }
 }
 
-fn trial(cell: &Cell, settings: Settings) -> Record {
+fn trial(cell: &Cell, settings: Settings) -> Result<Sample, Failure> {
     let mut lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     let key = TrialKey {
         block: 0,
@@ -186,15 +190,15 @@ fn trial(cell: &Cell, settings: Settings) -> Record {
         attempt: 0,
     };
     match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => *record,
+        Outcome::Ended(record) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }
 
 fn sample(cell: &Cell) -> Result<Sample, Failed> {
     match trial(cell, settings()) {
-        Record::Sample(sample) => Ok(sample),
-        Record::Failure(failure) => Err(failure.reason.into()),
+        Ok(sample) => Ok(sample),
+        Err(failure) => Err(failure.reason.into()),
     }
 }
 
@@ -274,10 +278,10 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
 fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
     ensure(!why.is_empty(), || "a refusal has a reason".into())?;
     match trial(cell, settings()) {
-        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || {
+        Err(failure) => ensure(!failure.reason.is_empty(), || {
             "a failure has a reason".into()
         }),
-        Record::Sample(_) => Err("the survey refuses what works".into()),
+        Ok(_) => Err("the survey refuses what works".into()),
     }
 }
 
@@ -326,43 +330,19 @@ fn null() -> Result<(), Failed> {
 
 /// Ends the first endpoint that appears, as a crash would.
 fn lost_endpoint() -> Result<(), Failed> {
-    let program = std::env::current_exe()?;
-    let killer = std::thread::spawn(move || {
-        let own = std::process::id();
-        for _ in 0..2000 {
-            let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))
-                .unwrap_or_default();
-            let mut all: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
-            // Trials run in threads of the harness, which are the parents of their endpoints.
-            for thread in std::fs::read_dir(format!("/proc/{own}/task"))
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let path = thread.path().join("children");
-                all.extend(
-                    std::fs::read_to_string(path)
-                        .unwrap_or_default()
-                        .split_whitespace()
-                        .map(str::to_owned),
-                );
-            }
-            for pid in all {
-                let command = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                let line =
-                    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                if command.is_empty() && line.contains("endpoint") && line.contains("marked") {
-                    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
-                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let marked = marked("any")?;
+    let killer = std::thread::spawn({
+        let marked = marked.clone();
+        move || {
+            for _ in 0..2000 {
+                if let Some(pid) = endpoints(&marked).first() {
+                    let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
                     return;
                 }
+                std::thread::sleep(Duration::from_millis(1));
             }
-            std::thread::sleep(Duration::from_millis(1));
         }
     });
-    // A link of another name marks the endpoints of this trial apart from those beside it.
-    let marked = std::env::temp_dir().join(format!("bytecost-marked-{}", std::process::id()));
-    std::os::unix::fs::symlink(program, &marked)?;
     let long = Settings {
         program: marked.clone(),
         window: Duration::from_secs(3),
@@ -372,12 +352,42 @@ fn lost_endpoint() -> Result<(), Failed> {
     std::fs::remove_file(&marked)?;
     killer.join().map_err(|_| "the killer panicked")?;
     match record {
-        Record::Failure(f) => ensure(
+        Err(f) => ensure(
             f.reason.contains("signal 9") || f.reason.contains("gone"),
             || f.reason.clone(),
         ),
-        Record::Sample(_) => Err("a trial without its endpoint gave a sample".into()),
+        Ok(_) => Err("a trial without its endpoint gave a sample".into()),
     }
+}
+
+/// A link of another name, which marks the endpoints of one trial apart from those beside it.
+fn marked(name: &str) -> Result<PathBuf, Failed> {
+    let own = std::process::id();
+    let marked = std::env::temp_dir().join(format!("bytecost-marked-{name}-{own}"));
+    std::os::unix::fs::symlink(std::env::current_exe()?, &marked)?;
+    Ok(marked)
+}
+
+/// The endpoints that were started by that name.
+fn endpoints(marked: &Path) -> Vec<Pid> {
+    let own = std::process::id();
+    // Trials run in threads of the harness, which are the parents of their endpoints.
+    let threads = std::fs::read_dir(format!("/proc/{own}/task"));
+    let children = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        let children = children.unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    let is_marked = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = marked.as_os_str().as_encoded_bytes();
+        line.starts_with(name)
+    };
+    children
+        .filter(is_marked)
+        .filter_map(Pid::from_raw)
+        .collect()
 }
 
 fn no_endpoint() -> Result<(), Failed> {
@@ -388,7 +398,7 @@ fn no_endpoint() -> Result<(), Failed> {
             ..settings()
         },
     ) {
-        Record::Failure(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
-        Record::Sample(_) => Err("/bin/false gave a sample".into()),
+        Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
+        Ok(_) => Err("/bin/false gave a sample".into()),
     }
 }

@@ -30,9 +30,11 @@ mod raster;
 mod samples;
 mod scale;
 pub mod service;
+mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+pub mod times;
 
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};

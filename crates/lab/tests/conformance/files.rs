@@ -1,22 +1,23 @@
 //! Every mover of files in every state of the page cache, in both orders, at a depth below and
 //! above the number of requests, with every byte checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
+use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Record, Sample, TrialKey};
+use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample, TrialKey};
 use libtest_mimic::{Failed, Trial};
 
 use super::{cell, ensure, read, settings};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
-fn files() -> Files {
+pub fn files() -> Files {
     Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None)
 }
 
@@ -70,23 +71,27 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn trial(cell: &Cell, files: Files) -> Record {
-    let mut lab = Lab::new(settings(), MachineMeter::open("/".as_ref())).with_files(files);
+pub fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
+    trial_with(cell, files, settings())
+}
+
+pub fn trial_with(cell: &Cell, files: Files, settings: Settings) -> Result<Sample, Failure> {
+    let mut lab = Lab::new(settings, MachineMeter::open("/".as_ref())).with_files(files);
     let key = TrialKey {
         block: 0,
         cell: 0,
         attempt: 0,
     };
     match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => *record,
+        Outcome::Ended(record) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }
 
-fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
+pub fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
     match trial(cell, files) {
-        Record::Sample(sample) => Ok(sample),
-        Record::Failure(failure) => Err(failure.reason.into()),
+        Ok(sample) => Ok(sample),
+        Err(failure) => Err(failure.reason.into()),
     }
 }
 
@@ -145,8 +150,8 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
 
 fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
     match trial(cell, files()) {
-        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
-        Record::Sample(_) => Err(format!("the survey refuses what works: {why}").into()),
+        Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
+        Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
 }
 
@@ -196,8 +201,8 @@ fn of_the_user() -> Result<(), Failed> {
         ("pread", "1MiB", "too short"),
     ] {
         match trial(&cell(mover, ring), mine()) {
-            Record::Failure(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
-            Record::Sample(_) => return Err(format!("{mover} went through").into()),
+            Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
+            Ok(_) => return Err(format!("{mover} went through").into()),
         }
     }
     ensure(std::fs::read(&path)? == content, || "it was changed".into())
@@ -235,31 +240,35 @@ fn truncated() -> Result<(), Failed> {
             "the file was not cut".into()
         })?;
         match record {
-            Record::Failure(f) => ensure(
+            Err(f) => ensure(
                 // The cut may come before the file was opened or brought in.
                 f.reason.contains(word)
                     || f.reason.contains("truncated")
                     || f.reason.contains("too short"),
                 || f.reason.clone(),
             )?,
-            Record::Sample(_) if mover == "uring-read" => {}
-            Record::Sample(_) => return Err(format!("{mover} read what is not there").into()),
+            Ok(_) if mover == "uring-read" => {}
+            Ok(_) => return Err(format!("{mover} read what is not there").into()),
         }
     }
     Ok(())
 }
 
 /// Whether another process has the file open.
-fn is_open(path: &std::path::Path) -> bool {
+fn is_open(path: &Path) -> bool {
     let own = std::process::id().to_string();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let others = processes.filter(|p| p.file_name().to_str() != Some(&own));
-    others
-        .flat_map(|p| {
-            std::fs::read_dir(p.path().join("fd"))
-                .into_iter()
-                .flatten()
-                .flatten()
-        })
+    let names = processes.filter_map(|p| p.file_name().into_string().ok());
+    names
+        .filter(|pid| *pid != own)
+        .any(|pid| has_open(&pid, path))
+}
+
+/// Whether a process has the file open.
+pub fn has_open(pid: &str, path: &Path) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    open.into_iter()
+        .flatten()
+        .flatten()
         .any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path))
 }
