@@ -32,8 +32,6 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::LatencyUsP999 => (Kind::Time, "p99.9 latency"),
         M::LatencyUsMax => (Kind::Time, "maximum latency"),
         M::CallsPerMessage => (Kind::Number, "system calls per message"),
-        M::CallsPerMib => (Kind::Number, "system calls per MiB"),
-        M::MsPerMessage => (Kind::Time, "time per message"),
         M::SystemShare => (Kind::Number, "system share of CPU time"),
         M::CpuUtilization => (Kind::Number, "CPUs in use"),
         M::ContextSwitchesPerMessage => (Kind::Number, "context switches per message"),

@@ -23,7 +23,8 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
         };
     }
     let cell = chosen(&args)?;
-    let (host, survey) = super::look_around(&[Transport::Loopback]);
+    let (host, mut survey) = super::look_around(&[Transport::Loopback]);
+    super::look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
