@@ -18,6 +18,8 @@ const OF_FILES: &[Axis] = &[
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
+    Axis::MemNode,
+    Axis::Neighbour,
 ];
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
