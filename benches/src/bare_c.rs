@@ -239,6 +239,7 @@ impl Receiver {
             token,
             check: Check::Quick,
             messages_least: 0,
+            pins: Vec::new(),
             file: None,
             patience_ms: 5000,
         })))?;

@@ -7,8 +7,10 @@ use crate::doubts::View;
 use crate::result::{CellResult, Estimate, Explanation};
 use crate::words;
 
+mod cache_steps;
 mod caches;
 mod one_call;
+mod shared_core;
 mod threads;
 mod unexpected;
 mod zero_copy;
@@ -74,6 +76,20 @@ const QUESTIONS: &[Question] = &[
     },
 ];
 
+/// Questions to work that moves nothing.
+const OF_WORK: &[Question] = &[
+    Question {
+        key: "shared-core",
+        text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
+        ask: shared_core::ask,
+    },
+    Question {
+        key: "cache-steps",
+        text: "Where does an access become dearer, and is that where the kernel reports the caches?",
+        ask: cache_steps::ask,
+    },
+];
+
 /// Movers that these questions are about: a run with none of them is about something else.
 const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-zc"];
 
@@ -81,26 +97,29 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    if !view.trials.moving().any(|c| about(&c.cell.mover)) {
-        return Vec::new();
-    }
-    let asked = QUESTIONS.iter().filter_map(|question| {
-        let told = (question.ask)(&why)?;
-        let (answer, missing) = match told.answer {
-            Ok(answer) => (Some(words::capital(&answer)), None),
-            Err(missing) => (None, Some(missing)),
-        };
-        Some(Explanation {
-            key: question.key.to_owned(),
-            question: question.text.to_owned(),
-            would_change: answer.is_some().then(|| told.would_change.to_owned()),
-            answer,
-            numbers: told.numbers,
-            evidence: told.evidence,
-            missing,
-            findings: told.findings,
-        })
-    });
+    let sends = view.trials.moving().any(|c| about(&c.cell.mover));
+    let works = view.trials.moving().any(|c| c.route.is_work());
+    let questions = [(sends, QUESTIONS), (works, OF_WORK)];
+    let asked = questions.iter().filter(|(about, _)| *about);
+    let asked = asked
+        .flat_map(|(_, questions)| *questions)
+        .filter_map(|question| {
+            let told = (question.ask)(&why)?;
+            let (answer, missing) = match told.answer {
+                Ok(answer) => (Some(words::capital(&answer)), None),
+                Err(missing) => (None, Some(missing)),
+            };
+            Some(Explanation {
+                key: question.key.to_owned(),
+                question: question.text.to_owned(),
+                would_change: answer.is_some().then(|| told.would_change.to_owned()),
+                answer,
+                numbers: told.numbers,
+                evidence: told.evidence,
+                missing,
+                findings: told.findings,
+            })
+        });
     asked.collect()
 }
 

@@ -117,8 +117,9 @@ impl Campaign<'_> {
         let earlier = so_far.spent;
         let began = Instant::now();
         let spent = |began: Instant| earlier + began.elapsed();
-        let mut lab =
-            Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/"))).with_files(files);
+        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
+            .with_files(files)
+            .on(manifest.host.clone());
         let mut display = Display::new(self.plan, budget, self.quiet);
         for block in 0..self.study.blocks_most {
             let order = self.order(block, &so_far);

@@ -38,6 +38,7 @@ mod uring_send_zc;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
+mod work;
 mod write;
 mod writev;
 mod writing;
@@ -72,6 +73,14 @@ pub const MOVERS: &[Mover] = &[
     pwrite::WITH_FDATASYNC,
     uring_write::MOVER,
     uring_write::WITH_FDATASYNC,
+    work::INTEGER,
+    work::FLOAT,
+    work::CHASE,
+    work::TRIAD,
+    work::SEQUENTIAL,
+    work::BACKWARD,
+    work::STRIDED,
+    work::RANDOM,
 ];
 
 /// A row of the table.

@@ -15,6 +15,7 @@ use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
 mod file_side;
+mod neighbour;
 mod side;
 
 use side::{gather, one_flow};
@@ -27,7 +28,13 @@ use side::{gather, one_flow};
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let answer = match serve(&mut control) {
+    let served = match protocol::read(&mut control) {
+        Ok(Order::Prepare(task)) => serve(*task, &mut control),
+        Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
+        Ok(_) => Err(out_of_turn()),
+        Err(e) => Err(e),
+    };
+    let answer = match served {
         Ok(done) => Answer::Done(Box::new(done)),
         Err(e) => Answer::Failed {
             reason: explain(&e),
@@ -60,10 +67,7 @@ enum Signal {
     Ended,
 }
 
-fn serve(control: &mut UnixStream) -> io::Result<Done> {
-    let Order::Prepare(task) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
@@ -124,7 +128,7 @@ fn follow<T>(
             _ => Err(out_of_turn()),
         },
         // It ends with its connections.
-        Role::Receiver => Ok(()),
+        Role::Receiver | Role::Neighbour => Ok(()),
     }
 }
 
@@ -149,6 +153,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
                 Ok(Some(socket))
             })
             .collect(),
+        (Role::Neighbour, _) => Err(out_of_turn()),
         (Role::Receiver, _) => {
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(

@@ -3,6 +3,7 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod beside;
 mod conduct;
 pub mod connection;
 pub mod descriptors;
@@ -14,6 +15,7 @@ pub mod files;
 pub mod flow;
 pub mod gate;
 pub mod hand;
+mod hold;
 pub mod leftovers;
 pub mod load;
 mod netlink;

@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
-    Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
+    Cell, Counter, Failure, Held, Host, Noise, Reading, Readings, Record, Sample, Transport,
+    TrialKey,
 };
 use bytecost_sys::clock;
 
+use crate::beside::Beside;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
 use crate::files::Files;
@@ -64,6 +67,7 @@ pub struct Lab {
     trials: u32,
     repeats: u32,
     files: Files,
+    host: Host,
 }
 
 /// What became of a trial.
@@ -87,7 +91,16 @@ impl Lab {
             trials: 0,
             repeats: 0,
             files: Files::default(),
+            host: Host::default(),
         }
+    }
+
+    /// With the machine that placements are made exact on. Without one only those that name CPUs
+    /// can be had.
+    #[must_use]
+    pub fn on(mut self, host: Host) -> Lab {
+        self.host = host;
+        self
     }
 
     /// With files at another place than the system's directory of temporary files.
@@ -177,6 +190,7 @@ impl Lab {
                     machine: parts.machine,
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
+                    neighbour: parts.neighbour,
                     repeated_because,
                 })
             }
@@ -195,6 +209,8 @@ impl Lab {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
+        let is_work = mover.is_some_and(|m| m.route.is_work());
         let file = self.files.prepare(cell)?;
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
@@ -217,6 +233,7 @@ impl Lab {
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
+            pins: pins.sender,
             file,
         };
         let mut address = None;
@@ -229,6 +246,7 @@ impl Lab {
             ends[0].order(&Order::Prepare(Box::new(Task {
                 role: Role::Receiver,
                 port: self.settings.port,
+                pins: pins.receiver,
                 ..task.clone()
             })))?;
             match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
@@ -250,20 +268,38 @@ impl Lab {
             }
         }
         let network = network_meter(cell, &ends);
-        let (machine, mut done) = self.window(&mut ends, &network, stop)?;
+        let length = self.settings.warmup + self.settings.window;
+        let mut beside = match cell.neighbour.noise {
+            Noise::Idle => None,
+            _ => Some(Beside::start(
+                program,
+                cell,
+                pins.neighbour,
+                &self.host,
+                length.as_nanos() as u64 + 2 * GRACE_NS,
+                stop,
+            )?),
+        };
+        let (machine, mut done) = self.window(&mut ends, &network, beside.as_ref(), stop)?;
+        let neighbour = match &mut beside {
+            Some(beside) => beside.end(stop)?,
+            None => Vec::new(),
+        };
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
-            None => is_of_files.then(|| truth::of_file(&sender)),
+            None if is_of_files => Some(truth::of_file(&sender)),
+            None => is_work.then(|| truth::of_work(&sender)),
         };
         Ok(Parts {
             sender,
             receiver,
             machine,
             truth,
+            neighbour,
         })
     }
 
@@ -273,6 +309,7 @@ impl Lab {
         &mut self,
         ends: &mut [Endpoint],
         network: &NetworkMeter,
+        beside: Option<&Beside>,
         stop: &AtomicBool,
     ) -> Result<(Readings, Vec<Done>), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
@@ -288,6 +325,7 @@ impl Lab {
         }
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;
+        let mut beside_ns = Vec::with_capacity(2);
         let mut open = ends.len();
         for at_ns in [window_from_ns, window_to_ns] {
             // A side may be quicker to close its window than this process is to wake up.
@@ -300,9 +338,13 @@ impl Lab {
                 self.machine.read_end()
             };
             edges.push(machine);
+            beside_ns.extend(beside.map(Beside::cpu_ns));
             opened.get_or_insert_with(|| network.read());
         }
         let mut machine = self.machine.difference(&edges[0], &edges[1]);
+        if let [from, to] = beside_ns.as_slice() {
+            machine.insert(Counter::NeighbourNs, Beside::between(from, to));
+        }
         let deadline_ns = window_to_ns + GRACE_NS;
         while open > 0 {
             let (_, answer) = wait(ends, deadline_ns, stop)?;
@@ -347,6 +389,7 @@ impl Lab {
             own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
         }
         own += get(&parts.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
+        own += get(&parts.machine, Counter::NeighbourNs).unwrap_or(0) as f64;
         // What one step of the clock could feign does not count as a neighbour.
         let share = (busy - own - 2.0 * step) / capacity;
         (share > self.settings.neighbour_bound).then(|| {
@@ -388,6 +431,7 @@ struct Parts {
     receiver: Option<Done>,
     machine: Readings,
     truth: Option<Truth>,
+    neighbour: Vec<Held>,
 }
 
 impl Parts {

@@ -6,6 +6,7 @@ use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manif
 use crate::Plan;
 
 mod files;
+mod pins;
 mod properties;
 mod refusals;
 

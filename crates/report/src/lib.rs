@@ -32,6 +32,7 @@ mod scale;
 mod style;
 pub mod tables;
 mod terminal;
+mod topology;
 
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};

@@ -223,7 +223,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Neighbour,
         "neighbour",
         "idle",
-        "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, or spin@2,3",
+        "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
     ),
 ];
 

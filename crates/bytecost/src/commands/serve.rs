@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Serve, serve};
+use bytecost_plan::exact;
 use bytecost_spec::{Axis, Cell, Transport};
 
 use super::live::{Live, one_value_each};
@@ -20,11 +21,12 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
             "serve `{what}` is not known: leave it out to serve messages, as chosen with --mover, --size and the other options"
         )));
     }
-    let cell = chosen(&args)?;
+    let mut cell = chosen(&args)?;
     let (host, survey) = super::look_around(&[Transport::Loopback]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
+    cell.placement = exact(&cell.placement, &host).map_err(bad_input)?;
     let address = SocketAddr::new(args.listen, args.port);
     let stop = signals::stop_flag()?;
     let mut live = Live::new(args.output, &stop);

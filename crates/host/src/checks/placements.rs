@@ -31,7 +31,7 @@ pub(super) fn told(seen: &Seen<'_>, nearness: Nearness) -> Told {
                 means,
             )
         }
-        Err(why) => Told::note("not to be had", format!("{why}; so no {means}")),
+        Err(why) => Told::note("not to be had", why),
     }
 }
 

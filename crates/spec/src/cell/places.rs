@@ -199,6 +199,8 @@ pub enum Spot {
     Free,
     /// So near to the CPU of the sender's first thread.
     Near(Nearness),
+    /// One thread on each CPU that may be used.
+    All,
     /// One thread on each of these CPUs; never empty.
     Cpus(Vec<u32>),
 }
@@ -230,6 +232,7 @@ impl fmt::Display for Neighbour {
         match &self.spot {
             Spot::Free => Ok(()),
             Spot::Near(nearness) => write!(f, "@{}", nearness.name()),
+            Spot::All => f.write_str("@all"),
             Spot::Cpus(cpus) => write!(f, "@{}", written(cpus)),
         }
     }
@@ -241,7 +244,7 @@ impl FromStr for Neighbour {
     fn from_str(text: &str) -> Result<Self, Invalid> {
         let wrong = || {
             Invalid(format!(
-                "neighbour `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, as seen from the sender's CPU, and lists of CPUs",
+                "neighbour `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, as seen from the sender's CPU, `all`, and lists of CPUs",
                 Nearness::names()
             ))
         };
@@ -256,6 +259,7 @@ impl FromStr for Neighbour {
             None => Spot::Free,
             Some(_) if noise == Noise::Idle => return Err(wrong()),
             Some("free") => Spot::Free,
+            Some("all") => Spot::All,
             Some(place) => match Nearness::named(place) {
                 Some(nearness) => Spot::Near(nearness),
                 None => Spot::Cpus(list(place).ok_or_else(wrong)?),
@@ -344,6 +348,7 @@ mod tests {
                 Spot::Near(Nearness::SmtSibling),
             ),
             ("stream@2,3", Noise::Stream, Spot::Cpus(vec![2, 3])),
+            ("spin@all", Noise::Spin, Spot::All),
         ] {
             let neighbour = Neighbour { noise, spot };
             assert_eq!(text.parse().as_ref(), Ok(&neighbour));
