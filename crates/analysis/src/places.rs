@@ -26,13 +26,13 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
             (
                 "sender",
                 alike()
-                    .map(|t| &t.sample.sender.held)
+                    .map(|t| t.sample.sender.held.as_slice())
                     .fold(BTreeSet::new(), all),
             ),
             (
                 "receiver",
                 (alike().filter_map(|t| t.sample.receiver.as_ref()))
-                    .map(|side| &side.held)
+                    .map(|side| side.held.as_slice())
                     .fold(BTreeSet::new(), all),
             ),
         ];
@@ -56,7 +56,9 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
                 .flat_map(|c| c.trials())
                 .map(|t| t.sample)
         };
-        let sets = alike().map(|s| &s.neighbour).fold(BTreeSet::new(), all);
+        let sets = alike()
+            .map(|s| s.neighbour.as_slice())
+            .fold(BTreeSet::new(), all);
         if sets.is_empty() {
             continue;
         }
@@ -83,7 +85,7 @@ fn is_told(told: &[String], head: &str) -> bool {
         .any(|line| line.starts_with(&format!("{head}: ")))
 }
 
-fn all(mut sets: BTreeSet<Vec<u32>>, held: &Vec<Held>) -> BTreeSet<Vec<u32>> {
+fn all(mut sets: BTreeSet<Vec<u32>>, held: &[Held]) -> BTreeSet<Vec<u32>> {
     sets.extend(held.iter().map(|h| h.cpus.clone()));
     sets
 }

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn memory_is_held_to_its_node() {
-        let answered = on_a_thread(|| Ok(Hold::take(&[], 0, Some(0))?.held()?));
+        let answered = on_a_thread(|| Hold::take(&[], 0, Some(0))?.held());
         let held: io::Result<Option<Held>> = answered;
         match held {
             Ok(held) => assert_eq!(held.unwrap().memory_node, Some(0)),

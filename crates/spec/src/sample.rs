@@ -110,6 +110,8 @@ pub struct Failure {
 /// One line of the sample log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+// Nearly every record is a sample, so that a box would save nothing.
+#[allow(clippy::large_enum_variant)]
 pub enum Record {
     /// A trial that went through.
     Sample(Sample),
