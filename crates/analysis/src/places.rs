@@ -24,7 +24,11 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
         };
         let sides = [
             (
-                "sender",
+                if cell.route.has_peer() {
+                    "sender"
+                } else {
+                    "threads"
+                },
                 alike()
                     .map(|t| t.sample.sender.held.as_slice())
                     .fold(BTreeSet::new(), all),
@@ -38,7 +42,7 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
         ];
         let sides: Vec<String> = (sides.into_iter())
             .filter(|(_, sets)| !sets.is_empty())
-            .map(|(side, sets)| format!("{side} on {}", join(sets)))
+            .map(|(side, sets)| format!("{side} on {}", join(&sets)))
             .collect();
         if !sides.is_empty() {
             told.push(format!("{}: {}", head(cell), sides.join(", ")));
@@ -67,7 +71,7 @@ pub(crate) fn sentences(trials: &Trials<'_>) -> Vec<String> {
             || "its CPU time is not known".to_owned(),
             |share| format!("busy for {} of the window", percent(share)),
         );
-        told.push(format!("{head}: on {}, {used}", join(sets)));
+        told.push(format!("{head}: on {}, {used}", join(&sets)));
     }
     told
 }
@@ -91,7 +95,7 @@ fn all(mut sets: BTreeSet<Vec<u32>>, held: &[Held]) -> BTreeSet<Vec<u32>> {
 }
 
 /// `CPU 0`, `CPUs 0 and 2`, `CPUs 0,1`: sets of several are what a thread may choose from.
-fn join(sets: BTreeSet<Vec<u32>>) -> String {
+fn join(sets: &BTreeSet<Vec<u32>>) -> String {
     const MOST: usize = 8;
     let list = |set: &Vec<u32>| set.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let more = sets.len().saturating_sub(MOST);
