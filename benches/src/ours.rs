@@ -62,6 +62,7 @@ impl Ours {
             Outcome::Interrupted => bail!("interrupted"),
             Outcome::Ended(record) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
+                Record::Evidence(_) => bail!("nobody watches here"),
                 Record::Sample(sample) => {
                     self.others.extend(others(&sample));
                     Ok(sample)

@@ -9,6 +9,7 @@ use crate::words;
 
 mod cache_steps;
 mod caches;
+mod cpu_time;
 mod one_call;
 mod shared_core;
 mod threads;
@@ -42,7 +43,14 @@ struct Question {
     ask: fn(&Why<'_>) -> Option<Told>,
 }
 
-/// Every question, in the order in which they are told.
+/// The question of every run that was watched, whatever it is about.
+const OF_ALL: &[Question] = &[Question {
+    key: "cpu-time-by-kind",
+    text: "Where does the CPU time go, and what does one way save against another?",
+    ask: cpu_time::ask,
+}];
+
+/// Every other question, in the order in which they are told.
 const QUESTIONS: &[Question] = &[
     Question {
         key: "zero-copy-not-fastest",
@@ -97,29 +105,34 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    let sends = view.trials.moving().any(|c| about(&c.cell.mover));
-    let works = view.trials.moving().any(|c| c.route.is_work());
-    let questions = [(sends, QUESTIONS), (works, OF_WORK)];
-    let asked = questions.iter().filter(|(about, _)| *about);
-    let asked = asked
-        .flat_map(|(_, questions)| *questions)
-        .filter_map(|question| {
-            let told = (question.ask)(&why)?;
-            let (answer, missing) = match told.answer {
-                Ok(answer) => (Some(words::capital(&answer)), None),
-                Err(missing) => (None, Some(missing)),
-            };
-            Some(Explanation {
-                key: question.key.to_owned(),
-                question: question.text.to_owned(),
-                would_change: answer.is_some().then(|| told.would_change.to_owned()),
-                answer,
-                numbers: told.numbers,
-                evidence: told.evidence,
-                missing,
-                findings: told.findings,
-            })
-        });
+    let of_sending: &[Question] = if view.trials.moving().any(|c| about(&c.cell.mover)) {
+        QUESTIONS
+    } else {
+        &[]
+    };
+    let of_work: &[Question] = if view.trials.moving().any(|c| c.route.is_work()) {
+        OF_WORK
+    } else {
+        &[]
+    };
+    let questions = OF_ALL.iter().chain(of_sending).chain(of_work);
+    let asked = questions.filter_map(|question| {
+        let told = (question.ask)(&why)?;
+        let (answer, missing) = match told.answer {
+            Ok(answer) => (Some(words::capital(&answer)), None),
+            Err(missing) => (None, Some(missing)),
+        };
+        Some(Explanation {
+            key: question.key.to_owned(),
+            question: question.text.to_owned(),
+            would_change: answer.is_some().then(|| told.would_change.to_owned()),
+            answer,
+            numbers: told.numbers,
+            evidence: told.evidence,
+            missing,
+            findings: told.findings,
+        })
+    });
     asked.collect()
 }
 

@@ -166,3 +166,39 @@ fn doctor_tells_which_placements_there_are() {
     }
     assert!(told.contains("core"), "{told}");
 }
+
+#[test]
+fn work_is_done_and_its_result_checked() {
+    let place = Place::new();
+    let words = "run --mover work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random --size 64KiB --threads 2 --placement same-cpu --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let mut movers = BTreeMap::new();
+    for record in records(&place.run()) {
+        let Record::Sample(sample) = serde_json::from_value(record).unwrap() else {
+            continue;
+        };
+        let cell = Cell::from_id(&sample.cell).unwrap();
+        if cell.mover == "null" {
+            continue;
+        }
+        let truth = sample.truth.unwrap();
+        assert_eq!(truth.checked, "result");
+        assert_eq!(truth.compared_bytes, truth.sent_bytes);
+        assert!(truth.sent_bytes > 0 && sample.receiver.is_none());
+        // Whole units of steps, counted by the work itself.
+        let messages = sample.sender.readings[&Counter::Messages]
+            .measured()
+            .unwrap();
+        let bytes = sample.sender.readings[&Counter::Bytes].measured().unwrap();
+        *movers.entry(cell.mover).or_insert(0) += messages;
+        assert!(
+            bytes.is_multiple_of(64) && messages <= bytes,
+            "{messages} {bytes}"
+        );
+        assert_eq!(sample.sender.held.len(), 2);
+    }
+    assert_eq!(movers.len(), 8, "{movers:?}");
+    assert!(movers.values().all(|steps| *steps > 0), "{movers:?}");
+    let list = ended(&mut place.bytecost("list")).stdout;
+    assert!(list.contains("Work, which moves nothing"), "{list}");
+}

@@ -19,12 +19,15 @@ mod hold;
 pub mod leftovers;
 pub mod load;
 mod netlink;
+mod parts;
 pub mod protocol;
 pub mod requests;
 pub mod survey;
 pub mod transports;
 pub mod trial;
 mod truth;
+mod watch;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};
+pub use watch::Watch;

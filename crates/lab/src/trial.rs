@@ -11,10 +11,9 @@ use std::time::Duration;
 use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
 use bytecost_plan::Pins;
-use bytecost_spec::sample::Truth;
+use bytecost_spec::cell::VETH_MTU_BYTES;
 use bytecost_spec::{
-    Cell, Counter, Failure, Held, Host, Noise, Reading, Readings, Record, Sample, Transport,
-    TrialKey,
+    Cell, Counter, Failure, Host, Noise, Readings, Record, Sample, Transport, TrialKey,
 };
 use bytecost_sys::clock;
 
@@ -22,9 +21,11 @@ use crate::beside::Beside;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
 use crate::files::Files;
+pub(crate) use crate::parts::Parts;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
-use crate::transports::veth::{self, Pair};
+use crate::transports::veth::Pair;
 use crate::truth;
+use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -160,10 +161,8 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Outcome {
         let began_ns = clock::monotonic_ns();
-        let since =
-            |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
-        let started_ms = since(began_ns);
-        let record = match self.attempt(cell, stop) {
+        let started_ms = self.elapsed_ms();
+        let record = match self.attempt(cell, None, stop) {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
                 let reason =
                     format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
@@ -205,7 +204,19 @@ impl Lab {
         Outcome::Ended(Box::new(record))
     }
 
-    fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+    /// Time of the run so far, in ms.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        (clock::monotonic_ns() - self.started_ns) / 1_000_000
+            + self.settings.earlier.as_millis() as u64
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
@@ -216,9 +227,6 @@ impl Lab {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
         };
-        let network = |role| pair.map(|pair| pair.of(role));
-        let program = &self.settings.program;
-        let mut ends = Vec::with_capacity(2);
         let task = Task {
             role: Role::Sender,
             cell: cell.clone(),
@@ -236,43 +244,14 @@ impl Lab {
             pins: pins.sender,
             file,
         };
-        let mut address = None;
-        if has_peer {
-            ends.push(Endpoint::start(
-                program,
-                Role::Receiver,
-                network(Role::Receiver),
-            )?);
-            ends[0].order(&Order::Prepare(Box::new(Task {
-                role: Role::Receiver,
-                port: self.settings.port,
-                pins: pins.receiver,
-                ..task.clone()
-            })))?;
-            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-                (_, Answer::Listening { address: at }) => address = Some(at),
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
-        ends.push(Endpoint::start(
-            program,
-            Role::Sender,
-            network(Role::Sender),
-        )?);
-        let last = ends.len() - 1;
-        ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
-        for _ in 0..ends.len() {
-            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-                (_, Answer::Ready) => {}
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
+        let receiver = has_peer.then_some(pins.receiver);
+        let mut ends = started(&self.settings, task, receiver, pair, stop)?;
         let network = network_meter(cell, &ends);
         let length = self.settings.warmup + self.settings.window;
         let mut beside = match cell.neighbour.noise {
             Noise::Idle => None,
             _ => Some(Beside::start(
-                program,
+                &self.settings.program,
                 cell,
                 pins.neighbour,
                 &self.host,
@@ -280,7 +259,7 @@ impl Lab {
                 stop,
             )?),
         };
-        let (machine, mut done) = self.window(&mut ends, &network, beside.as_ref(), stop)?;
+        let (machine, mut done) = self.window(&mut ends, &network, beside.as_ref(), watch, stop)?;
         let neighbour = match &mut beside {
             Some(beside) => beside.end(stop)?,
             None => Vec::new(),
@@ -310,11 +289,13 @@ impl Lab {
         ends: &mut [Endpoint],
         network: &NetworkMeter,
         beside: Option<&Beside>,
+        mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, Vec<Done>), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let window_from_ns = begin_ns + self.settings.warmup.as_nanos() as u64;
-        let window_to_ns = window_from_ns + self.settings.window.as_nanos() as u64;
+        let window = watch.as_ref().map_or(self.settings.window, |w| w.window());
+        let window_to_ns = window_from_ns + window.as_nanos() as u64;
         let schedule = Schedule {
             begin_ns,
             window_from_ns,
@@ -328,6 +309,9 @@ impl Lab {
         let mut beside_ns = Vec::with_capacity(2);
         let mut open = ends.len();
         for at_ns in [window_from_ns, window_to_ns] {
+            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+                watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
+            }
             // A side may be quicker to close its window than this process is to wake up.
             while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
                 closed(&early, &mut open)?;
@@ -340,6 +324,11 @@ impl Lab {
             edges.push(machine);
             beside_ns.extend(beside.map(Beside::cpu_ns));
             opened.get_or_insert_with(|| network.read());
+            match &mut watch {
+                Some(watch) if edges.len() == 1 => watch.begin()?,
+                Some(watch) => watch.end(ends)?,
+                None => {}
+            }
         }
         let mut machine = self.machine.difference(&edges[0], &edges[1]);
         if let [from, to] = beside_ns.as_slice() {
@@ -373,38 +362,51 @@ impl Lab {
         if parts.is_empty() {
             Some(NOTHING_MOVED.to_owned())
         } else {
-            self.too_busy(parts)
+            parts.crowded(self.settings.neighbour_bound)
         }
     }
+}
 
-    /// Whether anything else used too much of the machine.
-    fn too_busy(&self, parts: &Parts) -> Option<String> {
-        let get = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
-        let busy = get(&parts.machine, Counter::MachineBusyNs)? as f64;
-        let step = get(&parts.machine, Counter::MachineBusyResolutionNs).unwrap_or(0) as f64;
-        let capacity = get(&parts.machine, Counter::MachineElapsedNs)? as f64
-            * get(&parts.machine, Counter::MachineCpus)? as f64;
-        let mut own = get(&parts.sender.side.readings, Counter::CpuNs)? as f64;
-        if let Some(receiver) = &parts.receiver {
-            own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
+/// The processes of a trial, ready and waiting: the receiver's first, where there is one with
+/// these pins.
+fn started(
+    settings: &Settings,
+    task: Task,
+    receiver: Option<Vec<Vec<u32>>>,
+    pair: Option<&Pair>,
+    stop: &AtomicBool,
+) -> Result<Vec<Endpoint>, Trouble> {
+    let start = |role| Endpoint::start(&settings.program, role, pair.map(|pair| pair.of(role)));
+    let mut ends = Vec::with_capacity(2);
+    let mut address = None;
+    if let Some(pins) = receiver {
+        ends.push(start(Role::Receiver)?);
+        ends[0].order(&Order::Prepare(Box::new(Task {
+            role: Role::Receiver,
+            port: settings.port,
+            pins,
+            ..task.clone()
+        })))?;
+        match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            (_, Answer::Listening { address: at }) => address = Some(at),
+            (_, other) => return Err(out_of_turn(&other)),
         }
-        own += get(&parts.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
-        own += get(&parts.machine, Counter::NeighbourNs).unwrap_or(0) as f64;
-        // What one step of the clock could feign does not count as a neighbour.
-        let share = (busy - own - 2.0 * step) / capacity;
-        (share > self.settings.neighbour_bound).then(|| {
-            format!(
-                "others used {:.0} % of the machine's CPU time, more than {:.0} %",
-                share * 100.0,
-                self.settings.neighbour_bound * 100.0
-            )
-        })
     }
+    ends.push(start(Role::Sender)?);
+    let last = ends.len() - 1;
+    ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+    for _ in 0..ends.len() {
+        match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            (_, Answer::Ready) => {}
+            (_, other) => return Err(out_of_turn(&other)),
+        }
+    }
+    Ok(ends)
 }
 
 /// The pair of a cell's MTU, made where there is none yet.
 fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(veth::MTU_BYTES);
+    let mtu_bytes = cell.mtu_bytes.unwrap_or(VETH_MTU_BYTES);
     Ok(match pairs.entry(mtu_bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),
@@ -424,22 +426,6 @@ fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     let dirs = ends.iter().take(networks);
     let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
     NetworkMeter::open(&dirs)
-}
-
-struct Parts {
-    sender: Done,
-    receiver: Option<Done>,
-    machine: Readings,
-    truth: Option<Truth>,
-    neighbour: Vec<Held>,
-}
-
-impl Parts {
-    /// A side that was kept off its CPU for the whole window has nothing to tell.
-    fn is_empty(&self) -> bool {
-        let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
-        !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
-    }
 }
 
 /// Counts a side that has closed its window; nothing else may be said before all have.

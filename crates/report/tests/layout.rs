@@ -209,6 +209,7 @@ fn manifest(design: Option<&str>) -> Manifest {
         study,
         host: Host::default(),
         survey: Survey::default(),
+        evidence: Vec::new(),
     }
 }
 
