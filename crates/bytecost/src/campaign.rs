@@ -130,7 +130,7 @@ impl Campaign<'_> {
         let began = Instant::now();
         let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
             .with_files(files)
-            .on(manifest.host);
+            .on(run.manifest().host.clone());
         let mut display = Display::new(self.plan, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {

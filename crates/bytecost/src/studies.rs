@@ -9,6 +9,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
+    (
+        "file-to-socket",
+        include_str!("../../../studies/file-to-socket.toml"),
+    ),
     ("placement", include_str!("../../../studies/placement.toml")),
     ("smt", include_str!("../../../studies/smt.toml")),
     (

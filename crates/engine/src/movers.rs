@@ -14,6 +14,7 @@ use crate::pattern::Pattern;
 use crate::walk::Walk;
 
 mod libaio;
+mod mmap_send;
 mod mmap_touch;
 mod null;
 mod posix_aio;
@@ -23,18 +24,24 @@ mod preadv2_nowait;
 mod pwrite;
 mod queued;
 mod read;
+mod read_write;
 mod reading;
+mod relay;
 mod send;
 mod send_fields;
 mod send_more;
 mod send_zerocopy;
 mod sendfile;
+mod sendfile_cork;
 mod sendmsg;
+mod sent_file;
 mod splice;
 mod uring_read;
 mod uring_read_fixed;
+mod uring_read_send;
 mod uring_send;
 mod uring_send_zc;
+mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
@@ -53,10 +60,15 @@ pub const MOVERS: &[Mover] = &[
     sendmsg::MOVER,
     send_zerocopy::MOVER,
     sendfile::MOVER,
+    sendfile_cork::MOVER,
     splice::MOVER,
     vmsplice::MOVER,
     uring_send::MOVER,
     uring_send_zc::MOVER,
+    read_write::MOVER,
+    mmap_send::MOVER,
+    uring_splice::MOVER,
+    uring_read_send::MOVER,
     read::MOVER,
     pread::MOVER,
     preadv2::MOVER,
@@ -115,7 +127,8 @@ pub struct Mover {
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
-    /// The file, for movers that have no socket but one.
+    /// The file, for movers of files; one that sends from a file makes a memory file of its own
+    /// where there is none.
     pub file: Option<FileWork>,
     /// Bytes of a message.
     pub size: usize,
@@ -144,6 +157,8 @@ pub struct FileWork {
     pub walk: Walk,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
+    /// Bytes of one call, for movers that bring a message through memory piece by piece.
+    pub block: usize,
 }
 
 impl Setup {
@@ -342,13 +357,13 @@ impl Mover {
     /// Whether each message can be written anew, so that a buffer used too early shows.
     #[must_use]
     pub fn can_be_fresh(&self) -> bool {
-        self.has_peer() && self.release != Release::Never
+        self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
     /// Whether it sends from memory that can be filled before each message.
     #[must_use]
     pub fn can_refill(&self) -> bool {
-        self.route == Route::MemoryToSocket && self.can_be_fresh()
+        self.can_be_fresh()
     }
 
     /// The row as values.

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_spec::{Cell, Held, Host, Reading};
+use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
+use bytecost_spec::{Cell, Counter, Held, Host, Reading, Readings};
 use bytecost_sys::{clock, process};
 
 use crate::ends::{Endpoint, Trouble, wait};
@@ -49,21 +50,6 @@ impl Beside {
         }
     }
 
-    /// CPU time that it has used so far, or why that is not known.
-    pub(crate) fn cpu_ns(&self) -> io::Result<u64> {
-        process::cpu_ns_of(self.end.pid())
-    }
-
-    /// What it used between two reads.
-    pub(crate) fn between(from: &io::Result<u64>, to: &io::Result<u64>) -> Reading {
-        match (from, to) {
-            (Ok(from), Ok(to)) => Reading::Measured(to.saturating_sub(*from)),
-            (Err(why), _) | (_, Err(why)) => {
-                Reading::absent(format!("the neighbour's CPU time cannot be read: {why}"))
-            }
-        }
-    }
-
     /// Has it end, and says where its threads were held.
     ///
     /// # Errors
@@ -74,6 +60,52 @@ impl Beside {
             Answer::Done(done) => Ok(done.side.held),
             other => Err(out_of_turn(&other)),
         }
+    }
+}
+
+/// The machine's meter, and the CPU time of a neighbour beside it.
+pub(crate) struct Around<'m> {
+    pub(crate) meter: &'m mut MachineMeter,
+    pub(crate) beside: Option<&'m Beside>,
+}
+
+/// Both at an edge of the window.
+pub(crate) struct Edge {
+    machine: MachineSnapshot,
+    /// CPU time that the neighbour has used so far, or why that is not known.
+    beside_ns: Option<io::Result<u64>>,
+}
+
+impl Around<'_> {
+    pub(crate) fn read_start(&mut self) -> Edge {
+        Edge {
+            machine: self.meter.read_start(),
+            beside_ns: self.beside_ns(),
+        }
+    }
+
+    pub(crate) fn read_end(&mut self) -> Edge {
+        Edge {
+            machine: self.meter.read_end(),
+            beside_ns: self.beside_ns(),
+        }
+    }
+
+    pub(crate) fn difference(&self, from: &Edge, to: &Edge) -> Readings {
+        let mut readings = self.meter.difference(&from.machine, &to.machine);
+        let used = match (&from.beside_ns, &to.beside_ns) {
+            (Some(Ok(from)), Some(Ok(to))) => Some(Reading::Measured(to.saturating_sub(*from))),
+            (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Reading::absent(format!(
+                "the neighbour's CPU time cannot be read: {why}"
+            ))),
+            _ => None,
+        };
+        readings.extend(used.map(|used| (Counter::NeighbourNs, used)));
+        readings
+    }
+
+    fn beside_ns(&self) -> Option<io::Result<u64>> {
+        self.beside.map(|b| process::cpu_ns_of(b.end.pid()))
     }
 }
 

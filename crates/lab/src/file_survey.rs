@@ -43,7 +43,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
     for &cache in Cache::ALL {
-        for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
+        for mover in MOVERS.iter().filter(|m| is_tried(m, cache)) {
             found.movers.push(FileSupport {
                 name: mover.name.to_owned(),
                 cache,
@@ -52,6 +52,13 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
         }
     }
     Ok(found)
+}
+
+/// Whether a mover is tried on a file in this state. One that sends is tried with the transports
+/// as well, from a memory file, and cannot pass the page cache by.
+fn is_tried(mover: &Mover, cache: Cache) -> bool {
+    let sends = mover.route == Route::FileToSocket && matches!(cache, Cache::Warm | Cache::Cold);
+    mover.route.is_of_files() || sends
 }
 
 /// The length of a user's file, with its name where something is wrong.
@@ -106,6 +113,10 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     }
     let work = files::open(&cell, mover, &task, 0)?;
     files::settle(&cell, &work)?;
+    if mover.route == Route::FileToSocket {
+        let content = task.own.then(file::content);
+        return survey::one_of_file(mover, work, cell.size_bytes as usize, content);
+    }
     let content = (task.own && mover.route == Route::FileToMemory).then(|| Content {
         pattern: file::content(),
         most: usize::MAX,
@@ -159,8 +170,18 @@ mod tests {
     #[test]
     fn every_mover_of_files_is_tried_in_every_state_of_the_cache() {
         let found = found(env!("CARGO_MANIFEST_DIR"), None);
-        let movers = MOVERS.iter().filter(|m| m.route.is_of_files()).count();
-        assert_eq!(found.movers.len(), movers * Cache::ALL.len());
+        let tried = |cache: &Cache| MOVERS.iter().filter(|m| is_tried(m, *cache)).count();
+        let all: usize = Cache::ALL.iter().map(tried).sum();
+        assert_eq!(found.movers.len(), all);
+        for name in [
+            "read-write",
+            "mmap-send",
+            "sendfile",
+            "sendfile-cork",
+            "splice",
+        ] {
+            assert_eq!(refused(&found, name, Cache::Warm), None, "{name}");
+        }
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
         for cache in [Cache::Memory, Cache::Warm] {
             for name in ["read", "pread", "preadv2", "mmap-touch"] {

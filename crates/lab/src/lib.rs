@@ -4,6 +4,7 @@
 //! happens goes out as [`event::Event`]s.
 
 mod beside;
+mod cold;
 mod conduct;
 pub mod connection;
 pub mod descriptors;
@@ -20,6 +21,7 @@ pub mod leftovers;
 pub mod load;
 mod netlink;
 mod parts;
+pub mod passes;
 pub mod protocol;
 pub mod requests;
 pub mod survey;
@@ -27,6 +29,7 @@ pub mod transports;
 pub mod trial;
 mod truth;
 mod watch;
+mod window;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};

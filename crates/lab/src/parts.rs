@@ -29,11 +29,14 @@ impl Parts {
         let step = get(&self.machine, Counter::MachineBusyResolutionNs).unwrap_or(0) as f64;
         let capacity = get(&self.machine, Counter::MachineElapsedNs)? as f64
             * get(&self.machine, Counter::MachineCpus)? as f64;
-        let mut own = get(&self.sender.side.readings, Counter::CpuNs)? as f64;
-        if let Some(receiver) = &self.receiver {
-            own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
+        let mut own = 0.0;
+        for done in [Some(&self.sender), self.receiver.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            own += get(&done.side.readings, Counter::CpuNs)? as f64;
+            own += get(&done.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         }
-        own += get(&self.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         own += get(&self.machine, Counter::NeighbourNs).unwrap_or(0) as f64;
         // What one step of the clock could feign does not count as a neighbour.
         let share = (busy - own - 2.0 * step) / capacity;

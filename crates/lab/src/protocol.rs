@@ -114,7 +114,10 @@ pub enum Order {
     Disturb(Disturb),
     /// Go by this schedule.
     Go(Schedule),
-    /// Sender: finish what is under way. All windows are closed. Neighbour: end.
+    /// Sender of passes: open the window.
+    Open,
+    /// Sender, and receiver of passes: finish what is under way. All windows are closed.
+    /// Neighbour: end.
     Stop,
 }
 
@@ -129,6 +132,8 @@ pub enum Answer {
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
+    Opening,
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.

@@ -9,28 +9,24 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
-use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_meter::{MachineMeter, NetworkMeter};
 use bytecost_plan::Pins;
 use bytecost_spec::cell::VETH_MTU_BYTES;
-use bytecost_spec::{
-    Cell, Counter, Failure, Host, Noise, Readings, Record, Sample, Transport, TrialKey,
-};
+use bytecost_spec::{Cell, Failure, Host, Noise, Record, Sample, Transport, TrialKey};
 use bytecost_sys::clock;
 
-use crate::beside::Beside;
-use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
+use crate::beside::{Around, Beside};
+use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
 pub(crate) use crate::parts::Parts;
-use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
+use crate::passes::Passes;
+use crate::protocol::{Answer, Check, Order, Role, Task};
 use crate::transports::veth::Pair;
 use crate::truth;
 use crate::watch::Watch;
+use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
-/// From the order to go to the first byte: both sides must have read it by then.
-const LEAD_NS: u64 = 500_000;
-/// How long a side may take for anything outside of its schedule.
-const GRACE_NS: u64 = 10_000_000_000;
 /// Said of a trial that has nothing to tell.
 const NOTHING_MOVED: &str = "no byte was moved within the window";
 
@@ -227,6 +223,9 @@ impl Lab {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
         };
+        let passes = Passes::of(cell);
+        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
+        let own = file.as_ref().is_none_or(|file| file.own);
         let task = Task {
             role: Role::Sender,
             cell: cell.clone(),
@@ -245,9 +244,15 @@ impl Lab {
             file,
         };
         let receiver = has_peer.then_some(pins.receiver);
-        let mut ends = started(&self.settings, task, receiver, pair, stop)?;
+        let mut ends = started(&self.settings, task, receiver, pair, slowest_ns, stop)?;
         let network = network_meter(cell, &ends);
-        let length = self.settings.warmup + self.settings.window;
+        let span = Span {
+            warmup: self.settings.warmup,
+            window: watch
+                .as_ref()
+                .map_or(self.settings.window, |watch| watch.window()),
+            slowest_ns,
+        };
         let mut beside = match cell.neighbour.noise {
             Noise::Idle => None,
             _ => Some(Beside::start(
@@ -255,11 +260,19 @@ impl Lab {
                 cell,
                 pins.neighbour,
                 &self.host,
-                length.as_nanos() as u64 + 2 * GRACE_NS,
+                span.most_ns(),
                 stop,
             )?),
         };
-        let (machine, mut done) = self.window(&mut ends, &network, beside.as_ref(), watch, stop)?;
+        let carry = match passes {
+            Some(_) => window::by_passes,
+            None => window::by_clock,
+        };
+        let mut machine = Around {
+            meter: &mut self.machine,
+            beside: beside.as_ref(),
+        };
+        let (machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
         let neighbour = match &mut beside {
             Some(beside) => beside.end(stop)?,
             None => Vec::new(),
@@ -269,7 +282,7 @@ impl Lab {
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = match &receiver {
-            Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
+            Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
             None if is_of_files => Some(truth::of_file(&sender)),
             None => is_work.then(|| truth::of_work(&sender)),
         };
@@ -280,81 +293,6 @@ impl Lab {
             truth,
             neighbour,
         })
-    }
-
-    /// Gives both sides the schedule, reads the machine and the network at its edges, and takes
-    /// in what comes back: the receiver's first, where there is one.
-    fn window(
-        &mut self,
-        ends: &mut [Endpoint],
-        network: &NetworkMeter,
-        beside: Option<&Beside>,
-        mut watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<(Readings, Vec<Done>), Trouble> {
-        let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let window_from_ns = begin_ns + self.settings.warmup.as_nanos() as u64;
-        let window = watch.as_ref().map_or(self.settings.window, |w| w.window());
-        let window_to_ns = window_from_ns + window.as_nanos() as u64;
-        let schedule = Schedule {
-            begin_ns,
-            window_from_ns,
-            window_to_ns,
-        };
-        for end in ends.iter_mut() {
-            end.order(&Order::Go(schedule))?;
-        }
-        let mut edges = Vec::with_capacity(2);
-        let mut opened = None;
-        let mut beside_ns = Vec::with_capacity(2);
-        let mut open = ends.len();
-        for at_ns in [window_from_ns, window_to_ns] {
-            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
-                watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
-            }
-            // A side may be quicker to close its window than this process is to wake up.
-            while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
-                closed(&early, &mut open)?;
-            }
-            let machine = if edges.is_empty() {
-                self.machine.read_start()
-            } else {
-                self.machine.read_end()
-            };
-            edges.push(machine);
-            beside_ns.extend(beside.map(Beside::cpu_ns));
-            opened.get_or_insert_with(|| network.read());
-            match &mut watch {
-                Some(watch) if edges.len() == 1 => watch.begin()?,
-                Some(watch) => watch.end(ends)?,
-                None => {}
-            }
-        }
-        let mut machine = self.machine.difference(&edges[0], &edges[1]);
-        if let [from, to] = beside_ns.as_slice() {
-            machine.insert(Counter::NeighbourNs, Beside::between(from, to));
-        }
-        let deadline_ns = window_to_ns + GRACE_NS;
-        while open > 0 {
-            let (_, answer) = wait(ends, deadline_ns, stop)?;
-            closed(&answer, &mut open)?;
-        }
-        // An exchange under way is finished first, and its packets belong to the flows' windows.
-        if let Some(opened) = opened {
-            machine.extend(network.difference(&opened, &network.read()));
-        }
-        // The sender's is the last; receivers end with their connections.
-        if let Some(sender) = ends.last_mut() {
-            sender.order(&Order::Stop)?;
-        }
-        let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
-        for _ in 0..ends.len() {
-            match wait(ends, deadline_ns, stop)? {
-                (i, Answer::Done(d)) => done[i] = Some(*d),
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
-        Ok((machine, done.into_iter().flatten().collect()))
     }
 
     /// Why the trial should be repeated, if it should.
@@ -374,6 +312,7 @@ fn started(
     task: Task,
     receiver: Option<Vec<Vec<u32>>>,
     pair: Option<&Pair>,
+    slowest_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Vec<Endpoint>, Trouble> {
     let start = |role| Endpoint::start(&settings.program, role, pair.map(|pair| pair.of(role)));
@@ -396,7 +335,8 @@ fn started(
     let last = ends.len() - 1;
     ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
     for _ in 0..ends.len() {
-        match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+        let until_ns = clock::monotonic_ns() + GRACE_NS + slowest_ns;
+        match wait(&mut ends, until_ns, stop)? {
             (_, Answer::Ready) => {}
             (_, other) => return Err(out_of_turn(&other)),
         }
@@ -426,19 +366,4 @@ fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     let dirs = ends.iter().take(networks);
     let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
     NetworkMeter::open(&dirs)
-}
-
-/// Counts a side that has closed its window; nothing else may be said before all have.
-fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
-    match answer {
-        Answer::Closed if *open > 0 => {
-            *open -= 1;
-            Ok(())
-        }
-        other => Err(out_of_turn(other)),
-    }
-}
-
-fn out_of_turn(answer: &Answer) -> Trouble {
-    Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
 }

@@ -33,6 +33,7 @@ mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+pub mod times;
 mod topology;
 
 pub use explain::explain;

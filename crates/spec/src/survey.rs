@@ -170,6 +170,20 @@ impl MoverFacts {
     pub fn moves_nothing(&self) -> bool {
         !self.has_peer && self.route == Route::Nowhere
     }
+
+    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
+    /// `block` means something to it.
+    #[must_use]
+    pub fn goes_in_blocks(&self) -> bool {
+        self.route == Route::FileToSocket && self.release == Release::AtReturn
+    }
+
+    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
+    /// the page cache or on the disk.
+    #[must_use]
+    pub fn sends_a_file(&self) -> bool {
+        self.route == Route::FileToSocket
+    }
 }
 
 /// A row of the engine's table of receivers.
