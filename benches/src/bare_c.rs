@@ -253,6 +253,7 @@ impl Receiver {
             check: Check::Quick,
             messages_least: 0,
             pins: Vec::new(),
+            java: None,
             file: None,
             patience_ms: 5000,
         })))?;

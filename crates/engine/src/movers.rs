@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::cell::Reaping;
@@ -13,6 +14,7 @@ pub use bytecost_spec::survey::{InFlight, Release, Route};
 use crate::pattern::Pattern;
 use crate::walk::Walk;
 
+mod java;
 mod libaio;
 mod mmap_send;
 mod mmap_touch;
@@ -69,6 +71,8 @@ pub const MOVERS: &[Mover] = &[
     mmap_send::MOVER,
     uring_splice::MOVER,
     uring_read_send::MOVER,
+    java::STREAM,
+    java::TRANSFER_TO,
     read::MOVER,
     pread::MOVER,
     preadv2::MOVER,
@@ -130,6 +134,9 @@ pub struct Setup {
     /// The file, for movers of files; one that sends from a file makes a memory file of its own
     /// where there is none.
     pub file: Option<FileWork>,
+    /// Where the Java program lies compiled, for movers that start it; each compiles it for itself
+    /// where there is none.
+    pub java: Option<PathBuf>,
     /// Bytes of a message.
     pub size: usize,
     /// Pieces of a message, for movers that use fields.
@@ -325,6 +332,11 @@ pub trait Move {
         let _ = (place, most, see);
     }
 
+    /// The process that does the work, where that is another one: its CPU time is the mover's.
+    fn helper(&self) -> Option<u32> {
+        None
+    }
+
     /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
     /// in flight.
     ///
@@ -346,6 +358,12 @@ impl Mover {
     #[must_use]
     pub fn has_peer(&self) -> bool {
         self.route.has_peer()
+    }
+
+    /// Whether it starts a program that does the work.
+    #[must_use]
+    pub fn is_helped(&self) -> bool {
+        self.in_flight == InFlight::OneByProcess
     }
 
     /// Whether it moves nothing: it tells what the loop costs.

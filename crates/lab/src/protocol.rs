@@ -4,6 +4,7 @@
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use bytecost_spec::{Cell, Noise, SideReadings};
 use serde::de::DeserializeOwned;
@@ -74,6 +75,9 @@ pub struct Task {
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
+    /// Where the Java program lies compiled, for a mover that starts it.
+    #[serde(default)]
+    pub java: Option<PathBuf>,
 }
 
 /// What a neighbour is to do.
@@ -229,6 +233,7 @@ mod tests {
             messages_least: 3,
             patience_ms: 5000,
             pins: vec![vec![0, 2], vec![1]],
+            java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

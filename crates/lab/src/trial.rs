@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_meter::{MachineMeter, NetworkMeter};
 use bytecost_plan::Pins;
 use bytecost_spec::cell::VETH_MTU_BYTES;
@@ -65,6 +66,8 @@ pub struct Lab {
     repeats: u32,
     files: Files,
     host: Host,
+    /// The program of movers that have Java do their work: made for the first cell that needs it.
+    compiled: Option<Compiled>,
 }
 
 /// What became of a trial.
@@ -89,6 +92,7 @@ impl Lab {
             repeats: 0,
             files: Files::default(),
             host: Host::default(),
+            compiled: None,
         }
     }
 
@@ -219,6 +223,11 @@ impl Lab {
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let is_work = mover.is_some_and(|m| m.route.is_work());
         let file = self.files.prepare(cell)?;
+        let is_helped = mover.is_some_and(Mover::is_helped);
+        if is_helped && self.compiled.is_none() {
+            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+        }
+        let java = self.compiled.as_ref().map(Compiled::path);
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -242,9 +251,16 @@ impl Lab {
             patience_ms: PATIENCE.as_millis() as u64,
             pins: pins.sender,
             file,
+            java: java.filter(|_| is_helped),
         };
+        let ready_ns = slowest_ns
+            + if is_helped {
+                START_PATIENCE.as_nanos() as u64
+            } else {
+                0
+            };
         let receiver = has_peer.then_some(pins.receiver);
-        let mut ends = started(&self.settings, task, receiver, pair, slowest_ns, stop)?;
+        let mut ends = started(&self.settings, task, receiver, pair, ready_ns, stop)?;
         let network = network_meter(cell, &ends);
         let span = Span {
             warmup: self.settings.warmup,
@@ -312,7 +328,7 @@ fn started(
     task: Task,
     receiver: Option<Vec<Vec<u32>>>,
     pair: Option<&Pair>,
-    slowest_ns: u64,
+    ready_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Vec<Endpoint>, Trouble> {
     let start = |role| Endpoint::start(&settings.program, role, pair.map(|pair| pair.of(role)));
@@ -335,7 +351,7 @@ fn started(
     let last = ends.len() - 1;
     ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
     for _ in 0..ends.len() {
-        let until_ns = clock::monotonic_ns() + GRACE_NS + slowest_ns;
+        let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
         match wait(&mut ends, until_ns, stop)? {
             (_, Answer::Ready) => {}
             (_, other) => return Err(out_of_turn(&other)),

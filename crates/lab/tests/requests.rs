@@ -33,6 +33,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             block: SIZE,
         }),
         socket: None,
+        java: None,
         size: SIZE,
         fields: 1,
         slots: 1,
