@@ -255,6 +255,7 @@ impl Receiver {
             pins: Vec::new(),
             java: None,
             file: None,
+            java: None,
             patience_ms: 5000,
         })))?;
         match receiver.answer()? {
