@@ -252,6 +252,8 @@ impl Receiver {
             token,
             check: Check::Quick,
             messages_least: 0,
+            pins: Vec::new(),
+            java: None,
             file: None,
             java: None,
             patience_ms: 5000,

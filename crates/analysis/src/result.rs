@@ -117,6 +117,9 @@ pub struct RunFacts {
     /// Where files were read and written, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// Where threads were held and what ran beside them, in sentences, as the kernel said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<String>,
 }

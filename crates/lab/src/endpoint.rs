@@ -16,6 +16,7 @@ use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
 mod file_side;
+mod neighbour;
 mod sending;
 mod side;
 mod turn;
@@ -34,7 +35,13 @@ const UNDISTURBED_NS: u64 = 300_000_000;
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let answer = match serve(&mut control) {
+    let served = match protocol::read(&mut control) {
+        Ok(Order::Prepare(task)) => serve(*task, &mut control),
+        Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
+        Ok(_) => Err(out_of_turn()),
+        Err(e) => Err(e),
+    };
+    let answer = match served {
         Ok(done) => Answer::Done(Box::new(done)),
         Err(e) => Answer::Failed {
             reason: explain(&e),
@@ -56,10 +63,7 @@ pub(crate) fn explain(error: &io::Error) -> String {
     }
 }
 
-fn serve(control: &mut UnixStream) -> io::Result<Done> {
-    let Order::Prepare(task) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
@@ -131,7 +135,7 @@ fn follow<T>(
             gate.set(Phase::Cooldown);
         }
         // It goes by what comes.
-        (Some(_), Role::Receiver) => {}
+        (Some(_), Role::Receiver | Role::Neighbour) => {}
     }
     match closed {
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
@@ -187,6 +191,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
                 Ok(Some(socket))
             })
             .collect(),
+        (Role::Neighbour, _) => Err(out_of_turn()),
         (Role::Receiver, _) => {
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(
