@@ -15,6 +15,7 @@ const OF_FILES: &[Axis] = &[
     Axis::Threads,
     Axis::Ring,
     Axis::Placement,
+    Axis::Block,
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
@@ -34,11 +35,17 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
             .mover(&c.mover)
             .is_some_and(|m| m.route.is_of_files())
     });
+    let by_blocks = cells().any(|c| {
+        survey
+            .mover(&c.mover)
+            .is_some_and(|m| m.route.goes_by_blocks())
+    });
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
             .filter(|row| !of_files || OF_FILES.contains(&row.axis))
+            .filter(|row| !of_files || by_blocks || row.axis != Axis::Block)
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });

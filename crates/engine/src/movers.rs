@@ -13,6 +13,8 @@ pub use bytecost_spec::survey::{InFlight, Release, Route};
 use crate::pattern::Pattern;
 use crate::walk::Walk;
 
+mod copy_file_range;
+mod copying;
 mod libaio;
 mod mmap_touch;
 mod null;
@@ -23,14 +25,18 @@ mod preadv2_nowait;
 mod pwrite;
 mod queued;
 mod read;
+mod read_null;
+mod read_write_file;
 mod reading;
 mod send;
 mod send_fields;
 mod send_more;
 mod send_zerocopy;
 mod sendfile;
+mod sendfile_null;
 mod sendmsg;
 mod splice;
+mod splice_file;
 mod uring_read;
 mod uring_read_fixed;
 mod uring_send;
@@ -72,6 +78,11 @@ pub const MOVERS: &[Mover] = &[
     pwrite::WITH_FDATASYNC,
     uring_write::MOVER,
     uring_write::WITH_FDATASYNC,
+    read_null::MOVER,
+    sendfile_null::MOVER,
+    read_write_file::MOVER,
+    copy_file_range::MOVER,
+    splice_file::MOVER,
 ];
 
 /// A row of the table.
@@ -135,6 +146,10 @@ pub struct FileWork {
     pub walk: Walk,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
+    /// Bytes of one call, for movers whose requests are made of several; at least 1.
+    pub block: usize,
+    /// The file that is written, for movers that have two: as long as the walk's part.
+    pub target: Option<OwnedFd>,
 }
 
 impl Setup {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
+use bytecost_engine::{MOVERS, Mover, Offer, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
 use bytecost_spec::{Axis, Cache, Cell, Reaping};
 use rustix::io::Errno;
@@ -36,7 +36,11 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
         ..FileSurvey::default()
     };
     let of_disk = match user {
-        Some(path) => FileTask { path, own: false },
+        Some(path) => FileTask {
+            path,
+            own: false,
+            target: None,
+        },
         None => files
             .prepare(&cell(Cache::Cold, "pread")?)?
             .ok_or(io::ErrorKind::NotFound)?,
@@ -90,6 +94,7 @@ fn cell(cache: Cache, mover: &str) -> io::Result<Cell> {
 fn reason(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::OPNOTSUPP) => "this file system does not support it (EOPNOTSUPP)".to_owned(),
+        Some(Errno::XDEV) => "the two files lie on file systems that it does not copy between (EXDEV): choose a directory on the file's own with --dir".to_owned(),
         _ => survey::reason(error),
     }
 }
@@ -106,7 +111,8 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     }
     let work = files::open(&cell, mover, &task, 0)?;
     files::settle(&cell, &work)?;
-    let content = (task.own && mover.route == Route::FileToMemory).then(|| Content {
+    let walk = work.walk;
+    let content = (task.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
         most: usize::MAX,
     });
@@ -139,12 +145,18 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     if wrong {
         return Err(io::Error::other("what was read is not what the file holds"));
     }
+    if let Some(copy) = &task.target {
+        let size = cell.size_bytes as usize;
+        let [from, to] = [&task.path, copy].map(|p| file::open(p, file::Opening::default()));
+        file::check_copied(from?, to?, walk, 1, (size, size), usize::MAX)?;
+    }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_engine::Route;
     use std::path::{Path, PathBuf};
 
     fn found(dir: &str, user: Option<PathBuf>) -> FileSurvey {
@@ -183,6 +195,8 @@ mod tests {
         assert!(why.contains("ulimit -l"), "{why}");
         let why = reason(&Errno::OPNOTSUPP.into());
         assert!(why.contains("file system"), "{why}");
+        let why = reason(&Errno::XDEV.into());
+        assert!(why.contains("--dir"), "{why}");
     }
 
     #[test]

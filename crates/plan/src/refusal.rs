@@ -1,7 +1,7 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_spec::cell::{Payload, Reaping};
-use bytecost_spec::survey::Release;
+use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
 
@@ -100,20 +100,34 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
             cell.ring
         ));
     }
+    let route = survey.mover(mover).map_or(Route::Nowhere, |m| m.route);
     let unit = files.direct_bytes.unwrap_or(1).max(1);
     if cell.cache == Cache::Direct && !size.is_multiple_of(unit) {
         return Some(format!(
             "O_DIRECT needs requests of whole blocks of {unit} bytes here, and {size} bytes are none: choose a --size that is a multiple of {unit}"
         ));
     }
+    let block = cell.block_bytes;
+    let in_blocks = route.goes_by_blocks() && block < size;
+    if cell.cache == Cache::Direct && in_blocks && !block.is_multiple_of(unit) {
+        return Some(format!(
+            "O_DIRECT needs calls of whole blocks of {unit} bytes here, and {block} bytes are none: choose a --block that is a multiple of {unit}"
+        ));
+    }
     let length = cell.file_slots() * size * u64::from(cell.threads);
+    // Of a copy both files are bytecost's own, but for a source of the user's.
+    let own = u64::from(files.user_file_bytes.is_none()) + u64::from(route == Route::FileToFile);
+    let made = length.saturating_mul(own);
     match files.user_file_bytes {
         Some(has) if length > has => Some(format!(
             "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
         )),
-        None if cell.cache != Cache::Memory && length > files.free_bytes => Some(format!(
-            "no space: a file of {} is needed in {}, which has {}: choose another directory with --dir, or a smaller --ring",
-            bytes_in_words(length),
+        _ if cell.cache != Cache::Memory && made > files.free_bytes => Some(format!(
+            "no space: {} needed in {}, which has {}: choose another directory with --dir, or a smaller --ring",
+            match own {
+                2 => format!("two files of {} are", bytes_in_words(length)),
+                _ => format!("a file of {} is", bytes_in_words(length)),
+            },
             files.dir,
             bytes_in_words(files.free_bytes)
         )),
@@ -195,7 +209,7 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let (who, needed) = if is_of_files(survey, cell) {
-        ("the file and its requests need", file_bytes(cell))
+        ("the file and its requests need", file_bytes(cell, survey))
     } else {
         (
             "both sides need",
@@ -213,11 +227,16 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 /// Memory for a file that is to stay in memory, and for the requests in flight.
-fn file_bytes(cell: &Cell) -> u64 {
+fn file_bytes(cell: &Cell, survey: &Survey) -> u64 {
     let flows = u64::from(cell.threads);
     let in_flight = cell.size_bytes.saturating_mul(u64::from(cell.depth));
     let file = match cell.cache {
-        Cache::Memory | Cache::Warm => cell.file_slots().saturating_mul(cell.size_bytes),
+        Cache::Memory | Cache::Warm => {
+            let copies = |m: &MoverFacts| m.route == Route::FileToFile;
+            let files = 1 + u64::from(survey.mover(&cell.mover).is_some_and(copies));
+            let part = cell.file_slots().saturating_mul(cell.size_bytes);
+            part.saturating_mul(files)
+        }
         Cache::Cold | Cache::Direct => 0,
     };
     file.saturating_add(in_flight).saturating_mul(flows)

@@ -52,13 +52,32 @@ pub enum Route {
     FileToMemory,
     /// From memory to a file: there is no peer.
     MemoryToFile,
+    /// From a file to `/dev/null`, which throws it away: there is no peer.
+    FileToNull,
+    /// From a file to another: there is no peer.
+    FileToFile,
 }
 
 impl Route {
     /// Whether the mover works on a file and has no peer.
     #[must_use]
     pub fn is_of_files(self) -> bool {
-        matches!(self, Route::FileToMemory | Route::MemoryToFile)
+        matches!(
+            self,
+            Route::FileToMemory | Route::MemoryToFile | Route::FileToNull | Route::FileToFile
+        )
+    }
+
+    /// Whether the mover reads a file that is there, so that it may be one of the user's.
+    #[must_use]
+    pub fn reads_a_file(self) -> bool {
+        self.is_of_files() && self != Route::MemoryToFile
+    }
+
+    /// Whether a request is made of calls of a block each.
+    #[must_use]
+    pub fn goes_by_blocks(self) -> bool {
+        matches!(self, Route::FileToNull | Route::FileToFile)
     }
 
     /// Whether there is another end that takes in what is moved.
