@@ -104,7 +104,8 @@ impl<'a> Requests<'a> {
         self.timed = true;
         let mut from = self.opened(meter);
         // A request may take longer than the window, so that the window ends with its first.
-        while gate.phase() < Phase::Cooldown || self.is_first(&stretches, &from) {
+        let before = from.tally.messages;
+        while gate.phase() < Phase::Cooldown || self.mover.tally().messages == before {
             if !self.is_through() {
                 self.step()?;
                 continue;
@@ -128,12 +129,6 @@ impl<'a> Requests<'a> {
         self.settle()?;
         stretches.total = self.mover.tally();
         Ok(stretches)
-    }
-
-    /// Whether no request has ended within the window.
-    #[inline]
-    fn is_first<S>(&self, stretches: &Stretches<S>, from: &Edge<S>) -> bool {
-        stretches.of.is_empty() && self.mover.tally().messages == from.tally.messages
     }
 
     fn opened<M: Meter>(&self, meter: &mut M) -> Edge<M::Snapshot> {

@@ -153,6 +153,15 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
         let (from, to) = &ended.of[0];
         let timed = to.tally.messages - from.tally.messages;
         assert!(ended.of.len() == 1 && timed >= 1, "{name}: {timed}");
+        // Also of a cold file that is through when the window opens.
+        let mut cool = || Ok(());
+        let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
+        let ended = requests
+            .run(&CountingGate::new(3, 0), &mut FakeMeter::new(&[]), finish())
+            .unwrap();
+        let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
+        let timed: u64 = ended.of.iter().map(of_one).sum();
+        assert!(timed >= 1, "{name}, cold");
     }
 }
 
