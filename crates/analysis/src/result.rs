@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::ceiling::{Ceiling, CeilingKind, CeilingRate, CeilingShare};
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
@@ -31,6 +32,8 @@ pub struct Input<'a> {
     pub ended_early: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
+    /// What this machine reaches at most, where another run measured that.
+    pub ceiling: Option<&'a Ceiling>,
 }
 
 /// The whole result of a run.
@@ -61,6 +64,9 @@ pub struct Analysis {
     /// What others concluded, held against these results.
     #[serde(default)]
     pub audit: Vec<Audited>,
+    /// What this machine reaches at most, where another run measured that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// What others measured, to be shown beside these results; of an imported run all there is.
     #[serde(default)]
     pub published: Option<Published>,
@@ -180,6 +186,9 @@ pub struct CellResult {
     pub absent: BTreeMap<Metric, String>,
     /// What of the payload was compared: `content`, `count` or nothing.
     pub checked: Option<String>,
+    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingShare>,
 }
 
 /// What a comparison comes to.
@@ -397,6 +406,18 @@ pub struct FigureData {
     /// What a reader must know of it: that it shows another metric than was asked for, and why.
     #[serde(default)]
     pub note: Option<String>,
+    /// What this machine reaches at most, for throughput, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingLine>,
+}
+
+/// What is drawn of a ceiling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CeilingLine {
+    /// Whose most it is, in words.
+    pub words: String,
+    /// The rate at each value across, in Gbit/s; none where there is none.
+    pub points: Vec<Option<f64>>,
 }
 
 /// A line of a figure.

@@ -1,6 +1,7 @@
 //! The run and the study in a few facts.
 
 use bytecost_spec::axis::AXES;
+use bytecost_spec::survey::Route;
 use bytecost_spec::{Axis, Manifest};
 
 use crate::findings::half_width;
@@ -33,7 +34,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
     let of_files = cells().all(|c| {
         survey
             .mover(&c.mover)
-            .is_some_and(|m| m.route.is_of_files())
+            .is_some_and(|m| m.route.is_of_files() || m.route == Route::MemoryToMemory)
     });
     let by_blocks = cells().any(|c| {
         survey

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod audit;
+pub mod ceiling;
 pub mod doctor;
 pub mod drive;
 pub mod endpoint;

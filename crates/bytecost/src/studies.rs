@@ -10,6 +10,7 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
     ("file-copy", include_str!("../../../studies/file-copy.toml")),
+    ("ceiling", include_str!("../../../studies/ceiling.toml")),
 ];
 
 #[cfg(test)]

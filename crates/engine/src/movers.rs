@@ -16,6 +16,7 @@ use crate::walk::Walk;
 mod copy_file_range;
 mod copying;
 mod libaio;
+mod memcpy;
 mod mmap_touch;
 mod null;
 mod posix_aio;
@@ -51,6 +52,7 @@ mod writing;
 /// All movers, in the order of the documentation. The first says what the loop itself costs.
 pub const MOVERS: &[Mover] = &[
     null::MOVER,
+    memcpy::MOVER,
     send::MOVER,
     send_fields::MOVER,
     send_more::MOVER,

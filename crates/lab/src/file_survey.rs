@@ -30,6 +30,9 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     let mut found = FileSurvey {
         dir: dir.display().to_string(),
         file_system: file::file_system(user.as_deref().unwrap_or(&dir))?,
+        device: rustix::fs::stat(user.as_deref().unwrap_or(&dir))
+            .ok()
+            .map(|s| s.st_dev),
         free_bytes: file::free_bytes(&dir)?,
         user_file: user.as_ref().map(|path| path.display().to_string()),
         user_file_bytes,
@@ -174,6 +177,7 @@ mod tests {
         let movers = MOVERS.iter().filter(|m| m.route.is_of_files()).count();
         assert_eq!(found.movers.len(), movers * Cache::ALL.len());
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
+        assert!(found.device.is_some());
         for cache in [Cache::Memory, Cache::Warm] {
             for name in ["read", "pread", "preadv2", "mmap-touch"] {
                 assert_eq!(refused(&found, name, cache), None, "{name} {cache:?}");

@@ -195,6 +195,7 @@ impl Lab {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let moves = mover.is_some_and(|m| !m.moves_nothing());
         let file = self.files.prepare(cell)?;
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
@@ -257,7 +258,7 @@ impl Lab {
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
-            None => is_of_files.then(|| truth::of_file(&sender)),
+            None => moves.then(|| truth::of_one(&sender)),
         };
         Ok(Parts {
             sender,

@@ -44,6 +44,8 @@ pub enum Route {
     /// Nothing is moved.
     #[default]
     Nowhere,
+    /// From memory to memory, without the kernel: there is no peer.
+    MemoryToMemory,
     /// From memory to a socket.
     MemoryToSocket,
     /// From a file to a socket.
@@ -116,6 +118,9 @@ pub struct FileSupport {
 pub struct FileSurvey {
     /// The directory of bytecost's own files.
     pub dir: String,
+    /// Number of the device that the files lie on, as stat(2) tells it; runs of old do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u64>,
     /// What file system that is: `ext4`.
     pub file_system: String,
     /// What an unprivileged process may still write there, in bytes.
