@@ -70,6 +70,9 @@ pub struct Ceiling {
     pub dir: Option<String>,
     /// The device that this is on, as stat(2) tells it.
     pub device: Option<u64>,
+    /// What something else took of the machine meanwhile, where it was too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// The rates, by kind and working set.
     pub rates: Vec<CeilingRate>,
 }
@@ -124,11 +127,13 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     }
     rates.sort_by_key(|r| (r.kind, r.working_set_bytes, r.depth));
     let files = manifest.survey.files.as_ref();
+    let disturbed = analysis.doubts.iter().find(|d| d.kind == "neighbour");
     (!rates.is_empty()).then(|| Ceiling {
         run: manifest.id.clone(),
         started: manifest.started.clone(),
         dir: files.map(|f| f.dir.clone()),
         device: files.and_then(|f| f.device),
+        disturbed: disturbed.map(|d| d.evidence.clone()),
         rates,
     })
 }

@@ -211,6 +211,11 @@ fn shares_are_told_drawn_and_explained() {
         .find(|e| e.key == "ceiling-share")
         .unwrap();
     assert_eq!(why.numbers.len(), 2, "the best of each mover: {why:?}");
+    let answer = why.answer.as_deref().unwrap();
+    assert!(
+        answer.starts_with("Each mover at its best reaches 5"),
+        "{answer}"
+    );
     assert!(why.evidence[0].contains("run quiet-otter of 2026-11-21"));
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     for figure in &analysis.figures {
@@ -222,6 +227,32 @@ fn shares_are_told_drawn_and_explained() {
         assert!(line.words.contains("kernel"), "{line:?}");
     }
     assert_eq!(analysis.ceiling, Some(ceiling));
+}
+
+#[test]
+fn a_ceiling_that_was_measured_beside_something_else_is_told_to_be_too_low() {
+    let of_it = |analysis: &Analysis| {
+        let sentences = analysis.answers.iter().map(|a| a.sentence.as_str());
+        let evidence = analysis.explanations.iter().flat_map(|e| &e.evidence);
+        sentences
+            .chain(evidence.map(String::as_str))
+            .filter(|s| s.to_lowercase().contains("something else ran while"))
+            .count()
+    };
+    // What the other end did before it was taken away is nobody's here.
+    let busy = measured();
+    assert!(
+        busy.disturbed
+            .as_ref()
+            .unwrap()
+            .contains("of the CPUs' time")
+    );
+    assert_eq!(of_it(&told(STUDY, Some(&busy))), 2);
+    let quiet = Ceiling {
+        disturbed: None,
+        ..busy
+    };
+    assert_eq!(of_it(&told(STUDY, Some(&quiet))), 0);
 }
 
 #[test]

@@ -84,6 +84,10 @@ fn a_ceiling_of_this_machine_is_told_and_that_of_another_is_not() {
             "1MiB",
         ],
     );
+    refused(
+        &place.call(&["ceiling", "--resume", &read]),
+        &["file-read", "bytecost run --resume"],
+    );
     let text = report(&place, &read);
     assert!(text.contains(OF_IT) && !text.contains(HINT), "{text}");
     assert!(text.contains("out of a file of 1 MiB"), "{text}");

@@ -35,6 +35,7 @@ fn measured() -> Ceiling {
         started: "2026-11-21T03:00:00Z".to_owned(),
         dir: Some("/var/tmp".to_owned()),
         device: Some(7),
+        disturbed: None,
         rates: vec![
             copy(CeilingKind::UserCopy, 64 << 10, 269.0),
             copy(CeilingKind::UserCopy, 16 << 20, 130.0),

@@ -28,6 +28,7 @@ fn measured() -> Ceiling {
         started: "2026-11-21T03:00:00Z".into(),
         dir: Some("/there".into()),
         device: Some(7),
+        disturbed: None,
         rates: vec![
             rate(CeilingKind::UserCopy, 1 << 20, 1, 300.0),
             rate(CeilingKind::KernelRead, 64 << 10, 1, 200.0),

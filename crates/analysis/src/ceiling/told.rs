@@ -8,6 +8,8 @@ use crate::grid;
 use crate::result::{Answer, CellResult, Explanation};
 use crate::words;
 
+/// What is said of a ceiling that was measured beside something else.
+const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
 /// Rows of numbers that are told; the rest is in the results.
 const ROWS_MOST: usize = 8;
 
@@ -48,12 +50,12 @@ fn of_what(rate: &CeilingRate) -> String {
 }
 
 fn with_interval(share: &CeilingShare) -> String {
-    let value = words::percent(share.share);
+    let value = percent(share.share);
     match (share.low, share.high) {
         (Some(low), Some(high)) => format!(
             "{value} (95 % interval {} to {})",
-            words::percent(low),
-            words::percent(high)
+            percent(low),
+            percent(high)
         ),
         _ => value,
     }
@@ -89,11 +91,24 @@ pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     [false, true]
         .into_iter()
         .filter_map(|of_disk| sentence(&shares(view, of_disk), varied))
+        .chain(too_low(view))
         .map(|sentence| Answer {
             sentence,
             findings: Vec::new(),
         })
         .collect()
+}
+
+/// What is to be known of shares of a ceiling that was disturbed, where there are any.
+fn too_low(view: &View<'_>) -> Option<String> {
+    view.input.ceiling?.disturbed.as_ref()?;
+    let any = view.cells.iter().any(|c| c.ceiling.is_some());
+    any.then(|| {
+        format!(
+            "{}: `bytecost ceiling` measures it again.",
+            words::capital(TOO_LOW)
+        )
+    })
 }
 
 fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<String> {
@@ -107,7 +122,7 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
     Some(match shares.split_last() {
         Some(((worst, least), rest)) if !rest.is_empty() => format!(
             "{head}, the largest share here; the smallest is {}, {}.",
-            words::percent(least.share),
+            percent(least.share),
             named(worst, varied)
         ),
         _ => format!("{head}."),
@@ -119,41 +134,73 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
 pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanation> {
     let ceiling = view.input.ceiling?;
     let mut numbers = Vec::new();
-    let mut seen: Vec<(&str, bool)> = Vec::new();
-    for of_disk in [false, true] {
-        for (cell, share) in shares(view, of_disk) {
-            let key = (cell.cell.mover.as_str(), of_disk);
-            if !seen.contains(&key) && numbers.len() < ROWS_MOST {
-                seen.push(key);
-                numbers.push(format!(
-                    "{}: {} of {}",
-                    named(cell, varied),
-                    with_interval(share),
-                    of_what(&share.ceiling)
-                ));
-            }
-        }
+    let mut spans = Vec::new();
+    for (of_disk, of) in [
+        (false, "what this core can copy"),
+        (true, "what this disk gives"),
+    ] {
+        let bests = bests(shares(view, of_disk));
+        let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
+            continue;
+        };
+        let [most, least] = [most, least].map(|(_, s)| percent(s.share));
+        spans.push(match most == least {
+            true => format!("{most} of {of}"),
+            false => format!("{least} to {most} of {of}"),
+        });
+        numbers.extend(bests.iter().map(|(cell, share)| {
+            let [cell, share_of] = [named(cell, varied), of_what(&share.ceiling)];
+            format!("{cell}: {} of {share_of}", with_interval(share))
+        }));
     }
-    let told = answers(view, varied);
-    if told.is_empty() {
+    if spans.is_empty() {
         return None;
     }
-    let told: Vec<String> = told.into_iter().map(|a| a.sentence).collect();
+    numbers.truncate(ROWS_MOST);
+    let day = ceiling.started.get(..10).unwrap_or(&ceiling.started);
+    let mut evidence = vec![format!(
+        "run {} of {day} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache; a way that copies less than once can reach more than 100 %",
+        ceiling.run
+    )];
+    evidence.extend(ceiling.disturbed.iter().map(|evidence| {
+        format!("{TOO_LOW} ({evidence}): measure it again on the quiet machine, `bytecost ceiling`")
+    }));
     Some(Explanation {
         key: "ceiling-share".to_owned(),
         question: "What share of what this machine can copy, and of what its disk gives, is reached?"
             .to_owned(),
-        answer: Some(told.join(" ")),
+        answer: Some(format!(
+            "Each mover at its best reaches {}.",
+            words::list(&spans)
+        )),
         numbers,
-        evidence: vec![format!(
-            "run {} of {} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache; more than 100 % is reached where less is copied than that, or by more than one core",
-            ceiling.run,
-            ceiling.started.get(..10).unwrap_or(&ceiling.started)
-        )],
+        evidence,
         would_change: Some(
-            "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew".to_owned(),
+            "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew"
+                .to_owned(),
         ),
         missing: None,
         findings: Vec::new(),
     })
+}
+
+/// The first cell of each mover.
+fn bests<'v>(
+    shares: Vec<(&'v CellResult, &'v CeilingShare)>,
+) -> Vec<(&'v CellResult, &'v CeilingShare)> {
+    let mut bests: Vec<(&CellResult, &CeilingShare)> = Vec::new();
+    for (cell, share) in shares {
+        if bests.iter().all(|(c, _)| c.cell.mover != cell.cell.mover) {
+            bests.push((cell, share));
+        }
+    }
+    bests
+}
+
+/// A share as a percentage, as finely as it bears: `62 %`, `0.4 %`.
+fn percent(share: f64) -> String {
+    match share {
+        s if s >= 0.1 => format!("{:.0} %", 100.0 * s),
+        s => words::percent(s),
+    }
 }

@@ -3,16 +3,25 @@
 
 use anyhow::Result;
 use bytecost_analysis::ceiling::STUDY;
-use bytecost_store::Run;
+use bytecost_store::{Root, Run};
 
 use super::run;
 use crate::args::{AxisArgs, CeilingArgs, RunArgs};
 use crate::evidence::Evidence;
-use crate::failure::Ending;
+use crate::failure::{Ending, bad_input};
 use crate::{ceiling, terminal};
 
 /// Measures the study of that name, and tells its rates in a table.
 pub fn run(args: CeilingArgs) -> Result<Ending> {
+    if let Some(name) = &args.resume {
+        let run = Root::at(&args.root.runs_dir).open(name)?;
+        let study = &run.manifest().study.name;
+        if study != STUDY {
+            return Err(bad_input(format!(
+                "run {name} is of study `{study}` and no ceiling: go on with it by `bytecost run --resume {name}`"
+            )));
+        }
+    }
     run::carried_out(
         RunArgs {
             study: Some(STUDY.to_owned()),
