@@ -90,6 +90,15 @@ pub struct CeilingShare {
     pub high: Option<f64>,
 }
 
+/// What is drawn of a ceiling.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CeilingLine {
+    /// Whose most it is, in words.
+    pub words: String,
+    /// The rate at each value across, in Gbit/s; none where there is none.
+    pub points: Vec<Option<f64>>,
+}
+
 /// The ceiling that a run of the study [`STUDY`] measured, from its manifest and its cells; none
 /// where it measured nothing.
 #[must_use]

@@ -84,10 +84,10 @@ fn measured(cell: &Cell) -> Sample {
     };
     for window_ms in WINDOWS_MS {
         match lab(window_ms).trial(trial, &cell, true, &AtomicBool::new(false)) {
-            Outcome::Ended(record) => match *record {
-                Record::Sample(sample) if sample.repeated_because.is_none() => return sample,
-                Record::Sample(_) => {}
-                Record::Failure(failure) => panic!("{}: {}", failure.cell, failure.reason),
+            Outcome::Ended(record) => match record.timed().expect("nobody watches") {
+                Ok(sample) if sample.repeated_because.is_none() => return sample,
+                Ok(_) => {}
+                Err(failure) => panic!("{}: {}", failure.cell, failure.reason),
             },
             Outcome::Interrupted => panic!("nobody interrupts"),
         }

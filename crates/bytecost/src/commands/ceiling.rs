@@ -36,6 +36,7 @@ pub fn run(args: CeilingArgs) -> Result<Ending> {
             port: None,
             dir: args.dir,
             file: None,
+            evidence: Vec::new(),
             resume: args.resume,
             quiet: args.quiet,
             root: args.root,
