@@ -11,9 +11,7 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
-use bytecost_spec::{
-    Axis, Cell, Host, Pattern, Record, Sample, Study, Survey, Transport, TrialKey,
-};
+use bytecost_spec::{Axis, Cell, Host, Pattern, Sample, Study, Survey, Transport, TrialKey};
 
 const STUDIES: [(&str, &str); 2] = [
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
