@@ -12,9 +12,11 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 
 mod bare_c;
+mod bare_files;
 mod bench;
 mod blocks;
 mod clean_build;
+mod fio;
 mod iperf3;
 mod loop_floor;
 mod machine;

@@ -98,7 +98,8 @@ pub struct DoctorArgs {
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
-    /// An imported run whose published numbers are shown beside the measured ones
+    /// An imported run whose published numbers are shown beside the measured ones, or the name of
+    /// a publication that is built in: pa02-a, pa02-b, file-transfer, os-features
     #[arg(long, value_name = "RUN")]
     pub beside: Option<String>,
     #[command(flatten)]

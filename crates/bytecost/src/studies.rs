@@ -10,6 +10,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
     ("file-copy", include_str!("../../../studies/file-copy.toml")),
+    (
+        "file-to-socket",
+        include_str!("../../../studies/file-to-socket.toml"),
+    ),
     ("ceiling", include_str!("../../../studies/ceiling.toml")),
 ];
 

@@ -54,6 +54,10 @@ impl Move for Corked {
         self.mover.reap(min)
     }
 
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mover.let_go()
+    }
+
     fn tally(&self) -> Tally {
         let tally = self.mover.tally();
         Tally {

@@ -17,6 +17,7 @@ mod copy_file_range;
 mod copying;
 mod libaio;
 mod memcpy;
+mod mmap_send;
 mod mmap_touch;
 mod null;
 mod posix_aio;
@@ -27,21 +28,27 @@ mod pwrite;
 mod queued;
 mod read;
 mod read_null;
+mod read_write;
 mod read_write_file;
 mod reading;
+mod relay;
 mod send;
 mod send_fields;
 mod send_more;
 mod send_zerocopy;
 mod sendfile;
+mod sendfile_cork;
 mod sendfile_null;
 mod sendmsg;
+mod sent_file;
 mod splice;
 mod splice_file;
 mod uring_read;
 mod uring_read_fixed;
+mod uring_read_send;
 mod uring_send;
 mod uring_send_zc;
+mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
@@ -60,10 +67,15 @@ pub const MOVERS: &[Mover] = &[
     sendmsg::MOVER,
     send_zerocopy::MOVER,
     sendfile::MOVER,
+    sendfile_cork::MOVER,
     splice::MOVER,
     vmsplice::MOVER,
     uring_send::MOVER,
     uring_send_zc::MOVER,
+    read_write::MOVER,
+    mmap_send::MOVER,
+    uring_splice::MOVER,
+    uring_read_send::MOVER,
     read::MOVER,
     pread::MOVER,
     preadv2::MOVER,
@@ -119,7 +131,8 @@ pub struct Mover {
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
-    /// The file, for movers that have no socket but one.
+    /// The file, for movers of files; one that sends from a file makes a memory file of its own
+    /// where there is none.
     pub file: Option<FileWork>,
     /// Bytes of a message.
     pub size: usize,
@@ -148,7 +161,7 @@ pub struct FileWork {
     pub walk: Walk,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
-    /// Bytes of one call, for movers whose requests are made of several; at least 1.
+    /// Bytes of one call, for movers that go through a message or a request piece by piece.
     pub block: usize,
     /// The file that is written, for movers that have two: as long as the walk's part.
     pub target: Option<OwnedFd>,
@@ -350,13 +363,13 @@ impl Mover {
     /// Whether each message can be written anew, so that a buffer used too early shows.
     #[must_use]
     pub fn can_be_fresh(&self) -> bool {
-        self.has_peer() && self.release != Release::Never
+        self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
     /// Whether it sends from memory that can be filled before each message.
     #[must_use]
     pub fn can_refill(&self) -> bool {
-        self.route == Route::MemoryToSocket && self.can_be_fresh()
+        self.can_be_fresh()
     }
 
     /// The row as values.

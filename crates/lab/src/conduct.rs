@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bytecost_engine::{Corked, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
+use bytecost_engine::{Corked, FileWork, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
 use bytecost_spec::{Cell, Payload};
 
 /// The row of the cell's mover.
@@ -15,13 +15,15 @@ pub fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
-/// The sending end of a flow, ready to send; `fresh` writes every message anew.
+/// The sending end of a flow, ready to send; `file` is what it sends, where that is a file of the
+/// cell's, and `fresh` writes every message anew.
 ///
 /// # Errors
 /// What opening the mover answers.
 pub fn sending_end(
     cell: &Cell,
     socket: Option<OwnedFd>,
+    file: Option<FileWork>,
     flow: u32,
     fresh: bool,
     patience: Duration,
@@ -32,7 +34,7 @@ pub fn sending_end(
         .map(OwnedFd::try_clone);
     let mover = (mover_of(cell)?.open)(Setup {
         socket,
-        file: None,
+        file,
         size: length(cell.size_bytes)?,
         fields: cell.fields as usize,
         slots: length(cell.ring_slots())?,

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_engine::{MOVERS, Mover, Offer, Setup, file};
+use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
 use bytecost_spec::{Axis, Cache, Cell, Reaping};
 use rustix::io::Errno;
@@ -50,7 +50,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
     for &cache in Cache::ALL {
-        for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
+        for mover in MOVERS.iter().filter(|m| is_tried(m, cache)) {
             found.movers.push(FileSupport {
                 name: mover.name.to_owned(),
                 cache,
@@ -59,6 +59,13 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
         }
     }
     Ok(found)
+}
+
+/// Whether a mover is tried on a file in this state. One that sends is tried with the transports
+/// as well, from a memory file, and cannot pass the page cache by.
+fn is_tried(mover: &Mover, cache: Cache) -> bool {
+    let sends = mover.route == Route::FileToSocket && matches!(cache, Cache::Warm | Cache::Cold);
+    mover.route.is_of_files() || sends
 }
 
 /// The length of a user's file, with its name where something is wrong.
@@ -114,6 +121,10 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     }
     let work = files::open(&cell, mover, &task, 0)?;
     files::settle(&cell, &work)?;
+    if mover.route == Route::FileToSocket {
+        let content = task.own.then(file::content);
+        return survey::one_of_file(mover, work, cell.size_bytes as usize, content);
+    }
     let walk = work.walk;
     let content = (task.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
@@ -159,7 +170,7 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_engine::Route;
+
     use std::path::{Path, PathBuf};
 
     fn found(dir: &str, user: Option<PathBuf>) -> FileSurvey {
@@ -174,8 +185,18 @@ mod tests {
     #[test]
     fn every_mover_of_files_is_tried_in_every_state_of_the_cache() {
         let found = found(env!("CARGO_MANIFEST_DIR"), None);
-        let movers = MOVERS.iter().filter(|m| m.route.is_of_files()).count();
-        assert_eq!(found.movers.len(), movers * Cache::ALL.len());
+        let tried = |cache: &Cache| MOVERS.iter().filter(|m| is_tried(m, *cache)).count();
+        let all: usize = Cache::ALL.iter().map(tried).sum();
+        assert_eq!(found.movers.len(), all);
+        for name in [
+            "read-write",
+            "mmap-send",
+            "sendfile",
+            "sendfile-cork",
+            "splice",
+        ] {
+            assert_eq!(refused(&found, name, Cache::Warm), None, "{name}");
+        }
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
         assert!(found.device.is_some());
         for cache in [Cache::Memory, Cache::Warm] {

@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, Mover, Route, Walk};
 use bytecost_spec::{Cache, Cell};
 use serde::{Deserialize, Serialize};
+
+use crate::cold;
+
+/// How long packets of an earlier trial may hold pages of a file that is to be cold.
+const SETTLED_WITHIN: Duration = Duration::from_millis(50);
 
 /// The file of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,7 +119,7 @@ impl Files {
             let kinds = source.into_iter().chain(Kind::of_target(cell, route));
             for kind in kinds.filter(|kind| kind.is_on_disk()) {
                 let len = most.entry(kind).or_default();
-                *len = (*len).max(len_bytes(cell));
+                *len = (*len).max(len_bytes(cell, route));
             }
         }
         most.iter()
@@ -154,7 +160,7 @@ impl Files {
             None => None,
             Some(kind) => {
                 let file = self.own(kind)?;
-                file.reserve(len_bytes(cell))?;
+                file.reserve(len_bytes(cell, route))?;
                 Some(file.path())
             }
         };
@@ -166,7 +172,7 @@ impl Files {
             }));
         }
         let file = self.own(Kind::of(cell, route))?;
-        file.grow(len_bytes(cell))?;
+        file.grow(len_bytes(cell, route))?;
         Ok(Some(FileTask {
             path: file.path(),
             own: true,
@@ -194,13 +200,29 @@ fn told(what: &str) -> io::Error {
 /// The route of a cell that works on a file.
 fn route(cell: &Cell) -> Option<Route> {
     let route = Mover::named(&cell.mover)?.route;
-    route.is_of_files().then_some(route)
+    (route.is_of_files() || route == Route::FileToSocket).then_some(route)
+}
+
+/// Requests or messages of one pass of a flow through its part of the file. What is sent goes
+/// round in a ring of the flow's own, as what is sent from memory does.
+fn slots(cell: &Cell, route: Route) -> u64 {
+    match route {
+        Route::FileToSocket => cell.ring_slots(),
+        _ => cell.file_slots(),
+    }
+}
+
+/// One flow's part of the file: where it begins and how long it is, in bytes.
+#[must_use]
+pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
+    let start = u64::from(flow) * stride_bytes(cell, mover.route);
+    (start, slots(cell, mover.route) * cell.size_bytes)
 }
 
 /// From one flow's part of the file to the next, in bytes. Where a part is dropped from the page
 /// cache while others are read, no folio may lie in two of them, and nothing that is read ahead.
-fn stride_bytes(cell: &Cell) -> u64 {
-    let part = cell.file_slots() * cell.size_bytes;
+fn stride_bytes(cell: &Cell, route: Route) -> u64 {
+    let part = slots(cell, route) * cell.size_bytes;
     if cell.cache == Cache::Cold && cell.threads > 1 {
         part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST
     } else {
@@ -209,9 +231,9 @@ fn stride_bytes(cell: &Cell) -> u64 {
 }
 
 /// Bytes of the file that all flows of a cell go through.
-fn len_bytes(cell: &Cell) -> u64 {
-    let before = stride_bytes(cell) * u64::from(cell.threads.saturating_sub(1));
-    before + cell.file_slots() * cell.size_bytes
+fn len_bytes(cell: &Cell, route: Route) -> u64 {
+    let before = stride_bytes(cell, route) * u64::from(cell.threads.saturating_sub(1));
+    before + slots(cell, route) * cell.size_bytes
 }
 
 /// Opens one flow's part of the file as the cell asks.
@@ -224,8 +246,8 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
         direct: cell.cache == Cache::Direct,
     };
     let file = file::open(&task.path, how)?;
-    let blocks = cell.file_slots();
-    let (has, needs) = (file::len(&file)?, len_bytes(cell));
+    let blocks = slots(cell, mover.route);
+    let (has, needs) = (file::len(&file)?, len_bytes(cell, mover.route));
     if blocks == 0 || has < needs {
         return Err(told(&format!(
             "the file has {has} bytes, which is too short: {} flows of {} bytes a request go through {}; choose a smaller --ring, --size or --threads",
@@ -241,7 +263,7 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
         file,
         walk: Walk::new(
             cell.access,
-            u64::from(flow) * stride_bytes(cell),
+            part(cell, mover, flow).0,
             blocks,
             cell.size_bytes,
             seed,
@@ -264,7 +286,7 @@ pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
     }
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
-        Cache::Cold => file::cool(&work.file, offset, len),
+        Cache::Cold => cold::cool(&work.file, offset, len, SETTLED_WITHIN),
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }

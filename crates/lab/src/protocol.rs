@@ -90,7 +90,9 @@ pub enum Order {
     Prepare(Box<Task>),
     /// Go by this schedule.
     Go(Schedule),
-    /// Sender: finish what is under way. All windows are closed.
+    /// Sender of passes: open the window.
+    Open,
+    /// Sender, and receiver of passes: finish what is under way. All windows are closed.
     Stop,
 }
 
@@ -105,6 +107,8 @@ pub enum Answer {
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
+    Opening,
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.

@@ -4,7 +4,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
+use bytecost_engine::{
+    Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
+};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::cell::{Reaping, VETH_MTU_BYTES};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -14,7 +16,8 @@ use crate::protocol::Role;
 use crate::transports;
 use crate::transports::veth::Pair;
 
-const SIZE: usize = 4096;
+/// Bytes of the one message.
+pub(crate) const SIZE: usize = 4096;
 const SLOTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -122,9 +125,20 @@ fn attempt(mover: &Mover, receiver: &Receiver, place: &Place) -> Option<String> 
     if !mover.has_peer() {
         return None;
     }
-    one_message(mover, receiver, place)
+    one_message(mover, receiver, place, None)
         .err()
         .map(|e| reason(&e))
+}
+
+/// Sends one message of a file over the loopback device. What it must hold, where that is known.
+pub(crate) fn one_of_file(
+    mover: &Mover,
+    file: FileWork,
+    size: usize,
+    content: Option<Pattern>,
+) -> io::Result<()> {
+    let place = Place::of(Transport::Loopback);
+    one_message(mover, &RECEIVERS[0], &place, Some((file, size, content)))
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -143,15 +157,24 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<()> {
+fn one_message(
+    mover: &Mover,
+    receiver: &Receiver,
+    place: &Place,
+    file: Option<(FileWork, usize, Option<Pattern>)>,
+) -> io::Result<()> {
     let (sender, taker) = place.connect()?;
     transports::set_patience(&sender, PATIENCE)?;
     transports::set_patience(&taker, PATIENCE)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
+    let (file, size, known) = match file {
+        Some((file, size, known)) => (Some(file), size, Some(known)),
+        None => (None, SIZE, None),
+    };
     let setup = Setup {
         socket: Some(sender),
-        file: None,
-        size: SIZE,
+        file,
+        size,
         fields: 8,
         slots: SLOTS,
         flow: 0,
@@ -160,16 +183,18 @@ fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<
         reaping: Reaping::Full,
         patience: PATIENCE,
     };
-    let pattern = setup.pattern(false);
+    let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
+        Some(pattern) => Checker::new(pattern, true),
+        None => Checker::of_count(),
+    };
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
-    taker.expect(SIZE);
+    taker.expect(size);
     let mut mover = (mover.open)(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }
     mover.flush()?;
-    let mut checker = Checker::new(pattern, true);
-    while checker.offset() < SIZE as u64 {
+    while checker.offset() < size as u64 {
         let got = taker.take()?;
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -34,6 +34,7 @@ mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+pub mod times;
 
 pub use ceiling::ceiling;
 pub use explain::explain;

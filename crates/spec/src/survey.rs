@@ -70,10 +70,10 @@ impl Route {
         )
     }
 
-    /// Whether the mover reads a file that is there, so that it may be one of the user's.
+    /// Whether the mover reads a file, so that it may be one of the user's.
     #[must_use]
     pub fn reads_a_file(self) -> bool {
-        self.is_of_files() && self != Route::MemoryToFile
+        self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
     }
 
     /// Whether a request is made of calls of a block each.
@@ -185,6 +185,20 @@ impl MoverFacts {
     #[must_use]
     pub fn moves_nothing(&self) -> bool {
         !self.has_peer && self.route == Route::Nowhere
+    }
+
+    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
+    /// `block` means something to it.
+    #[must_use]
+    pub fn goes_in_blocks(&self) -> bool {
+        self.route == Route::FileToSocket && self.release == Release::AtReturn
+    }
+
+    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
+    /// the page cache or on the disk.
+    #[must_use]
+    pub fn sends_a_file(&self) -> bool {
+        self.route == Route::FileToSocket
     }
 }
 

@@ -26,3 +26,4 @@ pub mod sampler;
 pub mod tcp;
 pub mod uring;
 pub mod uring_file;
+pub mod uring_relay;
