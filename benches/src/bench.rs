@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::result::Row;
-use crate::{bare_c, bare_files, clean_build, fio, iperf3, loop_floor, reports, sockperf};
+use crate::{bare_c, bare_files, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf};
 
 /// All benches, in the order in which they run.
 pub const BENCHES: &[Bench] = &[
@@ -15,6 +15,7 @@ pub const BENCHES: &[Bench] = &[
     fio::BENCH,
     bare_c::BENCH,
     bare_files::BENCH,
+    servers::BENCH,
     reports::BENCH,
     clean_build::BENCH,
 ];
@@ -145,6 +146,7 @@ mod tests {
             "fio",
             "bare-c",
             "bare-files",
+            "servers",
             "reports",
         ];
         check(&[], false, &quick);

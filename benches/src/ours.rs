@@ -69,6 +69,7 @@ impl Ours {
             Outcome::Interrupted => bail!("interrupted"),
             Outcome::Ended(record) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
+                Record::Evidence(_) => bail!("a trial of evidence came, which was not asked for"),
                 Record::Sample(sample) => {
                     self.others.extend(others(&sample));
                     Ok(sample)

@@ -110,6 +110,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let null = Mover::named("null").unwrap();
     let setup = Setup {
         socket: None,
+        java: None,
         file: None,
         size: cell.size_bytes as usize,
         fields: 1,

@@ -38,7 +38,7 @@ fn samples(place: &Place) -> Vec<Sample> {
     let records = log.lines().map(|l| serde_json::from_str(l).unwrap());
     let of_files = |r| match r {
         Record::Sample(sample) if !sample.cell.contains("/null/") => Some(sample),
-        Record::Sample(_) => None,
+        Record::Sample(_) | Record::Evidence(_) => None,
         Record::Failure(failure) => {
             assert!(failure.cell.contains("/null/"), "{failure:?}");
             None

@@ -54,6 +54,10 @@ impl Move for Corked {
         self.mover.reap(min)
     }
 
+    fn helper(&self) -> Option<u32> {
+        self.mover.helper()
+    }
+
     fn let_go(&mut self) -> io::Result<()> {
         self.mover.let_go()
     }

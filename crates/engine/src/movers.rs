@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::cell::Reaping;
@@ -15,6 +16,7 @@ use crate::walk::Walk;
 
 mod copy_file_range;
 mod copying;
+mod java;
 mod libaio;
 mod memcpy;
 mod mmap_send;
@@ -76,6 +78,8 @@ pub const MOVERS: &[Mover] = &[
     mmap_send::MOVER,
     uring_splice::MOVER,
     uring_read_send::MOVER,
+    java::STREAM,
+    java::TRANSFER_TO,
     read::MOVER,
     pread::MOVER,
     preadv2::MOVER,
@@ -134,6 +138,9 @@ pub struct Setup {
     /// The file, for movers of files; one that sends from a file makes a memory file of its own
     /// where there is none.
     pub file: Option<FileWork>,
+    /// Where the Java program lies compiled, for movers that start it; each compiles it for itself
+    /// where there is none.
+    pub java: Option<PathBuf>,
     /// Bytes of a message.
     pub size: usize,
     /// Pieces of a message, for movers that use fields.
@@ -331,6 +338,11 @@ pub trait Move {
         let _ = (place, most, see);
     }
 
+    /// The process that does the work, where that is another one: its CPU time is the mover's.
+    fn helper(&self) -> Option<u32> {
+        None
+    }
+
     /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
     /// in flight.
     ///
@@ -352,6 +364,12 @@ impl Mover {
     #[must_use]
     pub fn has_peer(&self) -> bool {
         self.route.has_peer()
+    }
+
+    /// Whether it starts a program that does the work.
+    #[must_use]
+    pub fn is_helped(&self) -> bool {
+        self.in_flight == InFlight::OneByProcess
     }
 
     /// Whether it moves nothing: it tells what the loop costs.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use bytecost_engine::{Corked, FileWork, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
@@ -16,7 +17,8 @@ pub fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
 }
 
 /// The sending end of a flow, ready to send; `file` is what it sends, where that is a file of the
-/// cell's, and `fresh` writes every message anew.
+/// cell's, `fresh` writes every message anew, and
+/// `java` is where the Java program lies compiled, if it does.
 ///
 /// # Errors
 /// What opening the mover answers.
@@ -27,6 +29,7 @@ pub fn sending_end(
     flow: u32,
     fresh: bool,
     patience: Duration,
+    java: Option<&Path>,
 ) -> io::Result<Box<dyn Move>> {
     let corked = socket
         .as_ref()
@@ -35,6 +38,7 @@ pub fn sending_end(
     let mover = (mover_of(cell)?.open)(Setup {
         socket,
         file,
+        java: java.map(Path::to_owned),
         size: length(cell.size_bytes)?,
         fields: cell.fields as usize,
         slots: length(cell.ring_slots())?,

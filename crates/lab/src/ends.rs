@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytecost_engine::java::PASSED_ON;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -60,6 +61,11 @@ impl Endpoint {
             .arg("endpoint")
             .arg(std::process::id().to_string())
             .env_clear()
+            .envs(
+                PASSED_ON
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

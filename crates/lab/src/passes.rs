@@ -28,6 +28,11 @@ use crate::requests::{Cool, STRETCHES_MOST, Stretches};
 pub const LONG_BYTES: u64 = 4 << 20;
 /// Passes before the window: the connection and its buffers have grown by then.
 pub const WARMUP_PASSES: u64 = 1;
+/// Bytes before the window, in whole passes, of a mover whose program compiles itself as it runs;
+/// 16,384 turns of a loop through 4 KiB.
+const WARMUP_BYTES: u64 = 64 << 20;
+/// The most such passes.
+const WARMUP_MOST: u64 = 100;
 /// The slowest rate at which a pass is waited for, in bytes per second.
 const SLOWEST_BYTES_PER_S: u64 = 20_000_000;
 
@@ -38,6 +43,8 @@ pub struct Passes {
     pub messages: u64,
     /// Bytes of a pass of one flow.
     pub bytes: u64,
+    /// Passes before the window.
+    pub warmup: u64,
 }
 
 impl Passes {
@@ -51,9 +58,16 @@ impl Passes {
             (true, false) if cell.size_bytes >= LONG_BYTES => 1,
             _ => return None,
         };
+        let bytes = messages.saturating_mul(cell.size_bytes);
+        let warmup = if mover.is_helped() {
+            WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST)
+        } else {
+            WARMUP_PASSES
+        };
         Some(Passes {
             messages,
-            bytes: messages.saturating_mul(cell.size_bytes),
+            bytes,
+            warmup,
         })
     }
 
@@ -104,17 +118,24 @@ impl<'a> Outgo<'a> {
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Stretches<M::Snapshot>> {
         let mut stretches = Stretches::none(self.mover.tally());
-        for _ in 0..WARMUP_PASSES {
+        for _ in 0..self.passes.warmup {
             self.pass(false)?;
             self.renew()?;
         }
+        // To read what a process does that works for the mover takes too long to be forgotten.
+        let is_helped = self.mover.helper().is_some();
+        let mut since_ns = None;
         opening();
         loop {
             let from = Edge {
                 tally: self.mover.tally(),
                 snapshot: meter.read_start(),
             };
+            if let Some(since_ns) = since_ns {
+                stretches.aside_ns += clock::thread_cpu_ns() - since_ns;
+            }
             self.pass(true)?;
+            since_ns = is_helped.then(clock::thread_cpu_ns);
             let to = Edge {
                 snapshot: meter.read_end(),
                 tally: self.mover.tally(),
@@ -127,7 +148,9 @@ impl<'a> Outgo<'a> {
             if self.cool.is_some() {
                 let cpu_ns = clock::thread_cpu_ns();
                 self.renew()?;
-                stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+                if !is_helped {
+                    stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+                }
             }
         }
         drain(self.mover)?;
@@ -182,7 +205,7 @@ impl Intake<'_> {
         closed: impl FnOnce(),
     ) -> io::Result<Stretches<M::Snapshot>> {
         let mut stretches = Stretches::none(self.tally());
-        let warm_bytes = WARMUP_PASSES.saturating_mul(passes.bytes);
+        let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
         while self.checker.offset() < warm_bytes {
             if !self.pull()? {
                 return Err(gone(self.checker.offset()));

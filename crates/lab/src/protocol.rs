@@ -4,6 +4,7 @@
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use bytecost_spec::{Cell, SideReadings};
 use serde::de::DeserializeOwned;
@@ -68,6 +69,9 @@ pub struct Task {
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
+    /// Where the Java program lies compiled, for a mover that starts it.
+    #[serde(default)]
+    pub java: Option<PathBuf>,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -203,6 +207,7 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

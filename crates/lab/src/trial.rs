@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_meter::{MachineMeter, NetworkMeter};
 use bytecost_spec::cell::VETH_MTU_BYTES;
 use bytecost_spec::sample::Truth;
@@ -64,6 +65,8 @@ pub struct Lab {
     trials: u32,
     repeats: u32,
     files: Files,
+    /// The program of movers that have Java do their work: made for the first cell that needs it.
+    compiled: Option<Compiled>,
 }
 
 /// What became of a trial.
@@ -87,6 +90,7 @@ impl Lab {
             trials: 0,
             repeats: 0,
             files: Files::default(),
+            compiled: None,
         }
     }
 
@@ -207,6 +211,11 @@ impl Lab {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let moves = mover.is_some_and(|m| !m.moves_nothing());
         let file = self.files.prepare(cell)?;
+        let is_helped = mover.is_some_and(Mover::is_helped);
+        if is_helped && self.compiled.is_none() {
+            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+        }
+        let java = self.compiled.as_ref().map(Compiled::path);
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -232,6 +241,7 @@ impl Lab {
             },
             patience_ms: PATIENCE.as_millis() as u64,
             file,
+            java: java.filter(|_| is_helped),
         };
         let mut address = None;
         if has_peer {
@@ -257,10 +267,15 @@ impl Lab {
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+        let ready_ns = if is_helped {
+            GRACE_NS + START_PATIENCE.as_nanos() as u64
+        } else {
+            GRACE_NS
+        };
         for _ in 0..ends.len() {
             match wait(
                 &mut ends,
-                clock::monotonic_ns() + GRACE_NS + slowest_ns,
+                clock::monotonic_ns() + ready_ns + slowest_ns,
                 stop,
             )? {
                 (_, Answer::Ready) => {}

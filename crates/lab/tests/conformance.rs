@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::protocol::Check;
-use bytecost_lab::survey::survey;
+use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
@@ -37,7 +37,9 @@ fn main() -> ExitCode {
     if words.next().as_deref() == Some(OsStr::new("endpoint")) {
         return endpoint(words.next().as_deref());
     }
-    let survey = survey(&Host::default(), Transport::ALL);
+    let mut survey = survey(&Host::default(), Transport::ALL);
+    let helpers = Helpers::ready();
+    survey.movers.extend(helped(&helpers, Transport::ALL));
     let mut trials = Vec::new();
     for cell in cells().into_iter().chain(conducts()) {
         let refused = survey
@@ -97,7 +99,13 @@ fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
     for transport in Transport::ALL {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
-            for receiver in RECEIVERS {
+            // Starting a program takes a second, and to it the receiver makes no difference.
+            let receivers = if mover.is_helped() {
+                1
+            } else {
+                RECEIVERS.len()
+            };
+            for receiver in &RECEIVERS[..receivers] {
                 for (pattern, size, threads) in [
                     ("stream", "4000", "1"),
                     ("stream", "1000008", "2"),
@@ -142,6 +150,7 @@ fn conducts() -> Vec<Cell> {
         for mover in MOVERS {
             let of_cell = |axis, is: bool| is || values.iter().all(|(a, _)| *a != axis);
             let possible = mover.has_peer()
+                && (!mover.is_helped() || values[0].0 == Axis::Cork)
                 && of_cell(Axis::Payload, mover.can_refill())
                 && of_cell(Axis::Reaping, mover.leaves_completions);
             for pattern in ["stream", "ask"].iter().filter(|_| possible) {

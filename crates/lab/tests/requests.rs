@@ -43,6 +43,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             target,
         }),
         socket: None,
+        java: None,
         size: SIZE,
         fields: 1,
         slots: 1,

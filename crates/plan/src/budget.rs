@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
+use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
 
 use crate::candidates::Candidate;
@@ -21,6 +22,9 @@ const BYTES_PER_MS: u64 = 1_500_000;
 const COLD_BYTES_PER_MS: u64 = 500_000;
 /// Passes of a trial at least: one before the window, and one within it.
 const PASSES_LEAST: u64 = 2;
+
+/// What starting a mover's own program and warming it up adds to a trial, in ms. An assumption too.
+const HELPER_MS: u64 = 200;
 
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +67,15 @@ impl Price<'_> {
 
     /// What a trial of the cell is taken to last, in ms.
     pub(crate) fn of(&self, cell: &Cell) -> u64 {
+        let mover = self.survey.mover(&cell.mover);
+        let helper_ms = match mover.map(|m| m.in_flight) {
+            Some(InFlight::OneByProcess) => HELPER_MS,
+            _ => 0,
+        };
+        self.moving_ms(cell) + helper_ms
+    }
+
+    fn moving_ms(&self, cell: &Cell) -> u64 {
         let sends = self
             .survey
             .mover(&cell.mover)

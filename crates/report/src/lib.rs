@@ -30,6 +30,7 @@ mod question;
 mod raster;
 mod samples;
 mod scale;
+pub mod service;
 mod stack;
 mod style;
 pub mod tables;

@@ -100,6 +100,8 @@ pub enum InFlight {
     Several,
     /// Several, also by threads that work for the process: its CPU time is the mover's.
     SeveralByThreads,
+    /// One after the other, by a process that the mover starts: its CPU time is the mover's too.
+    OneByProcess,
 }
 
 /// One mover on a file in one state of the page cache, as this host's file system answered.

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod errqueue;
 pub mod file_map;
 pub mod gather;
+pub mod helper;
 pub mod libaio;
 pub mod multishot;
 pub mod network;

@@ -15,7 +15,7 @@ const STEAL: f64 = 0.01;
 /// Median latency in µs from which one wake-up a message is most of it.
 const WAKE_UP_US: f64 = 15.0;
 /// Time in µs that a wake-up takes at most; what takes longer waits for something else.
-const WAKE_UP_MOST_US: f64 = 1000.0;
+const WAKE_UP_MOST_US: f64 = 200.0;
 
 fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
     move |trial| trial.value(Metric::both(measure)).known()

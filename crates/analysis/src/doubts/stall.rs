@@ -153,7 +153,7 @@ impl Signs {
     /// Whether so many waits of the timer can be most of the time of a message: a long one may
     /// have a few of them and hardly be later for it.
     fn is_most(&self, waits: f64) -> bool {
-        let waited_ms = waits * TIMER_MS.1 as f64;
+        let waited_ms = waits * TIMER_MS.0 as f64;
         self.message_ms
             .is_none_or(|all_ms| waited_ms >= CLUSTERED * all_ms)
     }

@@ -10,7 +10,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytecost_engine::{Mover, Route};
 use bytecost_lab::Watch;
+use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
+use bytecost_lab::survey::Helpers;
 use bytecost_plan::Plan;
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
@@ -92,8 +94,12 @@ pub(super) fn carried_out(
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
-    let (host, mut survey) = super::look_around(&transports(&study));
-    survey.files = files_surveyed(&mut study, args)?;
+    let transports = transports(&study);
+    let (host, mut survey) = super::look_around(&transports);
+    let cells = study.cells();
+    let cells = cells.iter().map(|(_, cell)| cell);
+    let helpers = super::look_at_helped(&mut survey, &transports, cells);
+    survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
@@ -141,7 +147,11 @@ fn asked(means: &[Means], host: &Host) -> Vec<EvidenceAsked> {
 
 /// What works on files, where the study asks for any: none of that is tried where it does not.
 /// A file of the user's is gone through whole.
-fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey>> {
+fn files_surveyed(
+    study: &mut Study,
+    args: &RunArgs,
+    helpers: Option<&Helpers>,
+) -> Result<Option<FileSurvey>> {
     let asks = study.cells().iter().any(|(_, cell)| is_on_disk(cell));
     if !asks {
         if let Some(option) = args
@@ -168,7 +178,13 @@ fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey
         None => None,
         Some(path) => Some(std::path::absolute(path)?),
     };
-    let found = bytecost_lab::file_survey::survey(&mut Files::new(dir, user)).map_err(bad_input)?;
+    let mut files = Files::new(dir, user);
+    let mut found = file_survey::survey(&mut files).map_err(bad_input)?;
+    if let Some(helpers) = helpers {
+        found
+            .movers
+            .extend(file_survey::helped(&mut files, helpers));
+    }
     if let Some(bytes) = found.user_file_bytes {
         go_through_whole(study, args, bytes);
     }

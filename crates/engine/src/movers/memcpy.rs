@@ -80,6 +80,7 @@ mod tests {
     fn every_message_of_the_ring_arrives_whole_and_is_counted() {
         let setup = || Setup {
             socket: None,
+            java: None,
             file: None,
             size: 5000,
             fields: 1,

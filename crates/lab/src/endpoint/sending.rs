@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
-use bytecost_meter::{Meter, ProcessMeter};
+use bytecost_meter::{HelpedMeter, Meter, ProcessMeter, ThreadMeter};
 use bytecost_spec::{Cache, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
@@ -34,8 +34,11 @@ pub(super) fn run(
         return file_side::run(task, mover, flow, turn.gate, ready, closed);
     }
     let mut flow = Flow::ready(task, mover, socket, flow)?;
-    // What io_uring's workers do is the mover's, too.
-    let (measured, latency_ns) = if mover.in_flight == InFlight::SeveralByThreads {
+    // What io_uring's workers do is the mover's, and what a process does that it has started.
+    let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
+        let thread = ThreadMeter::open_without_perf();
+        flow.carry(turn, HelpedMeter::new(thread, pid))?
+    } else if mover.in_flight == InFlight::SeveralByThreads {
         flow.carry(turn, ProcessMeter::new(meter(cell)))?
     } else {
         flow.carry(turn, meter(cell))?
@@ -80,7 +83,15 @@ impl<'a> Flow<'a> {
         };
         Ok(Flow {
             task,
-            engine: sending_end(cell, socket, file, flow, fresh, patience)?,
+            engine: sending_end(
+                cell,
+                socket,
+                file,
+                flow,
+                fresh,
+                patience,
+                task.java.as_deref(),
+            )?,
             socket: kept,
             cooled,
             patience,
