@@ -253,6 +253,7 @@ impl Receiver {
             check: Check::Quick,
             messages_least: 0,
             file: None,
+            java: None,
             patience_ms: 5000,
         })))?;
         match receiver.answer()? {
