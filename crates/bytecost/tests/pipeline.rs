@@ -110,7 +110,6 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let null = Mover::named("null").unwrap();
     let setup = Setup {
         socket: None,
-        java: None,
         file: None,
         java: None,
         size: cell.size_bytes as usize,

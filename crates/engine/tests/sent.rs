@@ -35,7 +35,6 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
             block: BLOCK,
             target: None,
         }),
-        java: None,
         size: size as usize,
         fields: 1,
         slots: 1,
