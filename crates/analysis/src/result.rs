@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use bytecost_spec::evidence::Evidence;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
@@ -9,8 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod cpu_time;
+mod figure;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
+pub use figure::{FigureData, Point, Series};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -38,6 +41,8 @@ pub struct Input<'a> {
     pub ended_early: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
+    /// What this machine reaches at most, where another run measured that.
+    pub ceiling: Option<&'a Ceiling>,
 }
 
 /// The whole result of a run.
@@ -71,6 +76,9 @@ pub struct Analysis {
     /// What others concluded, held against these results.
     #[serde(default)]
     pub audit: Vec<Audited>,
+    /// What this machine reaches at most, where another run measured that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// What others measured, to be shown beside these results; of an imported run all there is.
     #[serde(default)]
     pub published: Option<Published>,
@@ -193,6 +201,9 @@ pub struct CellResult {
     pub absent: BTreeMap<Metric, String>,
     /// What of the payload was compared: `content`, `count` or nothing.
     pub checked: Option<String>,
+    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingShare>,
 }
 
 /// What a comparison comes to.
@@ -385,48 +396,4 @@ pub struct Doubt {
     pub cure: String,
     /// [`Cell::id`]s that it touches; none is the whole run.
     pub cells: Vec<String>,
-}
-
-/// A figure: panels, one for each choice of the axes that are neither across nor a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FigureData {
-    /// Its heading, with what the panel shows.
-    pub title: String,
-    /// What the panel holds constant, of the axes that vary in the study.
-    pub panel: Vec<(Axis, String)>,
-    /// Across.
-    pub x: Axis,
-    /// The values across, in order, as text.
-    pub x_values: Vec<String>,
-    /// The same as numbers, where they are numbers (bytes, threads).
-    pub x_numbers: Option<Vec<f64>>,
-    /// Up.
-    pub y: Metric,
-    /// Where the points are ratios: the value of the series axis that they are ratios to.
-    #[serde(default)]
-    pub relative_to: Option<String>,
-    /// One line each.
-    pub series: Vec<Series>,
-    /// What a reader must know of it: that it shows another metric than was asked for, and why.
-    #[serde(default)]
-    pub note: Option<String>,
-}
-
-/// A line of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Series {
-    /// Its value on the series axis.
-    pub name: String,
-    /// One point for each value across.
-    pub points: Vec<Point>,
-}
-
-/// A point of a line, or the gap with its reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Point {
-    /// Measured.
-    Measured(Estimate),
-    /// Not measured, and why.
-    Gap(String),
 }

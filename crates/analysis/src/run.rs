@@ -15,6 +15,7 @@ const OF_FILES: &[Axis] = &[
     Axis::Threads,
     Axis::Ring,
     Axis::Placement,
+    Axis::Block,
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
@@ -44,16 +45,22 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
     let all = |is: fn(Route) -> bool| {
         cells().all(|c| survey.mover(&c.mover).is_some_and(|m| is(m.route)))
     };
-    let meaningful = match (all(Route::is_of_files), all(Route::is_work)) {
+    let needs_no_peer = |route: Route| route.is_of_files() || route == Route::MemoryToMemory;
+    let meaningful = match (all(needs_no_peer), all(Route::is_work)) {
         (true, _) => Some(OF_FILES),
         (_, true) => Some(OF_WORK),
         _ => None,
     };
+    let by_blocks = cells().any(|c| {
+        let facts = survey.mover(&c.mover);
+        facts.is_some_and(|m| m.route.goes_by_blocks())
+    });
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
             .filter(|row| meaningful.is_none_or(|axes| axes.contains(&row.axis)))
+            .filter(|row| meaningful.is_none() || by_blocks || row.axis != Axis::Block)
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });

@@ -182,6 +182,10 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         Axis::Size => {
             units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
         }
+        Axis::Block => match units::parse_bytes(value) {
+            Ok(bytes) => format!("blocks of {}", units::bytes_in_words(bytes)),
+            Err(_) => format!("block {value}"),
+        },
         Axis::Threads => plural(value, "thread"),
         Axis::Fields => plural(value, "field"),
         Axis::Transport => value.to_owned(),
@@ -198,7 +202,6 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
-        | Axis::Block
         | Axis::Depth
         | Axis::Cache
         | Axis::Access

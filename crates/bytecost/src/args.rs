@@ -32,6 +32,8 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
+    /// Measure what this machine can copy and its disk gives, for reports to be held against
+    Ceiling(CeilingArgs),
     /// By hand, until Ctrl-C: send to whoever drives, and show what it costs; or, with the name
     /// of a service, answer whoever asks
     ///
@@ -187,6 +189,25 @@ pub enum FigureFormat {
     Svg,
     /// Dots, three for each unit of the SVG
     Png,
+}
+
+#[derive(Debug, Args)]
+pub struct CeilingArgs {
+    /// Where test files are made: on the disk that is asked about; the system's directory of
+    /// temporary files where it is left out
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Time that it may take, for example 60s or 5m
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub budget: Option<Duration>,
+    /// Go on with a run that was ended early
+    #[arg(long, value_name = "RUN", conflicts_with = "dir")]
+    pub resume: Option<String>,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
+    ("file-copy", include_str!("../../../studies/file-copy.toml")),
     (
         "file-to-socket",
         include_str!("../../../studies/file-to-socket.toml"),
@@ -19,6 +20,7 @@ pub const STUDIES: &[(&str, &str)] = &[
         "access-patterns",
         include_str!("../../../studies/access-patterns.toml"),
     ),
+    ("ceiling", include_str!("../../../studies/ceiling.toml")),
 ];
 
 #[cfg(test)]

@@ -207,6 +207,7 @@ fn all_the_way() -> (Analysis, String) {
         notes: &plan.notes,
         ended_early: None,
         published: None,
+        ceiling: None,
     });
     let page = bytecost_report::html(&analysis);
     (analysis, page)

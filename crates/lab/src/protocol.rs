@@ -237,6 +237,7 @@ mod tests {
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,
+                target: Some("/proc/1/fd/4".into()),
             }),
         }));
         let mut bytes = Vec::new();

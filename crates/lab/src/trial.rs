@@ -253,7 +253,7 @@ impl Lab {
     ) -> Result<Parts, Trouble> {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
-        let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let moves = mover.is_some_and(|m| !m.moves_nothing());
         let is_work = mover.is_some_and(|m| m.route.is_work());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let task = self.task(cell, mover, pins.sender)?;
@@ -309,8 +309,8 @@ impl Lab {
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
-            None if is_of_files => Some(truth::of_file(&sender)),
-            None => is_work.then(|| truth::of_work(&sender)),
+            None if is_work => Some(truth::of_work(&sender)),
+            None => moves.then(|| truth::of_one(&sender)),
         };
         Ok(Parts {
             sender,

@@ -51,8 +51,8 @@ pub(crate) fn of_work(mover: &Done) -> Truth {
     }
 }
 
-/// Of a file what was moved is the mover's own count; what was compared, it has compared.
-pub(crate) fn of_file(mover: &Done) -> Truth {
+/// Without another end what was moved is the mover's own count; what was compared, it has compared.
+pub(crate) fn of_one(mover: &Done) -> Truth {
     let bytes = mover.total_bytes.iter().sum();
     let checked = if mover.compared_bytes > 0 {
         "content"

@@ -89,10 +89,17 @@ impl<'a> Norm<'a> {
     }
 
     /// A file has no other end, no socket and no fields; who asks for one piece after the other
-    /// has one request in flight.
+    /// has one request in flight. A block that is larger than a request is the request.
     fn file(&self, cell: Cell) -> Cell {
         let facts = self.survey.mover(&cell.mover);
         let one = facts.is_none_or(|m| m.in_flight == InFlight::One);
+        let by_blocks = facts.is_some_and(|m| m.route.goes_by_blocks());
+        let usual = Cell::default().block_bytes;
+        let block_bytes = match cell.size_bytes {
+            _ if !by_blocks => usual,
+            size if cell.block_bytes < size => cell.block_bytes,
+            size => usual.max(size),
+        };
         Cell {
             mover: cell.mover,
             size_bytes: cell.size_bytes,
@@ -101,6 +108,7 @@ impl<'a> Norm<'a> {
             placement: cell.placement,
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
+            block_bytes,
             depth: if one { 1 } else { cell.depth },
             cache: cell.cache,
             access: cell.access,

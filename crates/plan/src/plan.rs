@@ -155,6 +155,9 @@ fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
     })
 }
 
+/// The most bytes of a message that is not moved, where a request is a whole file.
+const FLOOR_BYTES: u64 = 64 << 10;
+
 /// The cell that tells what the loop costs: the first cell that moves something, moved by `null`.
 /// None where nothing is moved, or the survey knows no mover that moves nothing.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
@@ -169,7 +172,7 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         // A file may be large; the loop's cost does not depend on what is not moved.
         return Some(norm.cell(Cell {
             mover: null.name.clone(),
-            size_bytes: first.size_bytes,
+            size_bytes: first.size_bytes.min(FLOOR_BYTES),
             threads: first.threads,
             placement: first.placement.clone(),
             neighbour: first.neighbour.clone(),

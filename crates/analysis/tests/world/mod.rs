@@ -187,6 +187,7 @@ impl World {
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             published: None,
+            ceiling: None,
         }
     }
 
