@@ -253,7 +253,6 @@ impl Receiver {
             check: Check::Quick,
             messages_least: 0,
             pins: Vec::new(),
-            java: None,
             file: None,
             java: None,
             patience_ms: 5000,
