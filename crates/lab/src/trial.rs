@@ -210,32 +210,21 @@ impl Lab {
             + self.settings.earlier.as_millis() as u64
     }
 
-    /// One trial's two processes and window, watched where there is somebody who watches.
-    pub(crate) fn attempt(
+    /// What the sender is to do, but for its address: the file and the Java program that it needs
+    /// are made.
+    fn task(
         &mut self,
         cell: &Cell,
-        watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
-        let mover = Mover::named(&cell.mover);
-        let has_peer = mover.is_some_and(Mover::has_peer);
+        mover: Option<&Mover>,
+        pins: Vec<Vec<u32>>,
+    ) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
-        let is_work = mover.is_some_and(|m| m.route.is_work());
-        let file = self.files.prepare(cell)?;
         let is_helped = mover.is_some_and(Mover::is_helped);
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
         let java = self.compiled.as_ref().map(Compiled::path);
-        let pair = match cell.transport {
-            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
-            _ => None,
-        };
-        let passes = Passes::of(cell);
-        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
-        let own = file.as_ref().is_none_or(|file| file.own);
-        let task = Task {
+        Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
             port: None,
@@ -249,16 +238,37 @@ impl Lab {
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
-            pins: pins.sender,
-            file,
+            pins,
+            file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
+        })
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
+        let mover = Mover::named(&cell.mover);
+        let has_peer = mover.is_some_and(Mover::has_peer);
+        let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
+        let is_work = mover.is_some_and(|m| m.route.is_work());
+        let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
+        let task = self.task(cell, mover, pins.sender)?;
+        let pair = match cell.transport {
+            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
+            _ => None,
         };
-        let ready_ns = slowest_ns
-            + if is_helped {
-                START_PATIENCE.as_nanos() as u64
-            } else {
-                0
-            };
+        let passes = Passes::of(cell);
+        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
+        let own = task.file.as_ref().is_none_or(|file| file.own);
+        let start_ns = match task.java {
+            Some(_) => START_PATIENCE.as_nanos() as u64,
+            None => 0,
+        };
+        let ready_ns = slowest_ns + start_ns;
         let receiver = has_peer.then_some(pins.receiver);
         let mut ends = started(&self.settings, task, receiver, pair, ready_ns, stop)?;
         let network = network_meter(cell, &ends);
