@@ -142,11 +142,9 @@ fn host() -> Host {
         memory_bytes: 48 << 30,
         cpus: vec![Cpu {
             cpu: 0,
-            package: None,
             core: Some(0),
-            node: None,
             siblings: vec![0],
-            governor: None,
+            ..Cpu::default()
         }],
         ..Host::default()
     }
