@@ -23,8 +23,8 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// Starts a cell's neighbour, and waits until all its threads are busy. It ends by itself
-    /// after `most_ns`, whatever happens here.
+    /// Starts a cell's neighbour, and waits until all its threads are busy; none where it has
+    /// none. It ends by itself after `most_ns`, whatever happens here.
     ///
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
@@ -35,7 +35,10 @@ impl Beside {
         host: &Host,
         most_ns: u64,
         stop: &AtomicBool,
-    ) -> Result<Beside, Trouble> {
+    ) -> Result<Option<Beside>, Trouble> {
+        if cell.neighbour.is_idle() {
+            return Ok(None);
+        }
         let mut end = Endpoint::start(program, Role::Neighbour, None)?;
         end.order(&Order::Disturb(Disturb {
             noise: cell.neighbour.noise,
@@ -45,7 +48,7 @@ impl Beside {
             until_ns: clock::monotonic_ns() + PATIENCE_NS + most_ns,
         }))?;
         match answer(&mut end, stop)? {
-            Answer::Ready => Ok(Beside { end }),
+            Answer::Ready => Ok(Some(Beside { end })),
             other => Err(out_of_turn(&other)),
         }
     }

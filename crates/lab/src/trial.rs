@@ -13,7 +13,7 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_meter::{MachineMeter, NetworkMeter};
 use bytecost_plan::Pins;
 use bytecost_spec::cell::VETH_MTU_BYTES;
-use bytecost_spec::{Cell, Failure, Host, Noise, Record, Sample, Transport, TrialKey};
+use bytecost_spec::{Cell, Failure, Host, Record, Sample, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use crate::beside::{Around, Beside};
@@ -279,17 +279,9 @@ impl Lab {
                 .map_or(self.settings.window, |watch| watch.window()),
             slowest_ns,
         };
-        let mut beside = match cell.neighbour.noise {
-            Noise::Idle => None,
-            _ => Some(Beside::start(
-                &self.settings.program,
-                cell,
-                pins.neighbour,
-                &self.host,
-                span.most_ns(),
-                stop,
-            )?),
-        };
+        let program = &self.settings.program;
+        let most_ns = span.most_ns();
+        let mut beside = Beside::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
         let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,
@@ -299,10 +291,8 @@ impl Lab {
             beside: beside.as_ref(),
         };
         let (machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
-        let neighbour = match &mut beside {
-            Some(beside) => beside.end(stop)?,
-            None => Vec::new(),
-        };
+        let neighbour = beside.as_mut().map(|beside| beside.end(stop));
+        let neighbour = neighbour.transpose()?.unwrap_or_default();
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
