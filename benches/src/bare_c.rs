@@ -253,6 +253,7 @@ impl Receiver {
             token,
             check: Check::Quick,
             messages_least: 0,
+            pins: Vec::new(),
             file: None,
             java: None,
             patience_ms: 5000,

@@ -182,6 +182,10 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         Axis::Size => {
             units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
         }
+        Axis::Block => match units::parse_bytes(value) {
+            Ok(bytes) => format!("blocks of {}", units::bytes_in_words(bytes)),
+            Err(_) => format!("block {value}"),
+        },
         Axis::Threads => plural(value, "thread"),
         Axis::Fields => plural(value, "field"),
         Axis::Transport => value.to_owned(),
@@ -198,10 +202,11 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
-        | Axis::Block
         | Axis::Depth
         | Axis::Cache
-        | Axis::Access => format!("{} {value}", axis.name()),
+        | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour => format!("{} {value}", axis.name()),
     }
 }
 
@@ -234,7 +239,9 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Mtu
         | Axis::Block
         | Axis::Cache
-        | Axis::Access => "with",
+        | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour => "with",
     };
     format!("{preposition} {}", named(axis, value))
 }
