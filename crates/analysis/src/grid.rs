@@ -48,7 +48,10 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Answer
         | Axis::Mtu
         | Axis::Block
-        | Axis::Depth => values
+        | Axis::Depth
+        | Axis::Connections
+        | Axis::Idle
+        | Axis::Rate => values
             .iter()
             .map(|v| units::parse_bytes(v).ok().map(|n| n as f64))
             .collect(),
@@ -64,7 +67,12 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Cache
-        | Axis::Access => None,
+        | Axis::Access
+        | Axis::Server
+        | Axis::Service
+        | Axis::Connect
+        | Axis::Think
+        | Axis::Perf => None,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
 mod file_side;
+mod serving;
 mod side;
 
 use side::{gather, one_flow};
@@ -64,6 +65,11 @@ fn serve(control: &mut UnixStream) -> io::Result<Done> {
     let Order::Prepare(task) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
+    match task.role {
+        Role::Server => return serving::served::run(&task, control),
+        Role::Client => return serving::asking::run(&task, control),
+        Role::Sender | Role::Receiver => {}
+    }
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
@@ -124,7 +130,7 @@ fn follow<T>(
             _ => Err(out_of_turn()),
         },
         // It ends with its connections.
-        Role::Receiver => Ok(()),
+        _ => Ok(()),
     }
 }
 
@@ -149,7 +155,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
                 Ok(Some(socket))
             })
             .collect(),
-        (Role::Receiver, _) => {
+        _ => {
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(
                 control,

@@ -19,6 +19,7 @@ pub mod load;
 mod netlink;
 pub mod protocol;
 pub mod requests;
+pub mod server_survey;
 pub mod survey;
 pub mod transports;
 pub mod trial;

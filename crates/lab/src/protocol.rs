@@ -22,6 +22,10 @@ pub enum Role {
     Sender,
     /// It receives.
     Receiver,
+    /// It serves.
+    Server,
+    /// It asks the server.
+    Client,
 }
 
 impl Role {
@@ -31,6 +35,8 @@ impl Role {
         match self {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
+            Role::Server => "server",
+            Role::Client => "load generator",
         }
     }
 }
@@ -98,13 +104,21 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Receiver: connect here.
+    /// Receiver or server: connect here.
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.
         address: String,
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Client: everyone is connected, and the window is to be from here to there, in ns of
+    /// CLOCK_MONOTONIC.
+    Connected {
+        /// The window opens.
+        opens_ns: u64,
+        /// The window closes.
+        closes_ns: u64,
+    },
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.

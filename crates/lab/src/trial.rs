@@ -24,6 +24,8 @@ use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 use crate::transports::veth::Pair;
 use crate::truth;
 
+mod served;
+
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
 /// How long a side may take for anything outside of its schedule.
@@ -198,7 +200,7 @@ impl Lab {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
         let pair = match cell.transport {
-            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
+            Transport::Veth if has_peer && !cell.is_served() => Some(pair(&mut self.pairs, cell)?),
             _ => None,
         };
         let network = |role| pair.map(|pair| pair.of(role));
@@ -220,6 +222,9 @@ impl Lab {
             patience_ms: PATIENCE.as_millis() as u64,
             file,
         };
+        if cell.is_served() {
+            return self.served(task, stop);
+        }
         let mut address = None;
         if has_peer {
             ends.push(Endpoint::start(
@@ -332,7 +337,7 @@ impl Lab {
         if parts.is_empty() {
             Some(NOTHING_MOVED.to_owned())
         } else {
-            self.too_busy(parts)
+            parts.read_late().or_else(|| self.too_busy(parts))
         }
     }
 
@@ -394,7 +399,12 @@ struct Parts {
 impl Parts {
     /// A side that was kept off its CPU for the whole window has nothing to tell.
     fn is_empty(&self) -> bool {
-        let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
+        let moved = |done: &Done| {
+            done.side
+                .flows
+                .iter()
+                .any(|f| f.bytes > 0 || f.messages > 0)
+        };
         !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
     }
 }

@@ -26,6 +26,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 #[path = "conformance/files.rs"]
 mod files;
+#[path = "conformance/served.rs"]
+mod served;
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         }));
     }
     trials.extend(files::trials());
+    trials.extend(served::trials());
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));

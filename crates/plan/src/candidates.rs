@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Transport, VETH_MTU_BYTES};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, Nodelay, Serving, Study, Survey};
+
+use crate::served;
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +30,10 @@ impl<'a> Norm<'a> {
         let base = cells
             .iter()
             .map(|(_, cell)| cell)
-            .find(|cell| has_peer(survey, cell))
+            .find(|cell| has_peer(survey, cell) && !cell.is_served())
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
-            .filter(|cell| !is_of_files(survey, cell))
+            .filter(|cell| !is_of_files(survey, cell) && !cell.is_served())
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -55,6 +57,13 @@ impl<'a> Norm<'a> {
     /// congestion control and no options of TCP, memory no page cache, a loopback no MTU to choose, a mover that moves
     /// nothing has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
+        if cell.is_served() {
+            return self.substituted(served::norm(cell, self.survey));
+        }
+        let cell = Cell {
+            serving: Serving::default(),
+            ..cell
+        };
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
         }
@@ -97,14 +106,22 @@ impl<'a> Norm<'a> {
         }
     }
 
+    /// The cell with the congestion control that there is.
+    fn substituted(&self, mut cell: Cell) -> Cell {
+        if cell.congestion == Axis::Congestion.row().default {
+            cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        cell
+    }
+
     fn transport(&self, mut cell: Cell) -> Cell {
         if !cell.transport.is_tcp() {
             "default".clone_into(&mut cell.congestion);
             cell.nodelay = Nodelay::Auto;
             cell.cork = false;
             cell.quickack = false;
-        } else if cell.congestion == Axis::Congestion.row().default {
-            cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        } else {
+            cell = self.substituted(cell);
         }
         let of_memory = |m: &MoverFacts| m.route == Route::MemoryToSocket;
         if self.survey.mover(&cell.mover).is_some_and(of_memory) {

@@ -10,6 +10,7 @@ mod candidates;
 mod order;
 mod plan;
 mod refusal;
+mod served;
 #[cfg(test)]
 mod tests;
 

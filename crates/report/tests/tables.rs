@@ -62,6 +62,7 @@ fn survey() -> Survey {
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
+        serving: None,
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {
             what: "cycles".to_owned(),

@@ -7,10 +7,12 @@ use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
 mod choices;
+mod serving;
 
 pub use choices::{
     Access, Answer, Cache, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Transport,
 };
+pub use serving::{Connect, MAX_CONNECTIONS, Serving};
 
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;
@@ -88,6 +90,9 @@ pub struct Cell {
     pub cache: Cache,
     /// In which order a file is gone through.
     pub access: Access,
+    /// The server and the load on it, where there is one.
+    #[serde(default)]
+    pub serving: Serving,
 }
 
 impl Default for Cell {
@@ -116,6 +121,7 @@ impl Default for Cell {
             depth: 1,
             cache: Cache::Memory,
             access: Access::Sequential,
+            serving: Serving::default(),
         };
         for row in AXES {
             let set = cell.set(row.axis, row.default);
@@ -157,6 +163,7 @@ impl Cell {
             Axis::Depth => self.depth.to_string(),
             Axis::Cache => self.cache.name().to_owned(),
             Axis::Access => self.access.name().to_owned(),
+            of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
 
@@ -218,6 +225,7 @@ impl Cell {
             Axis::Depth => self.depth = count(axis, text, MAX_DEPTH)?,
             Axis::Cache => self.cache = one_of(axis, text, Cache::ALL, |c| c.name())?,
             Axis::Access => self.access = one_of(axis, text, Access::ALL, |a| a.name())?,
+            of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())
     }
@@ -263,6 +271,12 @@ impl Cell {
             cell.set(Axis::named(name)?, value).ok()?;
         }
         Some(cell)
+    }
+
+    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.serving.server.is_some()
     }
 
     /// Bytes of one field.

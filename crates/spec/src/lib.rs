@@ -20,8 +20,8 @@ pub mod units;
 
 pub use axis::Axis;
 pub use cell::{
-    Access, Answer, Cache, Cell, Invalid, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping,
-    Ring, Transport,
+    Access, Answer, Cache, Cell, Connect, Invalid, Nodelay, Pattern, Payload, Placement, ReadSize,
+    Reaping, Ring, Serving, Transport,
 };
 pub use claim::Claim;
 pub use host::Host;

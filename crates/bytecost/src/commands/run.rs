@@ -77,6 +77,8 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     let (host, mut survey) = super::look_around(&transports(&study));
     survey.files = files_surveyed(&mut study, args)?;
+    let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
+    survey.serving = serves.then(bytecost_lab::server_survey::survey);
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);

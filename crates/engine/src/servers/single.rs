@@ -16,6 +16,7 @@ pub const SERVER: Server = Server {
     summary: "one connection at a time: the next is taken when the one before has gone",
     bound: None,
     in_turn: true,
+    task_per_connection: false,
     needs_lone_thread: false,
     caution: Some(
         "it serves in turn by design: of many connections that are kept open, one is served",

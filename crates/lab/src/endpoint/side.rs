@@ -58,7 +58,7 @@ pub(super) fn one_flow(
     };
     match task.role {
         Role::Sender => send(task, socket, flow, gate, wait, closed),
-        Role::Receiver => receive(task, socket, flow, gate, wait, closed),
+        _ => receive(task, socket, flow, gate, wait, closed),
     }
 }
 
@@ -328,7 +328,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     Ok(done)
 }
 
-fn encode(histogram: &Histogram<u64>) -> io::Result<String> {
+pub(super) fn encode(histogram: &Histogram<u64>) -> io::Result<String> {
     use base64::Engine;
     let mut bytes = Vec::new();
     V2Serializer::new()

@@ -54,7 +54,7 @@ impl<R: FnOnce()> Flow<'_, R> {
         pin(self.cell, self.side, self.number)?;
         match self.side {
             Side::Receiver => self.receive(socket),
-            Side::Sender | Side::Both => self.send(socket),
+            _ => self.send(socket),
         }
     }
 
@@ -222,7 +222,7 @@ fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
     };
     let cpus = match side {
         Side::Receiver => receiver,
-        Side::Sender | Side::Both => sender,
+        _ => sender,
     };
     match cpus.get(flow as usize % cpus.len().max(1)) {
         Some(cpu) => process::set_affinity(&[*cpu]),

@@ -70,8 +70,8 @@ impl Pair {
     #[must_use]
     pub fn of(&self, role: Role) -> &Network {
         match role {
-            Role::Sender => &self.sender,
-            Role::Receiver => &self.receiver,
+            Role::Sender | Role::Client => &self.sender,
+            Role::Receiver | Role::Server => &self.receiver,
         }
     }
 
