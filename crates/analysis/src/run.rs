@@ -20,6 +20,36 @@ const OF_FILES: &[Axis] = &[
     Axis::Access,
 ];
 
+/// The axes that mean nothing where there is none.
+const ONLY_OF_SERVERS: &[Axis] = &[
+    Axis::Server,
+    Axis::Service,
+    Axis::Connections,
+    Axis::Idle,
+    Axis::Connect,
+    Axis::Rate,
+    Axis::Think,
+    Axis::Perf,
+];
+
+/// The axes that mean something where there is a server.
+const OF_SERVERS: &[Axis] = &[
+    Axis::Transport,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Congestion,
+    Axis::Placement,
+    Axis::Depth,
+    Axis::Server,
+    Axis::Service,
+    Axis::Connections,
+    Axis::Idle,
+    Axis::Connect,
+    Axis::Rate,
+    Axis::Think,
+    Axis::Perf,
+];
+
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
     // The cells that move nothing stand beside the question, unless nothing else is asked.
@@ -34,11 +64,14 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
             .mover(&c.mover)
             .is_some_and(|m| m.route.is_of_files())
     });
+    let of_servers = cells().all(bytecost_spec::Cell::is_served);
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
             .filter(|row| !of_files || OF_FILES.contains(&row.axis))
+            .filter(|row| !of_servers || OF_SERVERS.contains(&row.axis))
+            .filter(|row| of_servers || !ONLY_OF_SERVERS.contains(&row.axis))
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });

@@ -9,6 +9,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
+    (
+        "server-models",
+        include_str!("../../../studies/server-models.toml"),
+    ),
 ];
 
 #[cfg(test)]

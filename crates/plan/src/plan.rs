@@ -12,6 +12,10 @@ use crate::{order, refusal};
 /// checking and reading. An assumption for the budget; runs are stopped by the clock.
 pub const TRIAL_OVERHEAD_MS: u64 = 25;
 
+/// The same of a cell with a server: three processes, some hundred connections, and the notice of
+/// its window. Thousands of connections take longer.
+pub const SERVED_OVERHEAD_MS: u64 = 150;
+
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -30,7 +34,8 @@ pub struct Plan {
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
-    /// What a trial is taken to last, in ms: warm-up, window and [`TRIAL_OVERHEAD_MS`].
+    /// What a trial is taken to last, in ms: warm-up, window and
+    /// [`TRIAL_OVERHEAD_MS`] or [`SERVED_OVERHEAD_MS`].
     pub trial_ms: u64,
 }
 
@@ -54,10 +59,15 @@ impl Plan {
                 None => runnable.push(candidate),
             }
         }
+        let overhead_ms = if runnable.iter().any(|c| c.cell.is_served()) {
+            SERVED_OVERHEAD_MS
+        } else {
+            TRIAL_OVERHEAD_MS
+        };
         let trial_ms = study
             .warmup_ms
             .saturating_add(study.window_ms)
-            .saturating_add(TRIAL_OVERHEAD_MS);
+            .saturating_add(overhead_ms);
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,

@@ -10,6 +10,9 @@ const TASKS_BESIDES: u64 = 256;
 /// bytes: the kernel's stack and structures, page tables, and what is touched of the program's.
 const TASK_BYTES: u64 = 128 << 10;
 
+/// The size of what has none, in bytes.
+const UNSIZED_BYTES: u64 = 64;
+
 /// The cell with one value for all that is a mover's business, and for what the load and the
 /// service make meaningless: `top` has no size, a client that keeps to a rate does not think.
 pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
@@ -27,7 +30,7 @@ pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
         size_bytes: if sized {
             cell.size_bytes
         } else {
-            defaults.size_bytes
+            UNSIZED_BYTES
         },
         threads: cell.threads,
         congestion: cell.congestion,

@@ -9,6 +9,7 @@ use crate::candidates::{Norm, candidates};
 mod files;
 mod properties;
 mod refusals;
+mod served;
 
 pub(crate) const STUDY: &str = r#"
 name = "copies"

@@ -29,6 +29,8 @@ const ROOM: usize = 256;
 const WORKERS_LEAST: usize = 2;
 /// How long the server may take to end once it is told to, in ns.
 const END_NS: u64 = 3_000_000_000;
+/// What the server says first.
+const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
 const MEMORY_NS: u64 = 10_000_000;
 /// How often it is looked whether it has.
@@ -81,23 +83,37 @@ impl Child {
         let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
         if let Some(pid) = children::fork_off()? {
-            return Ok(Child {
+            drop((tell, stopped, report_to));
+            let child = Child {
                 pid,
                 told,
                 stop: Some(stop),
                 report,
                 ended: false,
-            });
+            };
+            return child.begun();
         }
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = Exits;
         drop((told, stop, report));
-        let served = census::tell_when_asked(tell).and_then(|()| serve(cell, listener, stopped));
+        let served = census::tell_when_asked(tell).and_then(|()| {
+            rustix::io::write(&report_to, &[BEGUN])?;
+            serve(cell, listener, stopped)
+        });
         let Err(e) = served else {
             children::exit(0);
         };
         let _ = rustix::io::write(&report_to, e.to_string().as_bytes());
         children::exit(1)
+    }
+
+    /// Waits until it can be asked what it uses: before, the signal would end it.
+    fn begun(self) -> io::Result<Child> {
+        let mut first = [0];
+        match rustix::io::read(&self.report, &mut first)? {
+            1 if first == [BEGUN] => Ok(self),
+            _ => Err(self.why(io::Error::other("the server did not begin"))),
+        }
     }
 
     /// Reads what it uses at both edges of the window, and its memory before.
