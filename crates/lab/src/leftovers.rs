@@ -17,6 +17,9 @@ use crate::transports::veth::NAMES;
 /// The most processes that are looked at.
 const MOST_PROCESSES: usize = 1 << 20;
 
+/// An endpoint, its server, and what that forks.
+const MOST_GENERATIONS: usize = 3;
+
 /// A thing that a killed run left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -88,7 +91,20 @@ fn is_orphan(process: &Path) -> bool {
     // Its coordinator's number means something only where it was given.
     let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
     let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
-    is_ours && is_here && parent(process).is_some_and(|parent| parent != coordinator)
+    is_ours && is_here && starter(process, coordinator).is_some_and(|by| by != coordinator)
+}
+
+/// Who started an endpoint: a server, and what it forks, are children of one.
+fn starter(process: &Path, coordinator: u32) -> Option<u32> {
+    let mut by = parent(process)?;
+    for _ in 0..MOST_GENERATIONS {
+        let above = Path::new("/proc").join(by.to_string());
+        if self::coordinator(&above) != Some(coordinator) {
+            break;
+        }
+        by = parent(&above)?;
+    }
+    Some(by)
 }
 
 /// Whom an endpoint was started by; none for any other process.

@@ -15,7 +15,7 @@ use bytecost_sys::{census, children, clock, process};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 
 use super::{congestion, cpus, rows};
 use crate::descriptors;
@@ -139,7 +139,10 @@ impl Child {
             let look = household.look(self.pid);
             clock::sleep_until_ns(at_ns);
             let read = household.read_other(look, self.pid, self.told.as_fd());
-            read.map_err(|e| self.why(e))
+            read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
+                Ok(Some((_, status))) => self.ended_with(status).err().unwrap_or(e),
+                _ => self.why(e),
+            })
         };
         let start = read(schedule.window_from_ns)?;
         let end = read(schedule.window_to_ns)?;
@@ -169,10 +172,7 @@ impl Child {
             match waitpid(self.number(), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => {
                     self.ended = true;
-                    return match status.exit_status() {
-                        Some(0) => Ok(()),
-                        _ => Err(self.why(io::Error::other("the server did not end well"))),
-                    };
+                    return self.ended_with(status);
                 }
                 Ok(None) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -185,6 +185,15 @@ impl Child {
             }
             clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
         }
+    }
+
+    fn ended_with(&self, status: WaitStatus) -> io::Result<()> {
+        let how = match (status.exit_status(), status.terminating_signal()) {
+            (Some(0), _) => return Ok(()),
+            (_, Some(signal)) => format!("was ended by signal {signal}"),
+            (code, _) => format!("ended with status {}", code.unwrap_or(-1)),
+        };
+        Err(self.why(io::Error::other(format!("its process {how}"))))
     }
 
     fn number(&self) -> Option<Pid> {
