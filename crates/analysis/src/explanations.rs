@@ -9,6 +9,7 @@ use crate::words;
 
 mod caches;
 mod one_call;
+mod servers;
 mod threads;
 mod unexpected;
 mod zero_copy;
@@ -74,6 +75,35 @@ const QUESTIONS: &[Question] = &[
     },
 ];
 
+/// The questions of a run with servers, in the same order.
+const OF_SERVERS: &[Question] = &[
+    Question {
+        key: "which-server",
+        text: "Which model for how many connections?",
+        ask: servers::which,
+    },
+    Question {
+        key: "idle-connections",
+        text: "Where do servers fall off with connections that are only there?",
+        ask: servers::idle,
+    },
+    Question {
+        key: "memory-per-connection",
+        text: "What does a thread or process for each connection cost in memory?",
+        ask: servers::memory,
+    },
+    Question {
+        key: "single-soonest",
+        text: "Does single-threaded really have the least latency?",
+        ask: servers::single,
+    },
+    Question {
+        key: "unexpected",
+        text: "What was unexpected?",
+        ask: unexpected::ask,
+    },
+];
+
 /// Movers that these questions are about: a run with none of them is about something else.
 const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-zc"];
 
@@ -81,10 +111,14 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    if !view.trials.moving().any(|c| about(&c.cell.mover)) {
+    let questions = if view.trials.moving().any(|c| c.cell.is_served()) {
+        OF_SERVERS
+    } else if view.trials.moving().any(|c| about(&c.cell.mover)) {
+        QUESTIONS
+    } else {
         return Vec::new();
-    }
-    let asked = QUESTIONS.iter().filter_map(|question| {
+    };
+    let asked = questions.iter().filter_map(|question| {
         let told = (question.ask)(&why)?;
         let (answer, missing) = match told.answer {
             Ok(answer) => (Some(words::capital(&answer)), None),

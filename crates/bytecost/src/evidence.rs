@@ -98,7 +98,7 @@ impl<'r> Evidence<'r> {
     pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
         let input = self.input(published);
         let mut analysis = analyse(input);
-        let library = Library::of_source(&self.run.manifest().study.name)?;
+        let library = Library::of_study(&self.run.manifest().study.name)?;
         if self.imported.is_none() && !library.claims.is_empty() {
             analysis.audit = audit(input, &analysis, &library.grounds());
         }

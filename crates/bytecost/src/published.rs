@@ -51,6 +51,15 @@ impl Library {
         Library::new(claims)
     }
 
+    /// What is built in of the publication that a study sets up again.
+    pub fn of_study(name: &str) -> Result<Library> {
+        // All others have the name of their source.
+        Library::of_source(match name {
+            "server-models" => "servers",
+            other => other,
+        })
+    }
+
     /// What is built in of one source.
     pub fn of_source(source: &str) -> Result<Library> {
         let mut library = Library::built_in()?;

@@ -22,12 +22,9 @@ pub(crate) struct Limited(BTreeSet<String>);
 impl Limited {
     /// Looks at every cell with a server.
     pub(crate) fn of(trials: &Trials<'_>) -> Limited {
-        let limited = |cell: &&CellTrials<'_>| {
-            let of = cell.trials().filter(|t| is_limited(t.sample)).count();
-            2 * of > cell.by_block.len()
-        };
         let cells = trials.moving().filter(|c| c.cell.is_served());
-        Limited(cells.filter(limited).map(|c| c.id.clone()).collect())
+        let limited = cells.filter(|c| clients_limit(c));
+        Limited(limited.map(|c| c.id.clone()).collect())
     }
 
     /// Takes the verdict of every finding back that compares with such a cell.
@@ -49,6 +46,12 @@ impl Limited {
             finding.sentence = withheld(finding, cell.cell, study, varied);
         }
     }
+}
+
+/// Whether the clients may have limited what was found, in most trials of a cell.
+pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
+    let of = cell.trials().filter(|t| is_limited(t.sample)).count();
+    2 * of > cell.by_block.len()
 }
 
 fn withheld(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
