@@ -66,6 +66,7 @@ impl Ours {
                     self.others.extend(others(&sample));
                     Ok(sample)
                 }
+                Record::Evidence(_) => bail!("a trial that nobody watches gave evidence"),
             },
         }
     }

@@ -140,8 +140,10 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             congestion_available: vec!["cubic".to_owned()],
             ..Host::default()
         },
+        evidence: Vec::new(),
         survey: Survey {
             files: None,
+            serving: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: over_all(&movers),

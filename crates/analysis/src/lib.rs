@@ -6,6 +6,7 @@
 mod answers;
 mod audit;
 mod cells;
+mod cpu_time;
 mod crossovers;
 mod doubts;
 mod explanations;
@@ -49,12 +50,14 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     stalls.mark(&mut findings);
     let limited = doubts::serving::Limited::of(&trials);
     limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
+    let cpu_time = cpu_time::all(&input);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        cpu_time: &cpu_time,
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
@@ -76,6 +79,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings,
         crossovers,
         explanations,
+        cpu_time,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

@@ -23,6 +23,7 @@ pub mod posix_aio;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod sampler;
 pub mod tcp;
 pub mod uring;
 pub mod uring_file;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_engine::{SERVERS, Server};
 use bytecost_lab::trial::Settings;
-use bytecost_spec::{Axis, Cell, Counter, Reading, Record, Sample};
+use bytecost_spec::{Axis, Cell, Counter, Reading, Sample};
 use libtest_mimic::{Failed, Trial};
 
 use super::{cell, ensure, read, settings};
@@ -77,8 +77,8 @@ fn sample(cell: &Cell) -> Result<Sample, Failed> {
         ..settings()
     };
     match super::trial(cell, patient) {
-        Record::Sample(sample) => Ok(sample),
-        Record::Failure(f) => Err(f.reason.into()),
+        Ok(sample) => Ok(sample),
+        Err(f) => Err(f.reason.into()),
     }
 }
 
@@ -162,8 +162,8 @@ fn told() -> Result<(), Failed> {
         let mut all = vec![(Axis::Server, "epoll"), (Axis::Size, "64")];
         all.extend_from_slice(values);
         match super::trial(&cell(&all), settings()) {
-            Record::Failure(f) => ensure(f.reason.contains(words), || f.reason.clone()),
-            Record::Sample(_) => Err(format!("{words}: it gave a sample").into()),
+            Err(f) => ensure(f.reason.contains(words), || f.reason.clone()),
+            Ok(_) => Err(format!("{words}: it gave a sample").into()),
         }
     };
     check(&[(Axis::Server, "epol")], "server `epol` is not known")?;

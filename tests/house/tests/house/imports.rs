@@ -16,7 +16,11 @@ const TABLE: &[(&str, &[&str])] = &[
     ("engine", &["spec", "sys", "host"]),
     ("meter", &["spec", "sys"]),
     ("plan", &["spec", "host"]),
-    ("lab", &["spec", "sys", "host", "plan", "engine", "meter"]),
+    ("evidence", &["spec", "sys"]),
+    (
+        "lab",
+        &["spec", "sys", "host", "plan", "engine", "evidence", "meter"],
+    ),
     ("store", &["spec"]),
     ("analysis", &["spec", "stats"]),
     ("report", &["spec", "analysis"]),
@@ -30,7 +34,8 @@ const TABLE: &[(&str, &[&str])] = &[
 ];
 
 const ALL: &[&str] = &[
-    "spec", "sys", "stats", "host", "engine", "meter", "plan", "lab", "store", "analysis", "report",
+    "spec", "sys", "stats", "host", "engine", "meter", "evidence", "plan", "lab", "store",
+    "analysis", "report",
 ];
 
 /// Crates from elsewhere that a crate must not have outside its tests: what would let it do
