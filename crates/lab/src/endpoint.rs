@@ -18,6 +18,7 @@ mod file_side;
 mod serving;
 mod side;
 
+pub(crate) use serving::served::looked_at;
 use side::{gather, one_flow};
 
 /// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is

@@ -17,7 +17,7 @@ mod live;
 use inherited::{Counts, Events};
 
 /// Threads whose migrations are read one by one; more would take longer than they are worth.
-const MOST_THREADS: usize = 256;
+pub const MOST_THREADS: usize = 256;
 /// Processes whose memory is read one by one; the rest is taken to be like them.
 const MOST_MEMORY: usize = 16;
 /// What reading one child takes, in ns, so that a reading of many begins early enough.

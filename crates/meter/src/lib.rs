@@ -26,7 +26,7 @@ mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
-pub use household::{Household, HouseholdSnapshot, Look, look_takes_ns, memory_of};
+pub use household::{Household, HouseholdSnapshot, Look, MOST_THREADS, look_takes_ns, memory_of};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};

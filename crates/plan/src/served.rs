@@ -6,6 +6,9 @@ use crate::refusal::DESCRIPTORS_BESIDES;
 
 /// Processes and threads of the machine and of the trial beside those of a connection each.
 const TASKS_BESIDES: u64 = 256;
+/// Connections for which a server has room beside those of the load: new ones may come before it
+/// has seen the end of the old ones.
+const ROOM: u64 = 256;
 /// Stack of a thread and what else a process or thread takes that serves one connection, in
 /// bytes: the kernel's stack and structures, page tables, and what is touched of the program's.
 const TASK_BYTES: u64 = 128 << 10;
@@ -112,10 +115,10 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
 fn limits(cell: &Cell, survey: &Survey, task_each: bool) -> Option<String> {
     let limits = survey.serving.as_ref()?.limits.as_ref()?;
     let all = cell.serving.all_connections();
-    let needed = all + u64::from(cell.threads) + DESCRIPTORS_BESIDES;
+    let needed = all + ROOM + DESCRIPTORS_BESIDES;
     if needed > limits.descriptors {
         return Some(format!(
-            "RLIMIT_NOFILE: {all} connections need {needed} open files on each side, and {} are allowed at most: raise the hard limit with `ulimit -Hn {needed}` as root (LimitNOFILE={needed} for a service), or choose fewer --connections",
+            "RLIMIT_NOFILE: a server of {all} connections needs {needed} open files, and {} are allowed at most: raise the hard limit with `ulimit -Hn {needed}` as root (LimitNOFILE={needed} for a service), or choose fewer --connections",
             limits.descriptors
         ));
     }

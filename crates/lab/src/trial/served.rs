@@ -11,6 +11,7 @@ use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
 use super::{GRACE_NS, LEAD_NS, Lab, Parts, network_meter, out_of_turn};
+use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 
@@ -165,12 +166,8 @@ impl Heard {
 /// How long the server's household is looked at before its window opens.
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
-    match server {
-        Some(server) if server.needs_lone_thread => {
-            Duration::from_nanos(look_takes_ns(cell.serving.all_connections()))
-        }
-        _ => Duration::ZERO,
-    }
+    let looked_at = server.map_or(0, |server| looked_at(server, cell));
+    Duration::from_nanos(look_takes_ns(looked_at))
 }
 
 fn ready(ends: &mut [Endpoint], until_ns: u64, stop: &AtomicBool) -> Result<(), Trouble> {

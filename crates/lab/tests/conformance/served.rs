@@ -10,9 +10,12 @@ use libtest_mimic::{Failed, Trial};
 
 use super::{cell, ensure, read, settings};
 
+/// A load: its name, whether a server that serves in turn can have it, and its axes.
+type Load = (&'static str, bool, &'static [(Axis, &'static str)]);
+
 /// Loads as changes of the axes; those that leave others waiting for ever are not for servers
 /// that serve in turn.
-const LOADS: &[(&str, bool, &[(Axis, &str)])] = &[
+const LOADS: &[Load] = &[
     ("one", true, &[]),
     (
         "new",

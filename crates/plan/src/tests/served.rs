@@ -132,10 +132,10 @@ fn what_a_server_cannot_is_refused_with_its_reason() {
     check(&of("uring", "1"), "io_uring is closed");
     check(&of("thread", "4744"), "");
     check(&of("thread", "4745"), "kernel.threads-max allows 5000");
-    check(&of("epoll", "19935"), "");
+    check(&of("epoll", "19680"), "");
     check(
-        &of("epoll", "19936"),
-        "RLIMIT_NOFILE: 19936 connections need 20001",
+        &of("epoll", "19681"),
+        "a server of 19681 connections needs 20001",
     );
     check(&[(Axis::Threads, "2")], "choose fewer --threads");
     check(

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, Setup};
-use bytecost_meter::{Household, look_takes_ns, memory_of};
+use bytecost_meter::{Household, MOST_THREADS, look_takes_ns, memory_of};
 use bytecost_spec::{Cell, Connect, Readings};
 use bytecost_sys::{census, children, clock, process};
 use rustix::io::Errno;
@@ -124,12 +124,7 @@ impl Child {
         household: &Household,
         schedule: Schedule,
     ) -> io::Result<Readings> {
-        let has_children = server.needs_lone_thread;
-        let ahead_ns = if has_children {
-            look_takes_ns(cell.serving.all_connections())
-        } else {
-            0
-        };
+        let ahead_ns = look_takes_ns(looked_at(server, cell));
         // By then the server has let everyone in, if it is not too slow for its load.
         let before_ns = ahead_ns + MEMORY_NS;
         clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
@@ -207,6 +202,16 @@ impl Drop for Child {
             let _ = kill_process(pid, Signal::KILL);
             let _ = waitpid(Some(pid), WaitOptions::empty());
         }
+    }
+}
+
+/// Threads or processes of a server that are looked at one by one.
+pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
+    let all = cell.serving.all_connections();
+    match (server.task_per_connection, server.needs_lone_thread) {
+        (true, true) => all,
+        (true, false) => all.min(MOST_THREADS as u64),
+        (false, _) => 0,
     }
 }
 
