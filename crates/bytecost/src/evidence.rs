@@ -102,7 +102,7 @@ impl<'r> Evidence<'r> {
         }
     }
 
-    /// The run judged, with the claims of the publication that its study sets up again.
+    /// The run judged, with the claims that its study settles.
     pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
         let input = self.input(published);
         let mut analysis = analyse(input);

@@ -112,6 +112,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let setup = Setup {
         socket: None,
         file: None,
+        java: None,
         size: cell.size_bytes as usize,
         fields: 1,
         slots: 4,

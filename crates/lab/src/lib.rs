@@ -3,6 +3,7 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod cold;
 mod conduct;
 pub mod connection;
 pub mod descriptors;
@@ -17,6 +18,7 @@ pub mod hand;
 pub mod leftovers;
 pub mod load;
 mod netlink;
+pub mod passes;
 pub mod protocol;
 pub mod requests;
 pub mod server_survey;
@@ -25,6 +27,7 @@ pub mod transports;
 pub mod trial;
 mod truth;
 mod watch;
+mod window;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};

@@ -4,6 +4,7 @@
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
 use std::io::{self, Read, Write};
+use std::path::PathBuf;
 
 use bytecost_spec::{Cell, SideReadings};
 use serde::de::DeserializeOwned;
@@ -74,6 +75,9 @@ pub struct Task {
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
+    /// Where the Java program lies compiled, for a mover that starts it.
+    #[serde(default)]
+    pub java: Option<PathBuf>,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -96,7 +100,9 @@ pub enum Order {
     Prepare(Box<Task>),
     /// Go by this schedule.
     Go(Schedule),
-    /// Sender: finish what is under way. All windows are closed.
+    /// Sender of passes: open the window.
+    Open,
+    /// Sender, and receiver of passes: finish what is under way. All windows are closed.
     Stop,
 }
 
@@ -119,6 +125,8 @@ pub enum Answer {
         /// The window closes.
         closes_ns: u64,
     },
+    /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
+    Opening,
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.
@@ -213,6 +221,7 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

@@ -2,9 +2,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_engine::{
+    Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
+};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::cell::{Reaping, VETH_MTU_BYTES};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -14,12 +18,14 @@ use crate::protocol::Role;
 use crate::transports;
 use crate::transports::veth::Pair;
 
-const SIZE: usize = 4096;
+/// Bytes of the one message.
+pub(crate) const SIZE: usize = 4096;
 const SLOTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tries every mover and every receiver over these transports, each with one small message that
-/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it.
+/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
+/// of files, and those that start a program ([`helped`]).
 ///
 /// The namespaces of [`Transport::Veth`] are made once for all of its attempts, and not at all
 /// where it is not among the transports.
@@ -39,8 +45,9 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     };
     for &transport in transports {
         let place = Place::of(transport);
-        for mover in MOVERS.iter().filter(|m| !m.route.is_of_files()) {
-            let refused = attempt(mover, &RECEIVERS[0], &place);
+        let apart = |m: &&Mover| m.route.is_of_files() || m.is_helped();
+        for mover in MOVERS.iter().filter(|m| !apart(m)) {
+            let refused = attempt(mover, &RECEIVERS[0], &place, None);
             survey.movers.push(Support {
                 name: mover.name.to_owned(),
                 transport,
@@ -48,7 +55,7 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
             });
         }
         for receiver in RECEIVERS {
-            let refused = attempt(&MOVERS[1], receiver, &place);
+            let refused = attempt(&MOVERS[1], receiver, &place, None);
             survey.receivers.push(Support {
                 name: receiver.name.to_owned(),
                 transport,
@@ -57,6 +64,48 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
         }
     }
     survey
+}
+
+/// The programs that movers have do their work, ready to be started, or why they are not.
+#[derive(Debug)]
+pub struct Helpers {
+    java: Result<Compiled, String>,
+}
+
+impl Helpers {
+    /// Finds and compiles them, which takes a second or more.
+    #[must_use]
+    pub fn ready() -> Helpers {
+        let compiled = java::find().and_then(|java| Compiled::new(&java, START_PATIENCE));
+        Helpers {
+            java: compiled.map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Where the Java program lies compiled.
+    pub(crate) fn java(&self) -> io::Result<PathBuf> {
+        match &self.java {
+            Ok(compiled) => Ok(compiled.path()),
+            Err(why) => Err(io::Error::other(why.clone())),
+        }
+    }
+}
+
+/// Tries the movers that [`survey`] leaves out, those that have another program do their work.
+#[must_use]
+pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
+    let mut found = Vec::new();
+    for &transport in transports {
+        let place = Place::of(transport);
+        for mover in MOVERS.iter().filter(|m| m.is_helped()) {
+            found.push(Support {
+                name: mover.name.to_owned(),
+                transport,
+                refused: attempt(mover, &RECEIVERS[0], &place, Some(helpers)),
+            });
+        }
+    }
+    found
 }
 
 fn can_set(name: &str) -> bool {
@@ -118,13 +167,36 @@ impl Place {
 }
 
 /// Why the two do not work there; none where they do.
-fn attempt(mover: &Mover, receiver: &Receiver, place: &Place) -> Option<String> {
+fn attempt(
+    mover: &Mover,
+    receiver: &Receiver,
+    place: &Place,
+    helpers: Option<&Helpers>,
+) -> Option<String> {
     if !mover.has_peer() {
         return None;
     }
-    one_message(mover, receiver, place)
-        .err()
-        .map(|e| reason(&e))
+    let tried = |java| one_message(mover, receiver, place, None, java);
+    let java = helpers.map(Helpers::java).transpose();
+    java.and_then(tried).err().map(|e| reason(&e))
+}
+
+/// Sends one message of a file over the loopback device. What it must hold, where that is known.
+pub(crate) fn one_of_file(
+    mover: &Mover,
+    file: FileWork,
+    size: usize,
+    content: Option<Pattern>,
+    java: Option<PathBuf>,
+) -> io::Result<()> {
+    let place = Place::of(Transport::Loopback);
+    one_message(
+        mover,
+        &RECEIVERS[0],
+        &place,
+        Some((file, size, content)),
+        java,
+    )
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -143,15 +215,26 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<()> {
+fn one_message(
+    mover: &Mover,
+    receiver: &Receiver,
+    place: &Place,
+    file: Option<(FileWork, usize, Option<Pattern>)>,
+    java: Option<PathBuf>,
+) -> io::Result<()> {
     let (sender, taker) = place.connect()?;
     transports::set_patience(&sender, PATIENCE)?;
     transports::set_patience(&taker, PATIENCE)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
+    let (file, size, known) = match file {
+        Some((file, size, known)) => (Some(file), size, Some(known)),
+        None => (None, SIZE, None),
+    };
     let setup = Setup {
         socket: Some(sender),
-        file: None,
-        size: SIZE,
+        file,
+        java,
+        size,
         fields: 8,
         slots: SLOTS,
         flow: 0,
@@ -160,16 +243,18 @@ fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<
         reaping: Reaping::Full,
         patience: PATIENCE,
     };
-    let pattern = setup.pattern(false);
+    let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
+        Some(pattern) => Checker::new(pattern, true),
+        None => Checker::of_count(),
+    };
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
-    taker.expect(SIZE);
+    taker.expect(size);
     let mut mover = (mover.open)(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }
     mover.flush()?;
-    let mut checker = Checker::new(pattern, true);
-    while checker.offset() < SIZE as u64 {
+    while checker.offset() < size as u64 {
         let got = taker.take()?;
         if got == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -190,7 +275,8 @@ mod tests {
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::ALL);
-        let movers = MOVERS.iter().filter(|m| !m.route.is_of_files()).count();
+        let here = |m: &&Mover| !m.route.is_of_files() && !m.is_helped();
+        let movers = MOVERS.iter().filter(here).count();
         assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
         assert_eq!(
             survey.receivers.len(),
@@ -206,6 +292,25 @@ mod tests {
             .receiver_refused("recv-discard", Transport::Unix)
             .unwrap();
         assert!(why.contains("TCP only"), "{why}");
+    }
+
+    #[test]
+    fn movers_that_start_a_program_are_tried_apart_or_refused_with_what_it_lacks() {
+        let places = [Transport::Loopback, Transport::Unix];
+        let helpers = Helpers::ready();
+        let found = helped(&helpers, &places);
+        let movers = MOVERS.iter().filter(|m| m.is_helped()).count();
+        assert_eq!(found.len(), movers * places.len());
+        match &helpers.java {
+            Ok(_) => assert!(found.iter().all(|row| row.refused.is_none()), "{found:?}"),
+            Err(why) => assert!(why.contains("JDK"), "{why}"),
+        }
+        let none = Helpers {
+            java: Err("there is no java".to_owned()),
+        };
+        let found = helped(&none, &places);
+        let refused = |row: &Support| row.refused.as_deref() == Some("there is no java");
+        assert!(found.iter().all(refused), "{found:?}");
     }
 
     #[test]

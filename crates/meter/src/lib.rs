@@ -17,6 +17,7 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 
 mod events;
 mod fake;
+mod helped;
 mod household;
 mod machine;
 mod network;
@@ -26,6 +27,7 @@ mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
+pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use household::{Household, HouseholdSnapshot, Look, MOST_THREADS, look_takes_ns, memory_of};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};

@@ -12,10 +12,6 @@ use crate::{order, refusal};
 /// checking and reading. An assumption for the budget; runs are stopped by the clock.
 pub const TRIAL_OVERHEAD_MS: u64 = 25;
 
-/// The same of a cell with a server: three processes, some hundred connections, and the notice of
-/// its window. Thousands of connections take longer.
-pub const SERVED_OVERHEAD_MS: u64 = 150;
-
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -34,8 +30,8 @@ pub struct Plan {
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
-    /// What a trial is taken to last, in ms: warm-up, window and
-    /// [`TRIAL_OVERHEAD_MS`] or [`SERVED_OVERHEAD_MS`].
+    /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
+    /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
 }
 
@@ -59,19 +55,15 @@ impl Plan {
                 None => runnable.push(candidate),
             }
         }
-        let overhead_ms = if runnable.iter().any(|c| c.cell.is_served()) {
-            SERVED_OVERHEAD_MS
-        } else {
-            TRIAL_OVERHEAD_MS
-        };
         let trial_ms = study
             .warmup_ms
             .saturating_add(study.window_ms)
-            .saturating_add(overhead_ms);
+            .saturating_add(TRIAL_OVERHEAD_MS);
         let price = Price {
             budget_ms: study.budget_ms,
             trial_ms,
             blocks_least: study.blocks_least,
+            survey,
         };
         let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
@@ -89,6 +81,10 @@ impl Plan {
         let note = norm
             .note()
             .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
+        let trial_ms = match cells.len() as u64 {
+            0 => trial_ms,
+            count => price.of_all(&cells).div_ceil(count),
+        };
         Ok(Plan {
             refusals,
             left_out: budget::left_out(&choice.left, &cells, study, price),
@@ -192,8 +188,14 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
             ..Cell::default()
         }));
     }
-    Some(norm.cell(Cell {
+    let mut cell = Cell {
         mover: null.name.clone(),
         ..first.clone()
-    }))
+    };
+    if budget::is_long(first) {
+        // Memory of such a message would be filled for nothing.
+        cell.size_bytes = Cell::default().size_bytes;
+        cell.ring = Cell::default().ring;
+    }
+    Some(norm.cell(cell))
 }

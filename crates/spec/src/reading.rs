@@ -111,7 +111,7 @@ counters! {
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
-    AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes";
+    AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes, and reading what a process did that works for the mover";
     Tasks "tasks" Side "threads of a server's processes with everyone connected, before the window; each has a kernel stack";
     MemoryBytes "memory_bytes" Side "anonymous memory (Pss_Anon) and page tables of a server's processes with everyone connected, before the window";
     ErrorsRefused "errors_refused" Side "connections that the server refused, warm-up included";

@@ -28,6 +28,8 @@ pub(super) fn has_no(measure: Measure) -> bool {
         Measure::ThroughputGbitPerS
             | Measure::CpuSPerGb
             | Measure::CallsPerMessage
+            | Measure::CallsPerMib
+            | Measure::MsPerMessage
             | Measure::CyclesPerByte
             | Measure::InstructionsPerByte
             | Measure::L1dLoadMissesPerKib

@@ -22,6 +22,7 @@ pub const SERVER: Server = Server {
     in_turn: false,
     task_per_connection: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: None,
     serve,
 };

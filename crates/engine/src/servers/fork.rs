@@ -30,6 +30,7 @@ pub const SERVER: Server = Server {
     in_turn: false,
     task_per_connection: true,
     needs_lone_thread: true,
+    takes_workers: false,
     caution: Some("counters of the server must include its children's, which end before it"),
     serve,
 };

@@ -31,6 +31,7 @@ pub const SERVER: Server = Server {
     in_turn: false,
     task_per_connection: false,
     needs_lone_thread: false,
+    takes_workers: true,
     caution: None,
     serve,
 };

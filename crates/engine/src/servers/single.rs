@@ -18,6 +18,7 @@ pub const SERVER: Server = Server {
     in_turn: true,
     task_per_connection: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: Some(
         "it serves in turn by design: of many connections that are kept open, one is served",
     ),

@@ -18,6 +18,7 @@ pub const SERVER: Server = Server {
     in_turn: false,
     task_per_connection: true,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: None,
     serve,
 };

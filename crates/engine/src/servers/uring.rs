@@ -25,6 +25,7 @@ pub const SERVER: Server = Server {
     in_turn: false,
     task_per_connection: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: Some("connections that the kernel has taken already may exceed the limit by a few"),
     serve,
 };

@@ -10,10 +10,11 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
-use super::{GRACE_NS, LEAD_NS, Lab, Parts, network_meter, out_of_turn};
+use super::{Lab, Parts, network_meter};
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
+use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 
 /// How long everyone may take to connect, in ns.
 const CONNECT_NS: u64 = 60_000_000_000;
