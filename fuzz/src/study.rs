@@ -66,6 +66,8 @@ const WORDS: &[&str] = &[
 const KNOWN: Known<'_> = Known {
     movers: &[("send", false), ("send-fields", true), ("null", false)],
     receivers: &["recv"],
+    servers: &["single", "epoll"],
+    services: &[("top", None), ("echo", Some((1, 65_536)))],
 };
 
 fn any_text(input: &[u8]) {

@@ -10,6 +10,7 @@ use crate::words;
 mod course;
 mod kernel;
 mod machine;
+pub(crate) mod serving;
 pub(crate) mod stall;
 
 pub(crate) use kernel::copied;
@@ -45,6 +46,9 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("nagle-stall", stall::nagle),
     ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),
+    ("clients-limited", serving::generator),
+    ("failed-requests", serving::failed_requests),
+    ("server-caution", serving::caution),
     ("mover-caution", kernel::mover_caution),
     ("neighbour", machine::neighbour),
     ("steal", machine::steal),
@@ -89,6 +93,11 @@ impl<'v> View<'v> {
     /// Cells with another end and at least one trial that counts.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
         self.trials.moving().filter(|c| !c.by_block.is_empty())
+    }
+
+    /// The same without those that have a server: what moves bytes by a mover.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.measured().filter(|c| !c.cell.is_served())
     }
 
     /// The first metric of the first comparison: what the answer speaks of.

@@ -14,6 +14,7 @@ mod caches;
 mod cpu_time;
 mod one_call;
 mod sendfile;
+mod servers;
 mod shared_core;
 mod spans;
 mod threads;
@@ -47,7 +48,9 @@ enum Of {
     Sockets,
     /// Files; each question says by itself whether the run is about it.
     Files,
-    /// Anything that a question of sockets or files is about.
+    /// Servers and their clients.
+    Servers,
+    /// Anything that a question of sockets, files or servers is about.
     Both,
     /// Whatever the run is about; each question says by itself whether it has something to say.
     All,
@@ -120,6 +123,30 @@ const QUESTIONS: &[Question] = &[
         ask: sendfile::ask,
     },
     Question {
+        key: "which-server",
+        text: "Which model for how many connections?",
+        of: Of::Servers,
+        ask: servers::which,
+    },
+    Question {
+        key: "idle-connections",
+        text: "Where do servers fall off with connections that are only there?",
+        of: Of::Servers,
+        ask: servers::idle,
+    },
+    Question {
+        key: "memory-per-connection",
+        text: "What does a thread or process for each connection cost in memory?",
+        of: Of::Servers,
+        ask: servers::memory,
+    },
+    Question {
+        key: "single-soonest",
+        text: "Does single-threaded really have the least latency?",
+        of: Of::Servers,
+        ask: servers::single,
+    },
+    Question {
         key: "unexpected",
         text: "What was unexpected?",
         of: Of::Both,
@@ -151,13 +178,16 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
+    let serves = view.trials.moving().any(|c| c.cell.is_served());
     let sockets = view.trials.moving().any(|c| about(&c.cell.mover));
     let mut asked: Vec<Explanation> = Vec::new();
     let mut about_something = false;
     for question in OF_ALL.iter().chain(QUESTIONS).chain(OF_WORK) {
         let is_asked = match question.of {
             Of::Sockets => sockets,
-            Of::Files | Of::All => true,
+            Of::Servers => serves,
+            Of::Files => !serves,
+            Of::All => true,
             Of::Both => about_something,
         };
         if let Some(told) = is_asked.then(|| (question.ask)(&why)).flatten() {

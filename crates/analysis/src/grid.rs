@@ -48,7 +48,10 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Answer
         | Axis::Mtu
         | Axis::Block
-        | Axis::Depth => values
+        | Axis::Depth
+        | Axis::Connections
+        | Axis::Idle
+        | Axis::Rate => values
             .iter()
             .map(|v| units::parse_bytes(v).ok().map(|n| n as f64))
             .collect(),
@@ -66,7 +69,12 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Cache
         | Axis::Access
         | Axis::MemNode
-        | Axis::Neighbour => None,
+        | Axis::Neighbour
+        | Axis::Server
+        | Axis::Service
+        | Axis::Connect
+        | Axis::Think
+        | Axis::Perf => None,
     }
 }
 

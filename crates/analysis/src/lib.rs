@@ -53,6 +53,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
+    let limited = doubts::serving::Limited::of(&trials);
+    limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let view = doubts::View {
         input: &input,

@@ -33,6 +33,36 @@ const OF_WORK: &[Axis] = &[
     Axis::Neighbour,
 ];
 
+/// The axes that mean nothing where there is none.
+const ONLY_OF_SERVERS: &[Axis] = &[
+    Axis::Server,
+    Axis::Service,
+    Axis::Connections,
+    Axis::Idle,
+    Axis::Connect,
+    Axis::Rate,
+    Axis::Think,
+    Axis::Perf,
+];
+
+/// The axes that mean something where there is a server.
+const OF_SERVERS: &[Axis] = &[
+    Axis::Transport,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Congestion,
+    Axis::Placement,
+    Axis::Depth,
+    Axis::Server,
+    Axis::Service,
+    Axis::Connections,
+    Axis::Idle,
+    Axis::Connect,
+    Axis::Rate,
+    Axis::Think,
+    Axis::Perf,
+];
+
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
     // The cells that move nothing stand beside the question, unless nothing else is asked.
@@ -46,7 +76,9 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         cells().all(|c| survey.mover(&c.mover).is_some_and(|m| is(m.route)))
     };
     let needs_no_peer = |route: Route| route.is_of_files() || route == Route::MemoryToMemory;
+    let of_servers = cells().all(bytecost_spec::Cell::is_served);
     let meaningful = match (all(needs_no_peer), all(Route::is_work)) {
+        _ if of_servers => Some(OF_SERVERS),
         (true, _) => Some(OF_FILES),
         (_, true) => Some(OF_WORK),
         _ => None,
@@ -61,6 +93,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
             .filter(|row| !varied.contains(&row.axis))
             .filter(|row| meaningful.is_none_or(|axes| axes.contains(&row.axis)))
             .filter(|row| meaningful.is_none() || by_blocks || row.axis != Axis::Block)
+            .filter(|row| of_servers || !ONLY_OF_SERVERS.contains(&row.axis))
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });

@@ -9,6 +9,8 @@ use hdrhistogram::Histogram;
 
 use crate::histogram;
 
+pub(crate) mod served;
+
 /// What a trial says of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
@@ -99,6 +101,14 @@ impl<'a> Trial<'a> {
     fn find(&self, metric: Metric) -> Option<Found> {
         let side = metric.side;
         let per = |counters: &[Counter], per: Per| Some(self.sides(side, counters, per));
+        let of_served = matches!(side, Side::Server | Side::Client);
+        if self.cell.is_served() {
+            if matches!(side, Side::Sender | Side::Receiver) || served::has_no(metric.measure) {
+                return None;
+            }
+        } else if of_served || served::only(metric.measure) {
+            return None;
+        }
         if side == Side::Receiver && self.sample.receiver.is_none() {
             return None;
         }
@@ -136,6 +146,12 @@ impl<'a> Trial<'a> {
             Measure::BranchMissesPerMessage => per(&[Counter::BranchMisses], Per::Message),
             Measure::CopiedShare => self.copied_share(),
             Measure::DelayedAcksPerMessage => self.is_tcp().then(|| self.delayed_acks()),
+            Measure::CyclesPerMessage => per(&[Counter::Cycles], Per::Message),
+            Measure::InstructionsPerMessage => per(&[Counter::Instructions], Per::Message),
+            Measure::CacheMissesPerMessage => per(&[Counter::CacheMisses], Per::Message),
+            Measure::ErrorsPerMessage => Some(served::errors(self.sample)),
+            Measure::LeastServedShare => Some(served::least(self.sample)),
+            Measure::MemoryKibPerConnection => Some(served::memory_kib(self.sample, self.cell)),
             Measure::NeighbourShare => Some(self.neighbour_share()),
             Measure::StealShare => Some(self.machine_share(Counter::MachineStealNs)),
         }
@@ -166,11 +182,12 @@ impl<'a> Trial<'a> {
     fn sides(&self, side: Side, counters: &[Counter], per: Per) -> Found {
         let sender = || self.quotient(&self.sample.sender, counters, per);
         let receiver = |r| self.quotient(r, counters, per);
+        // Clients send requests, the server takes them in.
         match (side, &self.sample.receiver) {
-            (Side::Sender, _) | (Side::Both, None) => sender(),
+            (Side::Sender | Side::Client, _) | (Side::Both, None) => sender(),
             (Side::Both, Some(r)) => Ok(sender()? + receiver(r)?),
-            (Side::Receiver, Some(r)) => receiver(r),
-            (Side::Receiver, None) => Err("there is no receiver".to_owned()),
+            (Side::Receiver | Side::Server, Some(r)) => receiver(r),
+            (Side::Receiver | Side::Server, None) => Err("there is no receiver".to_owned()),
         }
     }
 
@@ -183,6 +200,7 @@ impl<'a> Trial<'a> {
             Per::Byte => read(side, Counter::Bytes)?,
             Per::Kib => read(side, Counter::Bytes)? / 1024.0,
             Per::Mib => read(side, Counter::Bytes)? / f64::from(1 << 20),
+            Per::Message if self.cell.is_served() => served::messages(side)?,
             Per::Message => self.messages(side)?,
             Per::Nanosecond => read(side, Counter::ElapsedNs)?,
             Per::Second => read(side, Counter::ElapsedNs)? / 1e9,
@@ -202,7 +220,8 @@ impl<'a> Trial<'a> {
                 | Counter::Branches
                 | Counter::BranchMisses
         );
-        if of_the_group {
+        // Those of servers are no group, and each is absent where it did not count all the time.
+        if of_the_group && !self.cell.is_served() {
             let enabled = read(side, Counter::PerfEnabledNs)?;
             if read(side, Counter::PerfRunningNs)? < enabled {
                 return Err("the counters shared the CPU's registers with others".to_owned());
@@ -289,8 +308,8 @@ impl<'a> Trial<'a> {
 
     fn system_share(&self, side: Side) -> Found {
         let sides: Vec<&SideReadings> = match side {
-            Side::Sender => vec![&self.sample.sender],
-            Side::Receiver => self.sample.receiver.iter().collect(),
+            Side::Sender | Side::Client => vec![&self.sample.sender],
+            Side::Receiver | Side::Server => self.sample.receiver.iter().collect(),
             Side::Both => [Some(&self.sample.sender), self.sample.receiver.as_ref()]
                 .into_iter()
                 .flatten()

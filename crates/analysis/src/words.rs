@@ -44,6 +44,12 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
         M::CopiedShare => (Kind::Number, "copied share of the buffers"),
         M::DelayedAcksPerMessage => (Kind::Number, "delayed acknowledgements per message"),
+        M::CyclesPerMessage => (Kind::Number, "cycles per message"),
+        M::InstructionsPerMessage => (Kind::Number, "instructions per message"),
+        M::CacheMissesPerMessage => (Kind::Number, "cache misses per message"),
+        M::ErrorsPerMessage => (Kind::Number, "failed requests per answer"),
+        M::LeastServedShare => (Kind::Number, "answers to the least served connection"),
+        M::MemoryKibPerConnection => (Kind::Number, "memory of the server per connection"),
         M::NeighbourShare => (Kind::Number, "CPU time of others"),
         M::StealShare => (Kind::Number, "steal"),
     }
@@ -56,6 +62,8 @@ pub(crate) fn metric(metric: Metric) -> String {
         Side::Both => noun.to_owned(),
         Side::Sender => format!("{noun} of the sender"),
         Side::Receiver => format!("{noun} of the receiver"),
+        Side::Server => format!("{noun} of the server"),
+        Side::Client => format!("{noun} of the clients"),
     }
 }
 
@@ -178,7 +186,7 @@ pub(crate) fn short_predicate(finding: &Finding, times: &str) -> String {
 /// A value of an axis as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
 pub(crate) fn named(axis: Axis, value: &str) -> String {
     match axis {
-        Axis::Mover | Axis::Receiver => format!("`{value}`"),
+        Axis::Mover | Axis::Receiver | Axis::Server => format!("`{value}`"),
         Axis::Size => {
             units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
         }
@@ -188,6 +196,10 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         },
         Axis::Threads => plural(value, "thread"),
         Axis::Fields => plural(value, "field"),
+        Axis::Connections => plural(value, "connection"),
+        Axis::Idle => format!("{} beside them", plural(value, "idle connection")),
+        Axis::Connect => format!("{value} connections"),
+        Axis::Rate if value != "closed" => format!("{value} requests/s"),
         Axis::Transport => value.to_owned(),
         Axis::Pattern
         | Axis::Congestion
@@ -206,7 +218,11 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cache
         | Axis::Access
         | Axis::MemNode
-        | Axis::Neighbour => format!("{} {value}", axis.name()),
+        | Axis::Neighbour
+        | Axis::Service
+        | Axis::Rate
+        | Axis::Think
+        | Axis::Perf => format!("{} {value}", axis.name()),
     }
 }
 
@@ -219,6 +235,7 @@ fn plural(number: &str, noun: &str) -> String {
 pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
     let preposition = match axis {
         Axis::Size | Axis::Depth => "at",
+        Axis::Rate if value != "closed" => "at",
         Axis::Transport => "over",
         Axis::Receiver => "into",
         Axis::Mover
@@ -241,7 +258,15 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Cache
         | Axis::Access
         | Axis::MemNode
-        | Axis::Neighbour => "with",
+        | Axis::Neighbour
+        | Axis::Server
+        | Axis::Service
+        | Axis::Connections
+        | Axis::Idle
+        | Axis::Connect
+        | Axis::Rate
+        | Axis::Think
+        | Axis::Perf => "with",
     };
     format!("{preposition} {}", named(axis, value))
 }

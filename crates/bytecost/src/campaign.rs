@@ -216,7 +216,9 @@ impl Campaign<'_> {
         let mut left: Vec<(u32, Cell)> = Vec::new();
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
-            if so_far.measured.contains(&i) && !so_far.watched.contains(&i) {
+            let is_left = so_far.measured.contains(&i) && !so_far.watched.contains(&i);
+            // Nobody watches a server yet: its CPU time is that of processes of its own.
+            if is_left && !cell.is_served() {
                 left.push((i, cell.clone()));
             }
         }

@@ -1,10 +1,10 @@
 //! What the engine's tables know, for studies that name things from them.
 
-use bytecost_engine::{MOVERS, RECEIVERS};
+use bytecost_engine::{MOVERS, RECEIVERS, SERVERS, SERVICES};
 use bytecost_spec::study::Known;
 use bytecost_spec::{Cell, Invalid, Study};
 
-/// Holds a study against the tables of movers and receivers.
+/// Holds a study against the tables of movers, receivers, servers and services.
 ///
 /// # Errors
 /// As [`Study::check`].
@@ -23,8 +23,13 @@ pub fn check_cell(cell: &Cell) -> Result<(), Invalid> {
 fn known<T>(check: impl FnOnce(Known<'_>) -> T) -> T {
     let movers: Vec<(&str, bool)> = MOVERS.iter().map(|m| (m.name, m.uses_fields)).collect();
     let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
+    let servers: Vec<&str> = SERVERS.iter().map(|s| s.name).collect();
+    let services: Vec<(&str, Option<(u64, u64)>)> =
+        SERVICES.iter().map(|s| (s.name, s.facts().sizes)).collect();
     check(Known {
         movers: &movers,
         receivers: &receivers,
+        servers: &servers,
+        services: &services,
     })
 }

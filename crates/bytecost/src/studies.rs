@@ -21,6 +21,10 @@ pub const STUDIES: &[(&str, &str)] = &[
         include_str!("../../../studies/access-patterns.toml"),
     ),
     ("ceiling", include_str!("../../../studies/ceiling.toml")),
+    (
+        "server-models",
+        include_str!("../../../studies/server-models.toml"),
+    ),
 ];
 
 #[cfg(test)]

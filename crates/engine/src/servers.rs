@@ -16,6 +16,8 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytecost_spec::survey::ServerFacts;
+
 use crate::services::{self, Service};
 
 mod arrival;
@@ -62,6 +64,8 @@ pub struct Server {
     /// Whether it serves one connection to its end before it looks at the next, so that others
     /// wait for as long as that one stays.
     pub in_turn: bool,
+    /// Whether each connection has a thread or a process of its own.
+    pub task_per_connection: bool,
     /// Whether the process that it runs in may have no other threads.
     pub needs_lone_thread: bool,
     /// Whether the number of its threads is chosen, [`Setup::workers`].
@@ -160,6 +164,22 @@ impl Server {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Server> {
         SERVERS.iter().find(|s| s.name == name)
+    }
+
+    /// Its row as others need to know it, where it works.
+    #[must_use]
+    pub fn facts(&self) -> ServerFacts {
+        ServerFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            bound: self
+                .bound
+                .map(|b| (b.connections as u64, b.reason.to_owned())),
+            in_turn: self.in_turn,
+            task_per_connection: self.task_per_connection,
+            caution: self.caution.map(str::to_owned),
+            refused: None,
+        }
     }
 
     /// Why so many connections cannot be served, if they cannot: for want of descriptors that is

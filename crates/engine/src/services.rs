@@ -5,6 +5,7 @@
 //! is asked and its answer checked ([`Question`]). How bytes become requests is [`Framing`].
 
 use bytecost_host::Roots;
+use bytecost_spec::survey::ServiceFacts;
 
 mod echo;
 mod fixed;
@@ -110,6 +111,16 @@ impl Service {
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Service> {
         SERVICES.iter().find(|s| s.name == name)
+    }
+
+    /// Its row as others need to know it.
+    #[must_use]
+    pub fn facts(&self) -> ServiceFacts {
+        ServiceFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            sizes: self.sizes.map(|(least, most)| (least as u64, most as u64)),
+        }
     }
 
     /// Whether the service can be had in that size.

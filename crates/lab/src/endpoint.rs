@@ -18,9 +18,11 @@ use crate::transports;
 mod file_side;
 mod neighbour;
 mod sending;
+mod serving;
 mod side;
 mod turn;
 
+pub(crate) use serving::served::looked_at;
 use side::{gather, one_flow};
 use turn::{Signal, Turn};
 
@@ -64,6 +66,11 @@ pub(crate) fn explain(error: &io::Error) -> String {
 }
 
 fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
+    match task.role {
+        Role::Server => return serving::served::run(&task, control),
+        Role::Client => return serving::asking::run(&task, control),
+        Role::Sender | Role::Receiver | Role::Neighbour => {}
+    }
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
@@ -135,7 +142,7 @@ fn follow<T>(
             gate.set(Phase::Cooldown);
         }
         // It goes by what comes.
-        (Some(_), Role::Receiver | Role::Neighbour) => {}
+        (Some(_), _) => {}
     }
     match closed {
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
@@ -192,7 +199,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
             })
             .collect(),
         (Role::Neighbour, _) => Err(out_of_turn()),
-        (Role::Receiver, _) => {
+        _ => {
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(
                 control,

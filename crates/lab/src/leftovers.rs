@@ -18,6 +18,9 @@ use crate::transports::veth::NAMES;
 /// The most processes that are looked at.
 const MOST_PROCESSES: usize = 1 << 20;
 
+/// An endpoint, its server, and what that forks.
+const MOST_GENERATIONS: usize = 3;
+
 /// A thing that a killed run left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
@@ -89,8 +92,21 @@ fn orphan(process: &Path) -> Option<&'static str> {
     // Its coordinator's number means something only where it was given.
     let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
     let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
-    let is_orphan = is_ours && is_here && parent(process).is_some_and(|parent| parent != owner);
+    let is_orphan = is_ours && is_here && starter(process, owner).is_some_and(|by| by != owner);
     is_orphan.then_some(what)
+}
+
+/// Who started an endpoint: a server, and what it forks, are children of one.
+fn starter(process: &Path, owner: u32) -> Option<u32> {
+    let mut by = parent(process)?;
+    for _ in 0..MOST_GENERATIONS {
+        let above = Path::new("/proc").join(by.to_string());
+        if self::owner(&above).is_none_or(|(of, _)| of != owner) {
+            break;
+        }
+        by = parent(&above)?;
+    }
+    Some(by)
 }
 
 /// Whom an endpoint or a Java machine of ours was started by, and what it is without that one;

@@ -24,6 +24,7 @@ mod parts;
 pub mod passes;
 pub mod protocol;
 pub mod requests;
+pub mod server_survey;
 pub mod survey;
 pub mod transports;
 pub mod trial;

@@ -64,6 +64,8 @@ pub struct Load {
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
+    /// TCP congestion control of each connection; none leaves the system's.
+    pub congestion: Option<String>,
 }
 
 /// When the next request is made.
@@ -99,6 +101,14 @@ pub enum Span {
 /// How far a load has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// Everyone has tried to connect: when the window will open and close, in ns of
+    /// CLOCK_MONOTONIC; `u64::MAX` where no time bounds it.
+    Connected {
+        /// The window opens.
+        opens_ns: u64,
+        /// The window closes.
+        closes_ns: u64,
+    },
     /// Everyone is connected and the warm-up is over: what happens from now on counts.
     WindowOpens,
     /// What counts is over.
@@ -124,6 +134,7 @@ impl Load {
             span: Span::Requests(1),
             patience: Duration::from_secs(5),
             threads: 1,
+            congestion: None,
         }
     }
 

@@ -18,7 +18,10 @@ pub(crate) struct Parts {
 impl Parts {
     /// A side that was kept off its CPU for the whole window has nothing to tell.
     pub(crate) fn is_empty(&self) -> bool {
-        let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
+        let moved = |done: &Done| {
+            let mut flows = done.side.flows.iter();
+            flows.any(|f| f.bytes > 0 || f.messages > 0)
+        };
         !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
     }
 

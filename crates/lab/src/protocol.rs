@@ -25,6 +25,10 @@ pub enum Role {
     Receiver,
     /// It keeps CPUs busy beside the trial.
     Neighbour,
+    /// It serves.
+    Server,
+    /// It asks the server.
+    Client,
 }
 
 impl Role {
@@ -35,6 +39,8 @@ impl Role {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
             Role::Neighbour => "neighbour",
+            Role::Server => "server",
+            Role::Client => "load generator",
         }
     }
 }
@@ -129,13 +135,21 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// Receiver: connect here.
+    /// Receiver or server: connect here.
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.
         address: String,
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Client: everyone is connected, and the window is to be from here to there, in ns of
+    /// CLOCK_MONOTONIC.
+    Connected {
+        /// The window opens.
+        opens_ns: u64,
+        /// The window closes.
+        closes_ns: u64,
+    },
     /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
     Opening,
     /// All threads have closed their windows.

@@ -28,6 +28,8 @@ use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
+mod served;
+
 /// Said of a trial that has nothing to tell.
 const NOTHING_MOVED: &str = "no byte was moved within the window";
 
@@ -255,8 +257,12 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let moves = mover.is_some_and(|m| !m.moves_nothing());
         let is_work = mover.is_some_and(|m| m.route.is_work());
+        let has_peer = has_peer || cell.is_served();
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let task = self.task(cell, mover, pins.sender)?;
+        if cell.is_served() {
+            return self.served(task, pins.receiver, stop);
+        }
         let pair = match cell.transport {
             Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
             _ => None,
@@ -316,7 +322,8 @@ impl Lab {
         if parts.is_empty() {
             Some(NOTHING_MOVED.to_owned())
         } else {
-            parts.crowded(self.settings.neighbour_bound)
+            let bound = self.settings.neighbour_bound;
+            parts.read_late().or_else(|| parts.crowded(bound))
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::protocol::{Answer, Done, Order, Schedule};
 use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
-const LEAD_NS: u64 = 500_000;
+pub(crate) const LEAD_NS: u64 = 500_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 

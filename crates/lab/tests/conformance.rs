@@ -29,6 +29,8 @@ use rustix::process::Pid;
 mod files;
 #[path = "conformance/sent.rs"]
 mod sent;
+#[path = "conformance/served.rs"]
+mod served;
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
     }
     trials.extend(files::trials());
     trials.extend(sent::trials(&survey));
+    trials.extend(served::trials());
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));

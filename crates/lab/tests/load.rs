@@ -170,10 +170,19 @@ fn a_window_begins_and_ends_once() {
     load.ramp = Duration::from_millis(20);
     let told = |stage| stages.lock().unwrap().push(stage);
     let outcome = load.run(&AtomicBool::new(false), &told).unwrap();
-    assert_eq!(
-        *stages.lock().unwrap(),
-        [Stage::WindowOpens, Stage::WindowCloses]
-    );
+    let stages = stages.into_inner().unwrap();
+    let [
+        Stage::Connected {
+            opens_ns,
+            closes_ns,
+        },
+        Stage::WindowOpens,
+        Stage::WindowCloses,
+    ] = stages[..]
+    else {
+        panic!("{stages:?}");
+    };
+    assert_eq!(closes_ns - opens_ns, 60_000_000);
     assert_eq!(outcome.window_ns, 60_000_000);
     assert_eq!(outcome.answers, outcome.answers_in_window);
     assert_eq!(outcome.answers, outcome.latency_ns.len());

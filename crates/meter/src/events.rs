@@ -258,6 +258,8 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict 
             Event::L1dLoadMisses
             | Event::LlcLoadMisses
             | Event::BranchMisses
+            | Event::BusCycles
+            | Event::CacheMisses
             | Event::CpuMigrations => 0,
         };
         if counted < least {
@@ -270,7 +272,12 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict 
 }
 
 /// Why an event could not be opened, and what to do.
-fn in_words(event: Event, scope: Scope, error: &io::Error, paranoid: Option<i32>) -> String {
+pub(crate) fn in_words(
+    event: Event,
+    scope: Scope,
+    error: &io::Error,
+    paranoid: Option<i32>,
+) -> String {
     let what_to_do = match Refused::of(error) {
         Refused::NotAllowed => {
             let what = match scope {

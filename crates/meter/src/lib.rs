@@ -18,6 +18,7 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 mod events;
 mod fake;
 mod helped;
+mod household;
 mod machine;
 mod network;
 mod proc_text;
@@ -27,6 +28,7 @@ mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
+pub use household::{Household, HouseholdSnapshot, Look, MOST_THREADS, look_takes_ns, memory_of};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};

@@ -26,6 +26,11 @@ const PASSES_LEAST: u64 = 2;
 /// What starting a mover's own program and warming it up adds to a trial, in ms. An assumption too.
 const HELPER_MS: u64 = 200;
 
+/// What a server adds: a third process, and the notice of its window; and what each connection
+/// adds, in µs.
+const SERVED_MS: u64 = 100;
+const CONNECTION_US: u64 = 300;
+
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price<'a> {
@@ -67,6 +72,10 @@ impl Price<'_> {
 
     /// What a trial of the cell is taken to last, in ms.
     pub(crate) fn of(&self, cell: &Cell) -> u64 {
+        if cell.is_served() {
+            let connect_us = cell.serving.all_connections() * CONNECTION_US;
+            return self.trial_ms + SERVED_MS + connect_us / 1000;
+        }
         let mover = self.survey.mover(&cell.mover);
         let helper_ms = match mover.map(|m| m.in_flight) {
             Some(InFlight::OneByProcess) => HELPER_MS,

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use bytecost_spec::cell::{Pattern, Transport, VETH_MTU_BYTES};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, Nodelay, Serving, Study, Survey};
+
+use crate::served;
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +30,12 @@ impl<'a> Norm<'a> {
         let base = cells
             .iter()
             .map(|(_, cell)| cell)
-            .find(|cell| has_peer(survey, cell))
+            .find(|cell| has_peer(survey, cell) && !cell.is_served())
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
-            .filter(|cell| !is_of_files(survey, cell) && !is_work(survey, cell))
+            .filter(|cell| {
+                !is_of_files(survey, cell) && !is_work(survey, cell) && !cell.is_served()
+            })
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -55,6 +59,13 @@ impl<'a> Norm<'a> {
     /// congestion control and no options of TCP, memory no page cache, a loopback no MTU to choose, a mover that moves
     /// nothing has no other end.
     pub(crate) fn cell(&self, cell: Cell) -> Cell {
+        if cell.is_served() {
+            return self.substituted(served::norm(cell, self.survey));
+        }
+        let cell = Cell {
+            serving: Serving::default(),
+            ..cell
+        };
         if has_peer(self.survey, &cell) {
             return self.transport(cell);
         }
@@ -116,6 +127,14 @@ impl<'a> Norm<'a> {
         }
     }
 
+    /// The cell with the congestion control that there is.
+    fn substituted(&self, mut cell: Cell) -> Cell {
+        if cell.congestion == Axis::Congestion.row().default {
+            cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        }
+        cell
+    }
+
     /// What is sent from memory has no file, and what is sent from a file has one request in
     /// flight. What goes past memory has no block; like the way of reaping, that is then the one
     /// of the study, so that a cell keeps what it is compared with in all but one axis.
@@ -147,8 +166,8 @@ impl<'a> Norm<'a> {
             cell.nodelay = Nodelay::Auto;
             cell.cork = false;
             cell.quickack = false;
-        } else if cell.congestion == Axis::Congestion.row().default {
-            cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
+        } else {
+            cell = self.substituted(cell);
         }
         self.file_sent(&mut cell);
         let default_mtu = cell.mtu_bytes == Some(VETH_MTU_BYTES);

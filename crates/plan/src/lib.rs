@@ -11,6 +11,7 @@ mod order;
 mod pins;
 mod plan;
 mod refusal;
+mod served;
 #[cfg(test)]
 mod tests;
 

@@ -67,7 +67,7 @@ impl Plan {
             blocks_least: study.blocks_least,
             survey,
         };
-        let floored = runnable.iter().any(|c| !moves_nothing(survey, &c.cell))
+        let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
         let mut choice = budget::choose(&runnable, study, price, usize::from(floored));
         let mut cells = choice.chosen;
@@ -149,19 +149,33 @@ fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
         .iter()
         .map(|r| r.name.as_str())
         .collect();
+    let serving = survey.serving.as_ref();
+    let servers = serving.map_or(&[][..], |s| &s.servers);
+    let servers: Vec<&str> = servers.iter().map(|s| s.name.as_str()).collect();
+    let services = serving.map_or(&[][..], |s| &s.services);
+    let services: Vec<(&str, Option<(u64, u64)>)> = services
+        .iter()
+        .map(|s| (s.name.as_str(), s.sizes))
+        .collect();
     study.check(Known {
         movers: &movers,
         receivers: &receivers,
+        servers: &servers,
+        services: &services,
     })
 }
 
 /// The most bytes of a message that is not moved, where a request is a whole file.
 const FLOOR_BYTES: u64 = 64 << 10;
+/// Whether a cell is carried out by the loop whose cost is measured: a server has its own.
+fn has_floor(survey: &Survey, cell: &Cell) -> bool {
+    !cell.is_served() && !moves_nothing(survey, cell)
+}
 
 /// The cell that tells what the loop costs: the first cell that moves something, moved by `null`.
 /// None where nothing is moved, or the survey knows no mover that moves nothing.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
-    let moves = |cell: &&Cell| !moves_nothing(survey, cell);
+    let moves = |cell: &&Cell| has_floor(survey, cell);
     let first = chosen
         .iter()
         .filter(moves)

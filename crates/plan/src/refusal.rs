@@ -7,14 +7,20 @@ use bytecost_spec::{Cache, Cell, Host, Route, Survey};
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_files, is_work};
+use crate::served;
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
 /// socket, counters, the listener, and room for what libraries open.
-const DESCRIPTORS_BESIDES: u64 = 64;
+pub(crate) const DESCRIPTORS_BESIDES: u64 = 64;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
 #[must_use]
 pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    if cell.is_served() {
+        return served::refused(cell, host.memory_bytes, survey)
+            .or_else(|| congestion(cell, host, survey))
+            .or_else(|| Pins::of(cell, true, host).err());
+    }
     let peer = if has_peer(survey, cell) {
         ends(cell, survey)
             .or_else(|| payload(cell, survey))

@@ -29,7 +29,7 @@ struct Column {
 fn sending<'a>(begun: &Begun, second: &'a Second) -> Option<&'a Stretch> {
     match begun.own {
         Side::Receiver => second.peer.as_ref(),
-        Side::Sender | Side::Both => Some(&second.own),
+        _ => Some(&second.own),
     }
 }
 
@@ -142,7 +142,7 @@ fn aligned<'a>(values: impl Iterator<Item = (&'a Column, String)>) -> String {
 pub fn begun(begun: &Begun, style: Style) -> String {
     let with = match begun.own {
         Side::Receiver => "from",
-        Side::Sender | Side::Both => "to",
+        _ => "to",
     };
     let what = format!(
         "session {} {with} {}: {}",

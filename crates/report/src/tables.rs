@@ -1,6 +1,7 @@
 //! Lists that the command prints: what works here, what this machine is, which runs there are.
 
 use bytecost_spec::host::Level;
+use bytecost_spec::survey::ServerSurvey;
 use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
 use crate::facts;
@@ -87,6 +88,9 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     out.support("Receivers", "receiver", &receivers, over, |name, t| {
         survey.receiver_refused(name, t)
     });
+    if let Some(serving) = &survey.serving {
+        out.servers(serving);
+    }
     out.heading("Transports");
     let rows: Vec<Vec<String>> = Transport::ALL
         .iter()
@@ -198,6 +202,30 @@ struct Out {
 }
 
 impl Out {
+    /// Servers and what they answer; below them why one does not work here.
+    fn servers(&mut self, serving: &ServerSurvey) {
+        self.heading("Servers");
+        let rows: Vec<Vec<String>> = serving
+            .servers
+            .iter()
+            .map(|s| {
+                let summary = with_caution(&s.summary, s.caution.as_deref());
+                vec![s.name.clone(), summary]
+            })
+            .collect();
+        self.table(&["server", "how it serves"], &rows, &[20, 100]);
+        for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
+            self.prose(None, why, "  ", "    ");
+        }
+        self.heading("Services");
+        let rows: Vec<Vec<String>> = serving
+            .services
+            .iter()
+            .map(|s| vec![s.name.clone(), s.summary.clone()])
+            .collect();
+        self.table(&["service", "what it answers"], &rows, &[20, 100]);
+    }
+
     fn new(style: Style) -> Out {
         Out {
             style,

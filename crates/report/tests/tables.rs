@@ -4,13 +4,27 @@ mod fixture;
 
 use bytecost_report::Style;
 use bytecost_report::tables::{self, RunLine};
-use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release};
+use bytecost_spec::survey::{
+    MoverFacts, ReceiverFacts, Release, ServerFacts, ServerSurvey, ServiceFacts,
+};
 use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
 
 const PLAIN: Style = Style {
     width: 100,
     color: false,
 };
+
+fn server(name: &str, refused: Option<&str>) -> ServerFacts {
+    ServerFacts {
+        name: name.to_owned(),
+        summary: format!("one thread for all connections: {name} tells which are ready"),
+        bound: None,
+        in_turn: false,
+        task_per_connection: false,
+        caution: None,
+        refused: refused.map(str::to_owned),
+    }
+}
 
 fn survey() -> Survey {
     let mover = |name: &str, summary: &str, caution: Option<&str>| MoverFacts {
@@ -62,6 +76,18 @@ fn survey() -> Survey {
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
+        serving: Some(ServerSurvey {
+            servers: vec![
+                server("epoll", None),
+                server("uring", Some("server `uring`: not permitted here (EPERM)")),
+            ],
+            services: vec![ServiceFacts {
+                name: "echo".to_owned(),
+                summary: "what was sent".to_owned(),
+                sizes: Some((1, 65_536)),
+            }],
+            limits: None,
+        }),
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {
             what: "cycles".to_owned(),

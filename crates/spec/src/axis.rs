@@ -35,6 +35,14 @@ pub enum Axis {
     Access,
     MemNode,
     Neighbour,
+    Server,
+    Service,
+    Connections,
+    Idle,
+    Connect,
+    Rate,
+    Think,
+    Perf,
 }
 
 /// A row of the table of axes.
@@ -115,7 +123,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Threads,
         "threads",
         "1",
-        "flows: connections, each with one sender thread and one receiver thread",
+        "flows: connections, each with one sender thread and one receiver thread; of a server, threads of its clients",
     ),
     row(
         Axis::Congestion,
@@ -151,7 +159,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Placement,
         "placement",
         "free",
-        "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, 0-3 a list for both",
+        "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both",
     ),
     further(
         Axis::Payload,
@@ -225,6 +233,54 @@ pub const AXES: &[AxisRow] = &[
         "idle",
         "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
     ),
+    further(
+        Axis::Server,
+        "server",
+        "none",
+        "concurrency model of a server that many clients ask, or `none`: bytes are moved by the mover",
+    ),
+    further(
+        Axis::Service,
+        "service",
+        "echo",
+        "what the server answers: top, or echo and fixed of --size",
+    ),
+    further(
+        Axis::Connections,
+        "connections",
+        "1",
+        "connections that ask the server",
+    ),
+    further(
+        Axis::Idle,
+        "idle",
+        "0",
+        "connections beside them that are only there",
+    ),
+    further(
+        Axis::Connect,
+        "connect",
+        "kept",
+        "kept: each client keeps its connection; new: it opens one for each request",
+    ),
+    further(
+        Axis::Rate,
+        "rate",
+        "closed",
+        "closed: who has an answer asks again; or requests per second of all clients, whatever the server does",
+    ),
+    further(
+        Axis::Think,
+        "think",
+        "0",
+        "time from an answer to the next request, where the rate is closed",
+    ),
+    further(
+        Axis::Perf,
+        "perf",
+        "off",
+        "perf events of server and clients, children included, as perf stat counts; they make each context switch dearer",
+    ),
 ];
 
 impl Axis {
@@ -250,7 +306,10 @@ impl Axis {
     /// Whether it can be on and off, so that `both` on the command line means the two.
     #[must_use]
     pub fn is_switch(self) -> bool {
-        matches!(self, Axis::Nodelay | Axis::Cork | Axis::Quickack)
+        matches!(
+            self,
+            Axis::Nodelay | Axis::Cork | Axis::Quickack | Axis::Perf
+        )
     }
 
     /// The axis of that name.

@@ -8,11 +8,13 @@ use crate::units;
 
 mod choices;
 mod places;
+mod serving;
 
 pub use choices::{
     Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
+pub use serving::{Connect, MAX_CONNECTIONS, Serving};
 
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;
@@ -98,6 +100,9 @@ pub struct Cell {
     /// What keeps CPUs busy beside the trial.
     #[serde(default)]
     pub neighbour: Neighbour,
+    /// The server and the load on it, where there is one.
+    #[serde(default)]
+    pub serving: Serving,
 }
 
 impl Default for Cell {
@@ -128,6 +133,7 @@ impl Default for Cell {
             access: Access::Sequential,
             mem_node: None,
             neighbour: Neighbour::default(),
+            serving: Serving::default(),
         };
         for row in AXES {
             let set = cell.set(row.axis, row.default);
@@ -173,6 +179,7 @@ impl Cell {
                 .mem_node
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
             Axis::Neighbour => self.neighbour.to_string(),
+            of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
 
@@ -241,6 +248,7 @@ impl Cell {
                 }
             }
             Axis::Neighbour => self.neighbour = text.parse()?,
+            of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())
     }
@@ -286,6 +294,12 @@ impl Cell {
             cell.set(Axis::named(name)?, value).ok()?;
         }
         Some(cell)
+    }
+
+    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.serving.server.is_some()
     }
 
     /// Bytes of one field.

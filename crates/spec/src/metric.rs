@@ -11,12 +11,16 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// Sender and receiver together, or the path as a whole.
+    /// Both together, or the path as a whole.
     Both,
     /// The sending side.
     Sender,
     /// The receiving side.
     Receiver,
+    /// Who serves, where there is a server.
+    Server,
+    /// Who asks it.
+    Client,
 }
 
 /// Which direction is good.
@@ -67,11 +71,11 @@ measures! {
     ThroughputGbitPerS "throughput_gbit_per_s" Higher false "Throughput" "Gbit/s" "payload bits that the receiver took per second, all flows (the sender's, where there is no receiver)";
     CpuSPerGb "cpu_s_per_gb" Lower true "CPU time per byte" "s/GB" "CPU seconds of the side's threads per 10^9 payload bytes, the same number as ns per byte";
     CpuNsPerMessage "cpu_ns_per_message" Lower true "CPU time per message" "ns" "CPU time of the side's threads per message";
-    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; in the ask pattern, answered";
+    MessagesPerS "messages_per_s" Higher false "Message rate" "1/s" "messages sent per second, all flows; in the ask pattern and by a server, answered";
     CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
     CallsPerMib "calls_per_mib" Lower true "System calls per MiB" "1/MiB" "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes";
     MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; in the ask pattern up to the answer. Where a message is a whole file, the time per file";
-    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end";
+    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end, of a request to a server from when it was due";
     LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
     LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
     LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";
@@ -88,6 +92,12 @@ measures! {
     BranchMissesPerMessage "branch_misses_per_message" Lower true "Branch misses per message" "" "kernel included";
     CopiedShare "copied_share" Lower false "Zero-copy buffers copied after all" "" "completions that the kernel flagged as copied, over all completions";
     DelayedAcksPerMessage "delayed_acks_per_message" Lower false "Delayed acknowledgements per message" "" "acknowledgements that the timer of delayed ones sent, per message sent; of the whole host on loopback, of the trial alone on veth";
+    CyclesPerMessage "cycles_per_message" Lower true "Cycles per message" "" "hardware cycles, kernel included; of a server only with --perf on";
+    InstructionsPerMessage "instructions_per_message" Lower true "Instructions per message" "" "as cycles_per_message";
+    CacheMissesPerMessage "cache_misses_per_message" Lower true "Cache misses per message" "" "misses of the last level, as perf stat counts them; of a server only with --perf on";
+    ErrorsPerMessage "errors_per_message" Lower false "Failed requests per answer" "" "requests and connections to a server that failed, over those that were answered rightly";
+    LeastServedShare "least_served_share" Higher false "Least served connection" "" "answers to the connection that got fewest, over those to the median one";
+    MemoryKibPerConnection "memory_kib_per_connection" Lower false "Server memory per connection" "KiB" "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it";
     NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's neighbour, over CPUs times elapsed time";
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }
@@ -130,7 +140,13 @@ impl Metric {
     pub fn all() -> impl Iterator<Item = Metric> {
         MEASURES.iter().flat_map(|r| {
             let sides: &[Side] = if r.by_side {
-                &[Side::Both, Side::Sender, Side::Receiver]
+                &[
+                    Side::Both,
+                    Side::Sender,
+                    Side::Receiver,
+                    Side::Server,
+                    Side::Client,
+                ]
             } else {
                 &[Side::Both]
             };
@@ -149,6 +165,8 @@ impl Metric {
             Side::Both => title.to_owned(),
             Side::Sender => format!("{title}, sender"),
             Side::Receiver => format!("{title}, receiver"),
+            Side::Server => format!("{title}, server"),
+            Side::Client => format!("{title}, clients"),
         }
     }
 
@@ -165,6 +183,8 @@ impl fmt::Display for Metric {
             Side::Both => "",
             Side::Sender => "sender_",
             Side::Receiver => "receiver_",
+            Side::Server => "server_",
+            Side::Client => "client_",
         };
         write!(f, "{side}{}", self.measure.row().name)
     }
@@ -176,7 +196,7 @@ impl std::str::FromStr for Metric {
     fn from_str(text: &str) -> Result<Metric, String> {
         Metric::all().find(|m| m.to_string() == text).ok_or_else(|| {
             let names: Vec<&str> = MEASURES.iter().map(|r| r.name).collect();
-            format!("metric `{text}` is not known: choose from {}; most also with sender_ or receiver_ in front", names.join(", "))
+            format!("metric `{text}` is not known: choose from {}; most also with sender_, receiver_, server_ or client_ in front", names.join(", "))
         })
     }
 }

@@ -118,12 +118,16 @@ pub struct Figure {
 }
 
 /// What the tables say of names, for [`Study::check`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Known<'a> {
     /// Each mover's name, and whether its messages must divide into the fields.
     pub movers: &'a [(&'a str, bool)],
     /// Each receiver's name.
     pub receivers: &'a [&'a str],
+    /// Each server's name.
+    pub servers: &'a [&'a str],
+    /// Each service's name, and its sizes in bytes, least and most, where it takes one.
+    pub services: &'a [(&'a str, Option<(u64, u64)>)],
 }
 
 /// What is wrong with a study file, and where.
@@ -257,8 +261,8 @@ impl Known<'_> {
     /// Holds a cell's names and fields against the tables.
     ///
     /// # Errors
-    /// An unknown mover or receiver, or a message that does not divide into its fields where the
-    /// mover needs that.
+    /// An unknown mover, receiver, server or service, a size that the service does not take, or
+    /// a message that does not divide into its fields where the mover needs that.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
         let Some((_, uses_fields)) = self.movers.iter().find(|(name, _)| *name == cell.mover)
         else {
@@ -276,6 +280,9 @@ impl Known<'_> {
                 self.receivers.join(", ")
             )));
         }
+        if let Some(server) = &cell.serving.server {
+            return self.check_served(cell, server);
+        }
         if *uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
             return Err(Invalid(format!(
                 "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
@@ -283,6 +290,36 @@ impl Known<'_> {
             )));
         }
         Ok(())
+    }
+}
+
+impl Known<'_> {
+    fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
+        if !self.servers.contains(&server) {
+            return Err(Invalid(format!(
+                "server `{server}` is not known: choose from none, {}",
+                self.servers.join(", ")
+            )));
+        }
+        let asked = cell.serving.service.as_str();
+        let Some((_, sizes)) = self.services.iter().find(|(name, _)| *name == asked) else {
+            let names: Vec<&str> = self.services.iter().map(|(name, _)| *name).collect();
+            return Err(Invalid(format!(
+                "service `{asked}` is not known: choose from {}",
+                names.join(", ")
+            )));
+        };
+        match *sizes {
+            Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
+                Err(Invalid(format!(
+                    "size {} is out of bounds for service `{asked}`: from {} to {}",
+                    units::bytes(cell.size_bytes),
+                    units::bytes(least),
+                    units::bytes(most)
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -223,6 +223,60 @@ pub struct ReceiverFacts {
     pub sees_content: bool,
 }
 
+/// A row of the engine's table of servers, as others need to know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerFacts {
+    /// Its name.
+    pub name: String,
+    /// How it serves many connections, in one sentence.
+    pub summary: String,
+    /// The most connections that it can hold, and why, where something but limits bounds them.
+    pub bound: Option<(u64, String)>,
+    /// Whether it serves one connection to its end before it looks at the next.
+    pub in_turn: bool,
+    /// Whether it has a thread or a process for each connection.
+    pub task_per_connection: bool,
+    /// What every report must tell, if anything.
+    pub caution: Option<String>,
+    /// None where it works here; else the reason.
+    pub refused: Option<String>,
+}
+
+/// A row of the engine's table of services.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceFacts {
+    /// Its name.
+    pub name: String,
+    /// What it answers.
+    pub summary: String,
+    /// The sizes that it takes in bytes, least and most; none where it takes none.
+    pub sizes: Option<(u64, u64)>,
+}
+
+/// What bounds the number of connections on a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServingLimits {
+    /// Descriptors that a process may open: the hard limit.
+    pub descriptors: u64,
+    /// Threads and processes that may be started: the least of all limits.
+    pub tasks: u64,
+    /// Which limit that is.
+    pub tasks_by: String,
+    /// Ports from which connections to one address can be opened.
+    pub ports: u64,
+}
+
+/// What is known of servers on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerSurvey {
+    /// The table of servers.
+    pub servers: Vec<ServerFacts>,
+    /// The table of services.
+    pub services: Vec<ServiceFacts>,
+    /// What bounds connections; none where that is not known.
+    pub limits: Option<ServingLimits>,
+}
+
 /// What works on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
@@ -241,9 +295,19 @@ pub struct Survey {
     /// Where files lie and what works there, where the study asks for files.
     #[serde(default)]
     pub files: Option<FileSurvey>,
+    /// What works of servers, where the study asks for any.
+    #[serde(default)]
+    pub serving: Option<ServerSurvey>,
 }
 
 impl Survey {
+    /// The facts of a server.
+    #[must_use]
+    pub fn server(&self, name: &str) -> Option<&ServerFacts> {
+        let serving = self.serving.as_ref()?;
+        serving.servers.iter().find(|s| s.name == name)
+    }
+
     /// Why a mover does not work over a transport; none where it does.
     #[must_use]
     pub fn mover_refused(&self, name: &str, transport: Transport) -> Option<String> {

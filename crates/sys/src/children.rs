@@ -31,12 +31,7 @@ static INPUT: AtomicI32 = AtomicI32::new(-1);
 /// and a lock that another one held stays locked in the child for ever, fork(2). `WouldBlock`
 /// where the limit of processes is reached, and what else fork(2) answers.
 pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
-    if std::fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
-        return Err(io::Error::new(
-            io::ErrorKind::Unsupported,
-            "a process with several threads cannot fork a server: serve in a process of its own",
-        ));
-    }
+    check_lone()?;
     let parent = std::process::id();
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
@@ -56,6 +51,33 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
         -1 => Err(error),
         child => Ok(Some(child as u32)),
     }
+}
+
+/// Forks a child for work of its own: its number in the parent, none in the child, which is
+/// killed when the thread that forked it ends. It ends by [`exit`].
+///
+/// # Errors
+/// As [`fork`].
+pub fn fork_off() -> io::Result<Option<u32>> {
+    check_lone()?;
+    let parent = std::process::id();
+    // SAFETY: no other thread is there that could have left anything half done.
+    match unsafe { libc::fork() } {
+        0 if die_with_parent(parent).is_ok() => Ok(None),
+        0 => exit(1),
+        -1 => Err(io::Error::last_os_error()),
+        child => Ok(Some(child as u32)),
+    }
+}
+
+fn check_lone() -> io::Result<()> {
+    if std::fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "a process with several threads cannot fork a server: serve in a process of its own",
+        ));
+    }
+    Ok(())
 }
 
 /// Ends the calling process at once: nothing is flushed, no destructor and no exit handler runs,

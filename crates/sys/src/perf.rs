@@ -10,6 +10,10 @@ use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::io::Errno;
 
+mod inherited;
+
+pub use inherited::{Counted, Inherited};
+
 /// The most events of one [`Group`].
 pub const MAX_EVENTS: usize = 8;
 
@@ -31,6 +35,10 @@ pub enum Event {
     Branches,
     /// PERF_COUNT_HW_BRANCH_MISSES
     BranchMisses,
+    /// PERF_COUNT_HW_BUS_CYCLES
+    BusCycles,
+    /// PERF_COUNT_HW_CACHE_MISSES: usually those of the last level.
+    CacheMisses,
     /// PERF_COUNT_SW_TASK_CLOCK: ns for which the thread was on a CPU.
     TaskClock,
     /// PERF_COUNT_SW_CONTEXT_SWITCHES: counted in the kernel.
@@ -66,6 +74,8 @@ impl Event {
                 abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
             ),
             Event::BranchMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
+            Event::BusCycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BUS_CYCLES),
+            Event::CacheMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CACHE_MISSES),
             Event::TaskClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
             Event::ContextSwitches => {
                 (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES)

@@ -42,6 +42,15 @@ pub fn process_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_SELF)
 }
 
+/// What those children of this process have used together that have ended and were waited for,
+/// getrusage(2) with RUSAGE_CHILDREN; theirs are in it as well. Does not allocate.
+///
+/// # Errors
+/// As [`thread_usage`].
+pub fn children_usage() -> io::Result<ThreadUsage> {
+    usage(libc::RUSAGE_CHILDREN)
+}
+
 fn usage(whose: libc::c_int) -> io::Result<ThreadUsage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writes of a `rusage` for the length of the call.

@@ -12,13 +12,15 @@ use crate::result::Finding;
 use crate::words;
 
 /// Axes along which results are told in ranges, the likeliest first.
-const RANGES: [Axis; 6] = [
+const RANGES: [Axis; 8] = [
+    Axis::Connections,
     Axis::Size,
     Axis::Threads,
     Axis::Fields,
     Axis::ReadSize,
     Axis::Ring,
     Axis::SocketBuffer,
+    Axis::Rate,
 ];
 
 /// A group of findings, by their place along the range.

@@ -90,7 +90,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
     };
     let mut hot: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut files = true;
-    for cell in view.measured().filter(|c| !c.route.is_work()) {
+    for cell in view.moved().filter(|c| !c.route.is_work()) {
         let of_files = cell.route.is_of_files();
         if matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
             continue; // it comes from the disk
@@ -146,7 +146,7 @@ pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
     // Work is where it was put: on one CPU, if that is the question.
     let crowded =
         |c: &&CellTrials<'_>| !c.route.is_work() && 2 * c.cell.threads as usize > cpus.max(2);
-    let cells: Vec<&CellTrials<'_>> = view.measured().filter(crowded).collect();
+    let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
     let Some(most) = cells.iter().map(|c| 2 * c.cell.threads).max() else {
         return Vec::new();
     };
@@ -185,7 +185,7 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
         format!("placement {}", first.cell.placement)
     };
     vec![Told {
-        text: "Sender and receiver take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.".to_owned(),
+        text: "Both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.".to_owned(),
         evidence,
         cure: "--placement with different CPUs for the two ends, where there are several".to_owned(),
         cells: ids(cells),
@@ -198,7 +198,7 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
     // What waits for a timer is woken late for another reason.
     let asks =
         |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask && view.stalls.waits(&c.id).is_none();
-    for cell in view.measured().filter(asks) {
+    for cell in view.moved().filter(asks) {
         let slept: Vec<f64> = cell.trials().filter_map(waits_per_message).collect();
         let p50 = share(Measure::LatencyUsP50);
         let times: Vec<f64> = cell.trials().filter_map(p50).collect();

@@ -14,6 +14,7 @@ pub fn run() -> Result<Ending> {
     let (_, mut survey) = super::look_around(Transport::ALL);
     // Without a directory to make files in there is no table of them; a run says why.
     survey.files = bytecost_lab::file_survey::survey(&mut Files::default()).ok();
+    survey.serving = Some(bytecost_lab::server_survey::survey());
     let helpers = Helpers::ready();
     survey.movers.extend(helped(&helpers, Transport::ALL));
     let studies: Vec<Study> = STUDIES

@@ -100,6 +100,8 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let cells = cells.iter().map(|(_, cell)| cell);
     let helpers = super::look_at_helped(&mut survey, &transports, cells);
     survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
+    let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
+    survey.serving = serves.then(bytecost_lab::server_survey::survey);
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
@@ -120,7 +122,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
         seed,
         command: command_line(),
         study: study.clone(),
-        evidence: asked(&args.evidence, &host),
+        evidence: asked(&args.evidence, &host, serves),
         host,
         survey,
     };
@@ -128,19 +130,20 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
 }
 
 /// The evidence that was asked for, each with the reason where it cannot be had.
-fn asked(means: &[Means], host: &Host) -> Vec<EvidenceAsked> {
+fn asked(means: &[Means], host: &Host, serves: bool) -> Vec<EvidenceAsked> {
     let mut all: Vec<EvidenceAsked> = Vec::new();
     for &means in means {
         if all.iter().any(|a| a.means == means) {
             continue;
         }
         let refused = match means {
-            Means::Time => Watch::open(&cpus(host), EVIDENCE_WINDOW).err(),
+            _ if serves => Some("servers are not watched yet".to_owned()),
+            Means::Time => {
+                let opened = Watch::open(&cpus(host), EVIDENCE_WINDOW);
+                opened.err().map(|e| e.to_string())
+            }
         };
-        all.push(EvidenceAsked {
-            means,
-            refused: refused.map(|e| e.to_string()),
-        });
+        all.push(EvidenceAsked { means, refused });
     }
     all
 }

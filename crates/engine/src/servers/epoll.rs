@@ -20,6 +20,7 @@ pub const SERVER: Server = Server {
     summary: "one thread for all connections: epoll_wait tells which are ready, by level",
     bound: None,
     in_turn: false,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
     caution: None,

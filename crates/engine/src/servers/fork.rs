@@ -28,6 +28,7 @@ pub const SERVER: Server = Server {
     summary: "a process for each connection, forked when it comes",
     bound: None,
     in_turn: false,
+    task_per_connection: true,
     needs_lone_thread: true,
     takes_workers: false,
     caution: Some("counters of the server must include its children's, which end before it"),

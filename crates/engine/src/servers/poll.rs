@@ -18,6 +18,7 @@ pub const SERVER: Server = Server {
     summary: "one thread for all connections: poll goes through all of them each time",
     bound: None,
     in_turn: false,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
     caution: None,

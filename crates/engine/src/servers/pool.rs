@@ -29,6 +29,7 @@ pub const SERVER: Server = Server {
     summary: "a fixed number of threads, each of which serves whichever connection is ready",
     bound: None,
     in_turn: false,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: true,
     caution: None,

@@ -23,6 +23,7 @@ pub const SERVER: Server = Server {
                  which the process needs itself; take poll or epoll for more",
     }),
     in_turn: false,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
     caution: None,

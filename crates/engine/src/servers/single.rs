@@ -16,6 +16,7 @@ pub const SERVER: Server = Server {
     summary: "one connection at a time: the next is taken when the one before has gone",
     bound: None,
     in_turn: true,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
     caution: Some(

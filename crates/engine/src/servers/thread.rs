@@ -16,6 +16,7 @@ pub const SERVER: Server = Server {
     summary: "a thread for each connection, which blocks until its client asks",
     bound: None,
     in_turn: false,
+    task_per_connection: true,
     needs_lone_thread: false,
     takes_workers: false,
     caution: None,

@@ -23,6 +23,7 @@ pub const SERVER: Server = Server {
     summary: "one thread for all connections: io_uring with multishot accept and receive",
     bound: None,
     in_turn: false,
+    task_per_connection: false,
     needs_lone_thread: false,
     takes_workers: false,
     caution: Some("connections that the kernel has taken already may exceed the limit by a few"),

@@ -49,7 +49,9 @@ pub(super) fn one_flow(
     let mut done = match task.role {
         Role::Sender => sending::run(task, socket, flow, turn),
         Role::Receiver => receive(task, socket, flow, turn),
-        Role::Neighbour => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+        Role::Neighbour | Role::Server | Role::Client => {
+            Err(io::Error::from(io::ErrorKind::InvalidInput))
+        }
     }?;
     done.held = hold.held()?;
     Ok(done)
@@ -298,7 +300,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     Ok(done)
 }
 
-fn encode(histogram: &Histogram<u64>) -> io::Result<String> {
+pub(super) fn encode(histogram: &Histogram<u64>) -> io::Result<String> {
     use base64::Engine;
     let mut bytes = Vec::new();
     V2Serializer::new()

@@ -54,7 +54,7 @@ impl<R: FnOnce()> Flow<'_, R> {
         pin(self.cell, self.side, self.number)?;
         match self.side {
             Side::Receiver => self.receive(socket),
-            Side::Sender | Side::Both => self.send(socket),
+            _ => self.send(socket),
         }
     }
 
@@ -220,7 +220,7 @@ fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
     let cpus = match (&cell.placement, side) {
         (Placement::Within { cpus }, _) => return process::set_affinity(cpus),
         (Placement::Cpus { receiver, .. }, Side::Receiver) => receiver,
-        (Placement::Cpus { sender, .. }, Side::Sender | Side::Both) => sender,
+        (Placement::Cpus { sender, .. }, _) => sender,
         // Nearness was made exact before: only a host tells which CPUs those are.
         (Placement::Free | Placement::Near(_), _) => return Ok(()),
     };

@@ -117,7 +117,11 @@ impl Client {
     }
 
     /// Begins to connect; true when that is done at once.
-    pub(super) fn connect(&mut self, address: SocketAddrV4) -> Result<bool, Trouble> {
+    pub(super) fn connect(
+        &mut self,
+        address: SocketAddrV4,
+        congestion: Option<&str>,
+    ) -> Result<bool, Trouble> {
         let socket = rustix::net::socket_with(
             AddressFamily::INET,
             SocketType::STREAM,
@@ -126,6 +130,9 @@ impl Client {
         )
         .map_err(|_| Trouble::Local)?;
         sockopt::set_tcp_nodelay(&socket, true).map_err(|_| Trouble::Local)?;
+        if let Some(name) = congestion {
+            sockopt::set_tcp_congestion(&socket, name).map_err(|_| Trouble::Local)?;
+        }
         let connected = match rustix::net::connect(&socket, &address) {
             Ok(()) => true,
             Err(Errno::INPROGRESS | Errno::INTR) => false,

@@ -180,7 +180,7 @@ impl<'a> Driver<'a> {
     /// Goes from phase to phase.
     fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
         if self.phase == Phase::Connecting {
-            self.connected(now_ns);
+            self.connected(now_ns, told);
         }
         if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
             self.phase = Phase::Window;
@@ -200,7 +200,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Starts once everyone has tried to connect, here and on the other threads.
-    fn connected(&mut self, now_ns: u64) {
+    fn connected(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
         if self.trying == 0 && !std::mem::replace(&mut self.is_ready, true) {
             self.start.ready(now_ns, 2 * LONGEST_WAIT_NS);
         }
@@ -218,6 +218,10 @@ impl<'a> Driver<'a> {
             self.opens_ns = self.opens_ns.min(base_ns);
         }
         self.phase = Phase::WarmUp;
+        told(Stage::Connected {
+            opens_ns: self.opens_ns,
+            closes_ns: self.closes_ns,
+        });
     }
 
     fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {

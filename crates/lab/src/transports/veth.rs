@@ -70,8 +70,8 @@ impl Pair {
     #[must_use]
     pub fn of(&self, role: Role) -> &Network {
         match role {
-            Role::Sender | Role::Neighbour => &self.sender,
-            Role::Receiver => &self.receiver,
+            Role::Sender | Role::Client | Role::Neighbour => &self.sender,
+            Role::Receiver | Role::Server => &self.receiver,
         }
     }
 

@@ -200,7 +200,7 @@ fn read(
 fn counters_of(layout: &Layout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
     let side = match layout.counted {
         Side::Receiver => sample.receiver.as_ref()?,
-        Side::Sender | Side::Both => &sample.sender,
+        _ => &sample.sender,
     };
     let values: Option<Vec<f64>> = counters.iter().map(|c| counter(side, *c)).collect();
     Some(values?.iter().sum())

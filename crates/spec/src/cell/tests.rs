@@ -135,3 +135,45 @@ fn a_ring_holds_at_least_four_messages() {
         );
     }
 }
+
+#[test]
+fn a_served_cell_tells_its_load_where_it_is_not_the_default() {
+    let mut cell = Cell::default();
+    assert!(!cell.is_served());
+    let values = [
+        (Axis::Server, "epoll"),
+        (Axis::Service, "top"),
+        (Axis::Connections, "1000"),
+        (Axis::Idle, "10000"),
+        (Axis::Connect, "new"),
+        (Axis::Rate, "20000"),
+        (Axis::Think, "1500us"),
+        (Axis::Perf, "on"),
+    ];
+    for (axis, value) in values {
+        cell.set(axis, value).unwrap();
+        assert_eq!(cell.value(axis), value);
+    }
+    assert!(cell.is_served());
+    let told = "/server=epoll/service=top/connections=1000/idle=10000/connect=new/rate=20000/think=1500us/perf=on";
+    assert_eq!(cell.id(), Cell::default().id() + told);
+    assert_eq!(Cell::from_id(&cell.id()).as_ref(), Some(&cell));
+    for (axis, none) in [
+        (Axis::Server, "none"),
+        (Axis::Idle, "0"),
+        (Axis::Rate, "closed"),
+        (Axis::Think, "0"),
+    ] {
+        cell.set(axis, none).unwrap();
+        assert_eq!(cell.value(axis), none);
+    }
+    let check = |axis, text, expected: &str| {
+        let error = Cell::default().set(axis, text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(Axis::Connections, "0", "from 1 to 100000");
+    check(Axis::Idle, "100001", "from 1 to 100000");
+    check(Axis::Connect, "often", "choose from kept, new");
+    check(Axis::Rate, "0", "`closed`, or requests per second");
+    check(Axis::Think, "2s", "from 0 to 1s");
+}

@@ -39,6 +39,8 @@ series = "mover"
 const KNOWN: Known<'static> = Known {
     movers: &[("send", false), ("sendfile", false), ("sendmsg", true)],
     receivers: &["recv"],
+    servers: &["single", "epoll"],
+    services: &[("top", None), ("echo", Some((1, 65_536)))],
 };
 
 fn check(from: &str, to: &str, expected: &str) {
@@ -279,4 +281,41 @@ fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
     );
     check("\"64KiB\", ", "\"0\", ", "size `0` is out of bounds");
     check("size =", "weight =", "unknown field `weight`");
+}
+
+#[test]
+fn a_server_and_what_it_answers_are_held_against_the_tables() {
+    let check = |values: &[(Axis, &str)], expected: Option<&str>| {
+        let mut cell = Cell {
+            mover: "send".to_owned(),
+            size_bytes: 64,
+            ..Cell::default()
+        };
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        let error = KNOWN.check(&cell).err().map(|e| e.to_string());
+        match (expected, error) {
+            (None, None) => {}
+            (Some(words), Some(error)) => assert!(error.contains(words), "{error}"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let server = (Axis::Server, "epoll");
+    check(&[server], None);
+    check(&[server, (Axis::Service, "top")], None);
+    check(
+        &[(Axis::Server, "epol")],
+        Some("server `epol` is not known: choose from none, single, epoll"),
+    );
+    check(
+        &[server, (Axis::Service, "tip")],
+        Some("choose from top, echo"),
+    );
+    check(
+        &[server, (Axis::Size, "1MiB")],
+        Some("size 1MiB is out of bounds for service `echo`: from 1 to 64KiB"),
+    );
+    // Without a server nothing of it means anything.
+    check(&[(Axis::Service, "tip")], None);
 }

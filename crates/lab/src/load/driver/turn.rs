@@ -36,7 +36,7 @@ impl Driver<'_> {
             sent_ns: monotonic_ns(),
         };
         let name = EventData::new_u64(event_name(i, client.generation.wrapping_add(1)));
-        let connected = match client.connect(self.load.address) {
+        let connected = match client.connect(self.load.address, self.load.congestion.as_deref()) {
             Ok(connected) => connected,
             Err(trouble) => return self.fail(i, trouble),
         };

@@ -1,0 +1,156 @@
+//! Doubts about servers: clients that were too slow themselves, requests that failed, and what a
+//! model's row says of it.
+
+use std::collections::BTreeSet;
+
+use bytecost_spec::{Axis, Cell, Counter, Study};
+
+use super::{Told, View, ids};
+use crate::result::{Finding, Verdict};
+use crate::trials::{CellTrials, Trials};
+use crate::value::read;
+use crate::value::served::{ERRORS, is_limited};
+use crate::words::{self, percent};
+
+/// Failed requests, as a share of those that were answered, that go unremarked.
+const FAILED: f64 = 0.0001;
+
+/// The cells whose clients may have limited what was found, in most of their trials, by their id:
+/// there the figures are the clients' own.
+pub(crate) struct Limited(BTreeSet<String>);
+
+impl Limited {
+    /// Looks at every cell with a server.
+    pub(crate) fn of(trials: &Trials<'_>) -> Limited {
+        let cells = trials.moving().filter(|c| c.cell.is_served());
+        let limited = cells.filter(|c| clients_limit(c));
+        Limited(limited.map(|c| c.id.clone()).collect())
+    }
+
+    /// Takes the verdict of every finding back that compares with such a cell.
+    pub(crate) fn mark(
+        &self,
+        findings: &mut [Finding],
+        trials: &Trials<'_>,
+        study: &Study,
+        varied: &[Axis],
+    ) {
+        for finding in findings {
+            let touched = self.0.contains(&finding.cell) || self.0.contains(&finding.baseline);
+            let cell = trials.cells.iter().find(|c| c.id == finding.cell);
+            let (true, Some(cell)) = (touched, cell) else {
+                continue;
+            };
+            finding.verdict = Verdict::NotDecided;
+            finding.blocks_needed = None;
+            finding.sentence = withheld(finding, cell.cell, study, varied);
+        }
+    }
+}
+
+/// Whether the clients may have limited what was found, in most trials of a cell.
+pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
+    let of = cell.trials().filter(|t| is_limited(t.sample)).count();
+    2 * of > cell.by_block.len()
+}
+
+fn withheld(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
+    let sentence = words::finding(finding, cell, study, varied);
+    format!("{sentence} No verdict: the clients may have limited the rate themselves.")
+}
+
+fn served<'v>(view: &View<'v>) -> Vec<&'v CellTrials<'v>> {
+    view.measured().filter(|c| c.cell.is_served()).collect()
+}
+
+pub(super) fn generator(view: &View<'_>) -> Vec<Told> {
+    let limited = Limited::of(view.trials);
+    let cells: Vec<&CellTrials<'_>> = served(view)
+        .into_iter()
+        .filter(|c| limited.0.contains(&c.id))
+        .collect();
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let (mut busy, mut late) = (0.0_f64, 0.0_f64);
+    for trial in cells.iter().flat_map(|c| c.trials()) {
+        let side = &trial.sample.sender;
+        let (Ok(ns), Ok(of)) = (
+            read(side, Counter::GeneratorBusyNs),
+            read(side, Counter::ElapsedNs),
+        ) else {
+            continue;
+        };
+        busy = busy.max(ns / of.max(1.0));
+        late = late.max(read(side, Counter::GeneratorLateNsP99).unwrap_or(0.0));
+    }
+    vec![Told {
+        text: "The clients were themselves what limited these rates, or sent their requests late: nothing is said of the servers there.".to_owned(),
+        evidence: format!(
+            "a thread of the clients had something to do up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
+            percent(busy.min(1.0)),
+            late / 1e6
+        ),
+        cure: "--placement with a CPU for the clients alone, --threads for more of them, or a lower --rate".to_owned(),
+        cells: ids(cells),
+    }]
+}
+
+pub(super) fn failed_requests(view: &View<'_>) -> Vec<Told> {
+    let mut cells = Vec::new();
+    let (mut kinds, mut answers) = ([0.0; ERRORS.len()], 0.0);
+    for cell in served(view) {
+        let mut own = [0.0; ERRORS.len()];
+        let mut of = 0.0;
+        for side in cell.trials().map(|t| &t.sample.sender) {
+            for (sum, (counter, _)) in own.iter_mut().zip(ERRORS) {
+                *sum += read(side, counter).unwrap_or(0.0);
+            }
+            of += read(side, Counter::Messages).unwrap_or(0.0);
+        }
+        if own.iter().sum::<f64>() > FAILED * of {
+            cells.push(cell);
+            answers += of;
+            kinds.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let told: Vec<String> = kinds
+        .iter()
+        .zip(ERRORS)
+        .filter(|(n, _)| **n > 0.0)
+        .map(|(n, (_, what))| format!("{} {what}", bytecost_spec::units::number(*n)))
+        .collect();
+    vec![Told {
+        text: "Requests failed, warm-up included: rates and latencies are of those that were answered."
+            .to_owned(),
+        evidence: format!(
+            "{}, beside {} answers",
+            words::list(&told),
+            bytecost_spec::units::number(answers)
+        ),
+        cure: "fewer --connections, a lower --rate, or --connect kept".to_owned(),
+        cells: ids(cells),
+    }]
+}
+
+pub(super) fn caution(view: &View<'_>) -> Vec<Told> {
+    let survey = &view.input.manifest.survey;
+    let cells = served(view);
+    let facts = survey.serving.as_ref().map_or(&[][..], |s| &s.servers);
+    let told = facts.iter().filter_map(|server| {
+        let caution = server.caution.as_ref()?;
+        let named =
+            |c: &&&CellTrials<'_>| c.cell.serving.server.as_deref() == Some(server.name.as_str());
+        let own: Vec<&CellTrials<'_>> = cells.iter().filter(named).copied().collect();
+        (!own.is_empty()).then(|| Told {
+            text: format!("`{}`: {}", server.name, words::sentence(caution)),
+            evidence: "the table of servers".to_owned(),
+            cure: "none: it is how the model works".to_owned(),
+            cells: ids(own),
+        })
+    });
+    told.collect()
+}

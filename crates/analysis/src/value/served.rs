@@ -1,0 +1,108 @@
+//! What is computed of a server and its load alone.
+
+use bytecost_spec::{Cell, Counter, Measure, Reading, Sample, SideReadings};
+
+use super::{Found, over, read};
+
+/// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
+/// architectures and kernels built for debugging have other sizes.
+pub(crate) const KERNEL_STACK_BYTES: f64 = 16384.0;
+
+/// What has a meaning where there is a server, and nowhere else.
+pub(super) fn only(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::CyclesPerMessage
+            | Measure::InstructionsPerMessage
+            | Measure::CacheMissesPerMessage
+            | Measure::ErrorsPerMessage
+            | Measure::LeastServedShare
+            | Measure::MemoryKibPerConnection
+    )
+}
+
+/// What has none there: requests are what counts, not bytes.
+pub(super) fn has_no(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::ThroughputGbitPerS
+            | Measure::CpuSPerGb
+            | Measure::CallsPerMessage
+            | Measure::CallsPerMib
+            | Measure::MsPerMessage
+            | Measure::CyclesPerByte
+            | Measure::InstructionsPerByte
+            | Measure::L1dLoadMissesPerKib
+            | Measure::LlcLoadMissesPerKib
+            | Measure::CopiedShare
+            | Measure::DelayedAcksPerMessage
+    )
+}
+
+/// Answers within the side's own window, if they came at the rate of the clients' window. The
+/// two are nearly the same: the server's counters are read by a process that must get a CPU.
+pub(super) fn messages(side: &SideReadings) -> Found {
+    let messages = read(side, Counter::Messages)?;
+    let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
+    let share = over(
+        read(side, Counter::ElapsedNs)?,
+        window_ns as f64,
+        "the clients' window had no length",
+    )?;
+    Ok(messages * share)
+}
+
+/// Errors of all kinds over right answers.
+pub(super) fn errors(sample: &Sample) -> Found {
+    let side = &sample.sender;
+    let answers = read(side, Counter::Messages)?;
+    over(of_all_kinds(side)?, answers, "nothing was answered")
+}
+
+/// Errors of each kind that there was, in the order of the counters.
+pub(crate) const ERRORS: [(Counter, &str); 6] = [
+    (Counter::ErrorsRefused, "refused"),
+    (Counter::ErrorsReset, "reset"),
+    (Counter::ErrorsClosed, "closed by the server"),
+    (Counter::ErrorsTimeout, "not answered in time"),
+    (Counter::ErrorsWrong, "answered wrongly"),
+    (
+        Counter::ErrorsLocal,
+        "not opened for want of a descriptor, port or memory",
+    ),
+];
+
+fn of_all_kinds(side: &SideReadings) -> Found {
+    ERRORS.iter().map(|(counter, _)| read(side, *counter)).sum()
+}
+
+/// Answers to the connection that got fewest, over those to the median one.
+pub(super) fn least(sample: &Sample) -> Found {
+    over(
+        read(&sample.sender, Counter::AnswersLeast)?,
+        read(&sample.sender, Counter::AnswersMedian)?,
+        "half of the connections got no answer within the window",
+    )
+}
+
+/// Memory of the server's processes, kernel stacks included, in bytes.
+pub(crate) fn memory_bytes(sample: &Sample) -> Result<f64, String> {
+    let server = sample.receiver.as_ref().ok_or("there is no server")?;
+    Ok(read(server, Counter::MemoryBytes)? + KERNEL_STACK_BYTES * read(server, Counter::Tasks)?)
+}
+
+/// The same in KiB over all connections.
+pub(super) fn memory_kib(sample: &Sample, cell: &Cell) -> Found {
+    let connections = cell.serving.all_connections() as f64;
+    over(
+        memory_bytes(sample)? / 1024.0,
+        connections,
+        "there are no connections",
+    )
+}
+
+/// Whether the clients may have limited the rate themselves.
+pub(crate) fn is_limited(sample: &Sample) -> bool {
+    let limited = sample.sender.readings.get(&Counter::GeneratorLimited);
+    limited.and_then(Reading::measured).is_some_and(|n| n > 0)
+}

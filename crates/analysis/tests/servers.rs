@@ -1,0 +1,297 @@
+//! Runs with servers: what is computed of them, what clients that were too slow withhold, and
+//! the questions that such a run answers.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Explanation, Verdict};
+use bytecost_spec::survey::{ServerFacts, ServerSurvey};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading, Side};
+use world::{True, World};
+
+const STUDY: &str = r#"
+name = "server-models"
+title = "Servers"
+question = "Which?"
+prediction = "epoll"
+smallest-effect = "5%"
+precision = "5%"
+budget = "60s"
+warmup = "50ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+pattern = ["ask"]
+server = ["epoll", "thread", "select", "single"]
+size = ["64"]
+connections = [1, 500]
+idle = [0, 900]
+
+[[tier]]
+title = "busy"
+[tier.axes]
+server = ["epoll", "thread", "select"]
+connections = [1, 500]
+idle = [0]
+
+[[tier]]
+title = "idle"
+[tier.axes]
+server = ["epoll", "select"]
+connections = [1]
+idle = [900]
+
+[[tier]]
+title = "in turn"
+[tier.axes]
+server = ["single"]
+connections = [1]
+idle = [0]
+
+[[compare]]
+axis = "server"
+baseline = "epoll"
+metrics = ["messages_per_s", "server_cpu_ns_per_message", "latency_us_p50"]
+
+[[figure]]
+title = "Rate"
+x = "connections"
+y = "messages_per_s"
+series = "server"
+"#;
+
+fn server(cell: &Cell) -> &str {
+    cell.serving.server.as_deref().unwrap_or_default()
+}
+
+/// Requests per second: a thread for each connection does half, `select` falls to a quarter with
+/// idle connections, and who serves one at a time is soonest.
+fn rate(cell: &Cell) -> f64 {
+    match (server(cell), cell.serving.connections, cell.serving.idle) {
+        ("thread", 500, _) => 50_000.0,
+        ("select", _, 900) => 20_000.0,
+        ("single", ..) => 90_000.0,
+        _ => 80_000.0,
+    }
+}
+
+fn run() -> World {
+    let mut world = World::new(STUDY);
+    // The rest of the grid was not paid for.
+    let paid: Vec<Cell> = world.manifest.study.tiers[..3]
+        .iter()
+        .flat_map(|t| t.cells())
+        .collect();
+    world.cells.retain(|c| paid.contains(c));
+    let facts = |name: &str, task_per_connection| ServerFacts {
+        name: name.to_owned(),
+        summary: String::new(),
+        bound: None,
+        in_turn: name == "single",
+        task_per_connection,
+        caution: None,
+        refused: None,
+    };
+    world.manifest.survey.serving = Some(ServerSurvey {
+        servers: vec![
+            facts("epoll", false),
+            facts("thread", true),
+            facts("select", false),
+            facts("single", false),
+        ],
+        ..ServerSurvey::default()
+    });
+    let truth = |cell: &Cell| True {
+        sender_ns_per_byte: 50.0,
+        receiver_ns_per_byte: 100.0,
+        gbit_per_s: rate(cell) * 64.0 * 8.0 / 1e9,
+        latency_us: if server(cell) == "single" { 9.0 } else { 12.0 },
+        copied: None,
+    };
+    let mut world = world.run(3, 12, 0.01, truth);
+    let all: Vec<Cell> = world.cells.clone();
+    world.change(
+        |_| true,
+        |sample| {
+            let cell = &all[sample.trial.cell as usize];
+            let put = |side: &mut bytecost_spec::SideReadings, counter, n| {
+                side.readings.insert(counter, Reading::Measured(n));
+            };
+            let tasks = match server(cell) {
+                "thread" => cell.serving.all_connections(),
+                _ => 1,
+            };
+            let server = sample.receiver.as_mut().unwrap();
+            put(server, Counter::Tasks, tasks);
+            put(
+                server,
+                Counter::MemoryBytes,
+                1_000_000 + 20 * 1024 * (tasks - 1),
+            );
+            // It was looked at for half of the clients' window only.
+            put(server, Counter::ElapsedNs, 50_000_000);
+            let half = server.readings[&Counter::CpuNs].measured().unwrap() / 2;
+            put(server, Counter::CpuNs, half);
+            let clients = &mut sample.sender;
+            put(clients, Counter::GeneratorLimited, 0);
+            put(clients, Counter::GeneratorBusyNs, 50_000_000);
+            put(clients, Counter::GeneratorLateNsP99, 1000);
+            put(clients, Counter::AnswersLeast, 30);
+            put(clients, Counter::AnswersMedian, 40);
+            for counter in [
+                Counter::ErrorsRefused,
+                Counter::ErrorsReset,
+                Counter::ErrorsClosed,
+                Counter::ErrorsTimeout,
+                Counter::ErrorsWrong,
+                Counter::ErrorsLocal,
+            ] {
+                put(clients, counter, 0);
+            }
+        },
+    );
+    world
+}
+
+fn explained<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
+    let found = analysis.explanations.iter().find(|e| e.key == key);
+    found.unwrap_or_else(|| panic!("{key} is not asked"))
+}
+
+fn answer<'a>(analysis: &'a Analysis, key: &str) -> &'a str {
+    let explanation = explained(analysis, key);
+    explanation.answer.as_deref().unwrap_or_else(|| {
+        panic!("{key}: {:?}", explanation.missing);
+    })
+}
+
+#[test]
+fn a_servers_numbers_are_those_of_its_own_window() {
+    let analysis = run().analyse();
+    let cell = analysis
+        .cells
+        .iter()
+        .find(|c| c.cell.serving.connections == 1);
+    let cell = cell.unwrap();
+    let of = |measure, side| {
+        let metric = Metric { measure, side };
+        cell.estimates.get(&metric).map(|e| e.value)
+    };
+    let near = |found: Option<f64>, expected: f64| {
+        let found = found.unwrap();
+        assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
+    };
+    near(of(Measure::MessagesPerS, Side::Both), 80_000.0);
+    // 64 B at 100 ns each, although only half of the window was looked at.
+    near(of(Measure::CpuNsPerMessage, Side::Server), 6400.0);
+    near(of(Measure::CpuNsPerMessage, Side::Client), 3200.0);
+    near(of(Measure::CpuNsPerMessage, Side::Both), 9600.0);
+    near(of(Measure::LeastServedShare, Side::Both), 0.75);
+    assert_eq!(of(Measure::ErrorsPerMessage, Side::Both), Some(0.0));
+    for measure in [Measure::ThroughputGbitPerS, Measure::CpuSPerGb] {
+        assert_eq!(of(measure, Side::Both), None, "bytes mean nothing there");
+    }
+    assert_eq!(of(Measure::CpuNsPerMessage, Side::Sender), None);
+}
+
+#[test]
+fn what_moves_bytes_has_no_server() {
+    let analysis = World::new(world::STUDY)
+        .run(1, 6, 0.01, |_| True::costs(1.0))
+        .analyse();
+    for cell in &analysis.cells {
+        for metric in cell.estimates.keys().chain(cell.absent.keys()) {
+            assert!(
+                !matches!(metric.side, Side::Server | Side::Client),
+                "{metric}"
+            );
+            assert_ne!(metric.measure, Measure::MemoryKibPerConnection);
+        }
+    }
+}
+
+#[test]
+fn a_run_with_servers_answers_their_questions() {
+    let analysis = run().analyse();
+    let which = answer(&analysis, "which-server");
+    for says in [
+        "Most requests per second: with 1 connection `single`",
+        "with 500 connections",
+    ] {
+        assert!(which.contains(says), "{which}");
+    }
+    assert!(!which.contains("`thread`.") && !which.contains("ahead of `thread`"));
+    let idle = answer(&analysis, "idle-connections");
+    assert!(idle.contains("`select` from 900 on, to 0.25×"), "{idle}");
+    assert!(!idle.contains("falls with `epoll`"), "{idle}");
+    let memory = answer(&analysis, "memory-per-connection");
+    // 20 KiB of its own and a stack of 16 KiB in the kernel.
+    assert!(memory.contains("36.0 KiB with `thread`"), "{memory}");
+    let single = answer(&analysis, "single-soonest");
+    assert!(
+        single.contains("nothing was shown to be sooner")
+            || single.contains("Nothing was shown to be sooner"),
+        "{single}"
+    );
+    assert!(
+        explained(&analysis, "unexpected").answer.is_none(),
+        "the study expects nothing"
+    );
+}
+
+#[test]
+fn clients_that_were_the_limit_withhold_the_verdict() {
+    let mut world = run();
+    world.change(
+        |cell| server(cell) == "thread",
+        |sample| {
+            let limited = Reading::Measured(1);
+            let readings = &mut sample.sender.readings;
+            readings.insert(Counter::GeneratorLimited, limited);
+        },
+    );
+    let analysis = world.analyse();
+    let doubt = analysis.doubts.iter().find(|d| d.kind == "clients-limited");
+    let doubt = doubt.unwrap();
+    assert!(doubt.cells.iter().all(|id| id.contains("server=thread")));
+    assert!(doubt.evidence.contains("50 %"), "{}", doubt.evidence);
+    for finding in &analysis.findings {
+        let withheld = finding.axis == Axis::Server && finding.value == "thread";
+        if withheld {
+            assert_eq!(finding.verdict, Verdict::NotDecided);
+            assert!(finding.sentence.contains("No verdict"), "{finding:?}");
+        }
+    }
+    let decided = |f: &&bytecost_analysis::Finding| f.verdict != Verdict::NotDecided;
+    assert!(analysis.findings.iter().any(|f| decided(&f)));
+    assert!(!answer(&analysis, "which-server").contains("thread"));
+    assert!(
+        run()
+            .analyse()
+            .doubts
+            .iter()
+            .all(|d| d.kind != "clients-limited")
+    );
+}
+
+#[test]
+fn failed_requests_are_told_by_their_kind() {
+    let mut world = run();
+    world.change(
+        |cell| server(cell) == "select",
+        |sample| {
+            let readings = &mut sample.sender.readings;
+            readings.insert(Counter::ErrorsTimeout, Reading::Measured(100));
+        },
+    );
+    let analysis = world.analyse();
+    let doubt = analysis.doubts.iter().find(|d| d.kind == "failed-requests");
+    let doubt = doubt.unwrap();
+    assert!(doubt.cells.iter().all(|id| id.contains("server=select")));
+    assert!(
+        doubt.evidence.contains("3,600 not answered in time"),
+        "{}",
+        doubt.evidence
+    );
+}

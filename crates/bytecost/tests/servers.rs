@@ -1,0 +1,119 @@
+//! The study of servers from the command line to its report, and what a served trial leaves when
+//! the run is killed or another one cleans up.
+
+mod fault_common;
+
+use std::fs;
+use std::time::Duration;
+
+use fault_common::{Place, ended, endpoints_of, records, until};
+use rustix::process::Signal;
+use serde_json::Value;
+
+/// What the processes of one trial are: the coordinator's two, the server, and its children.
+const SERVED: &str = "run server-models --placement free --blocks 6 --warmup 2ms --budget 60s";
+
+fn findings(place: &Place) -> Value {
+    let text = fs::read_to_string(place.run().join("findings.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn a_study_of_servers_is_measured_and_told() {
+    let place = Place::new();
+    let words = format!("{SERVED} --window 100ms --server epoll,thread,select --connections 2");
+    ended(&mut place.bytecost(&words)).measured();
+    let found = findings(&place);
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 3, "no loop's cost beside them");
+    for cell in cells.iter().filter(|c| c["trials"].as_u64() > Some(0)) {
+        let estimates = &cell["estimates"];
+        for metric in [
+            "messages_per_s",
+            "latency_us_p99",
+            "server_cpu_ns_per_message",
+            "client_context_switches_per_message",
+            "memory_kib_per_connection",
+        ] {
+            assert!(estimates[metric]["value"].is_number(), "{metric}: {cell}");
+        }
+        assert!(estimates.get("throughput_gbit_per_s").is_none());
+    }
+    let asked: Vec<&str> = found["explanations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["key"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        asked,
+        [
+            "which-server",
+            "idle-connections",
+            "memory-per-connection",
+            "single-soonest",
+            "unexpected"
+        ]
+    );
+    let claims = found["audit"].as_array().unwrap();
+    assert_eq!(claims.len(), 3, "{claims:?}");
+    let columns = fs::read_to_string(place.run().join("samples.csv")).unwrap();
+    let columns = columns.lines().next().unwrap();
+    assert!(columns.contains("server") && columns.contains("connections"));
+}
+
+#[test]
+fn what_a_server_cannot_is_one_line() {
+    let check = |words: &str, says: &str| {
+        let end = ended(&mut Place::new().bytecost(&format!("{SERVED} {words}")));
+        let said = end.refused();
+        assert!(said.contains(says), "{said}");
+    };
+    check(
+        "--server epol",
+        "server `epol` is not known: choose from none, single",
+    );
+    check(
+        "--service tip",
+        "service `tip` is not known: choose from top, echo, fixed",
+    );
+    check(
+        "--connections 0",
+        "connections `0` is out of bounds: a whole number from 1 to 100000",
+    );
+    check(
+        "--rate often",
+        "rate `often` is out of bounds: `closed`, or requests per second",
+    );
+    check("--server select --connections 2000", "FD_SETSIZE");
+    check("--server single --connections 2", "choose --connect new");
+    let place = Place::new();
+    let words = format!("{SERVED} --server epoll --connections 1000");
+    let said = ended(&mut place.limited("-n 500", &words));
+    let line = said.refused();
+    assert!(
+        line.contains("RLIMIT_NOFILE") && line.contains("ulimit -Hn"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_server_in_use_is_no_leftover_and_a_killed_run_leaves_none() {
+    let place = Place::new();
+    let words = format!("{SERVED} --window 3s --server fork --connections 2");
+    let mut run = place.start(&mut place.bytecost(&words));
+    // Both endpoints, the server, and a child for each connection.
+    let pid = run.pid();
+    run.until("a whole trial", || endpoints_of(pid).len() >= 5);
+    let other = Place::new();
+    let said = ended(&mut other.bytecost("doctor --clean")).stdout;
+    for pid in run.endpoints() {
+        assert!(!said.contains(&format!("process {pid},")), "{said}");
+    }
+    run.send(Signal::KILL);
+    until("the end of all of them", Duration::from_secs(20), || {
+        endpoints_of(pid).is_empty()
+    });
+    drop(run);
+    assert!(records(&place.run()).len() < 20);
+}

@@ -1,0 +1,87 @@
+//! The two sides of a cell with a server: one process that serves, one that asks.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::time::Duration;
+
+use bytecost_engine::services::Setup;
+use bytecost_engine::{Server, Service};
+use bytecost_host::Roots;
+use bytecost_spec::Cell;
+use bytecost_sys::process;
+
+use crate::load::{Load, Pace, Span};
+use crate::protocol::{Schedule, Task};
+
+pub(super) mod asking;
+pub(super) mod served;
+
+/// Time over which connections are opened, in ns for each: so that a server's queue of those who
+/// want to be let in does not overflow, and a connection wait a second to try again.
+const RAMP_NS: u64 = 20_000;
+
+/// The rows that a cell names.
+fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, Setup)> {
+    let load = &cell.serving;
+    let name = load.server.as_deref().unwrap_or_default();
+    let server = Server::named(name).ok_or_else(|| unknown("server", name))?;
+    let service = Service::named(&load.service).ok_or_else(|| unknown("service", &load.service))?;
+    let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let setup = Setup {
+        size,
+        roots: Roots::real(),
+    };
+    Ok((server, service, setup))
+}
+
+fn unknown(what: &str, name: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("{what} `{name}` is not known"),
+    )
+}
+
+/// The name of the congestion control that is to be set, if any is.
+fn congestion(cell: &Cell) -> Option<&str> {
+    Some(cell.congestion.as_str()).filter(|name| *name != "default")
+}
+
+/// Holds the process, and all that it starts, to its side's CPUs, if it has any.
+fn hold(task: &Task) -> io::Result<()> {
+    let mut cpus = task.pins.concat();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus.as_slice() {
+        [] => Ok(()),
+        cpus => process::set_affinity(cpus),
+    }
+}
+
+/// The load of a cell on a server.
+fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Load> {
+    let cell = &task.cell;
+    let (_, service, asking) = rows(cell)?;
+    let asked = &cell.serving;
+    let once = Load::once(address, service, asking);
+    Ok(Load {
+        connections: asked.connections,
+        idle: asked.idle,
+        pace: match asked.rate_per_s {
+            None => Pace::Closed {
+                think: Duration::from_nanos(asked.think_ns),
+            },
+            Some(rate) => Pace::Open { per_s: rate as f64 },
+        },
+        kept: asked.connect == bytecost_spec::Connect::Kept,
+        depth: cell.depth,
+        ramp: Duration::from_nanos(RAMP_NS * asked.all_connections()),
+        span: Span::Time {
+            warmup: Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns),
+            window: Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns),
+        },
+        patience: Duration::from_millis(task.patience_ms),
+        threads: cell.threads,
+        congestion: congestion(cell).map(str::to_owned),
+        ..once
+    })
+}

@@ -1,0 +1,250 @@
+//! The side that serves. The endpoint itself only watches: the server is a child of it that has
+//! nothing else to do, and tells what it has used when it is asked, by a signal. So a model that
+//! forks has a process with one thread, and no thread of ours shares a CPU with the others.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use bytecost_engine::Server;
+use bytecost_engine::servers::{self, Limits, Setup};
+use bytecost_meter::{Household, MOST_THREADS, look_takes_ns, memory_of};
+use bytecost_spec::{Cell, Connect, Readings};
+use bytecost_sys::{census, children, clock, process};
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+
+use super::{congestion, hold, rows};
+use crate::descriptors;
+use crate::endpoint::out_of_turn;
+use crate::protocol::{self, Answer, Done, Order, Schedule, Task};
+
+/// Connections beside those of the load for which there is room: new ones may come before the
+/// server has seen the end of the old ones.
+const ROOM: usize = 256;
+/// The fewest threads of a model with a fixed number of them.
+const WORKERS_LEAST: usize = 2;
+/// How long the server may take to end once it is told to, in ns.
+const END_NS: u64 = 3_000_000_000;
+/// What the server says first.
+const BEGUN: u8 = 6;
+/// How long before the window, in ns, the server's memory is read.
+const MEMORY_NS: u64 = 10_000_000;
+/// How often it is looked whether it has.
+const LOOK_NS: u64 = 1_000_000;
+
+/// A server in a process of its own.
+struct Child {
+    pid: u32,
+    /// Its census comes from here.
+    told: OwnedFd,
+    /// Dropping it is the stop signal.
+    stop: Option<OwnedFd>,
+    /// Why it failed comes from here, if it does.
+    report: OwnedFd,
+    ended: bool,
+}
+
+/// Serves as the cell says until it is told to stop, and tells what that took.
+pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
+    let cell = &task.cell;
+    let (server, ..) = rows(cell)?;
+    descriptors::make_room(cell.serving.all_connections() + ROOM as u64)?;
+    let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, task.port.unwrap_or(0));
+    let (listener, address) = servers::listen(at)?;
+    if let Some(name) = congestion(cell) {
+        sockopt::set_tcp_congestion(&listener, name)?;
+    }
+    let household = Household::open(cell.serving.perf);
+    let mut child = Child::start(task, listener)?;
+    let address = address.to_string();
+    protocol::write(control, &Answer::Listening { address })?;
+    protocol::write(control, &Answer::Ready)?;
+    let Order::Go(schedule) = protocol::read(control)? else {
+        return Err(out_of_turn());
+    };
+    let mut done = Done::default();
+    done.side.readings = child.watch(server, cell, &household, schedule)?;
+    protocol::write(control, &Answer::Closed)?;
+    let Order::Stop = protocol::read(control)? else {
+        return Err(out_of_turn());
+    };
+    child.end()?;
+    Ok(done)
+}
+
+impl Child {
+    /// Forks it.
+    fn start(task: &Task, listener: OwnedFd) -> io::Result<Child> {
+        let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
+        let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
+        let (report, report_to) = pipe()?;
+        if let Some(pid) = children::fork_off()? {
+            drop((tell, stopped, report_to));
+            let child = Child {
+                pid,
+                told,
+                stop: Some(stop),
+                report,
+                ended: false,
+            };
+            return child.begun();
+        }
+        // Whatever happens, the child must not go on as if it were its parent.
+        let _exits = Exits;
+        drop((told, stop, report));
+        let served = census::tell_when_asked(tell).and_then(|()| {
+            rustix::io::write(&report_to, &[BEGUN])?;
+            serve(task, listener, stopped)
+        });
+        let Err(e) = served else {
+            children::exit(0);
+        };
+        let _ = rustix::io::write(&report_to, e.to_string().as_bytes());
+        children::exit(1)
+    }
+
+    /// Waits until it can be asked what it uses: before, the signal would end it.
+    fn begun(self) -> io::Result<Child> {
+        let mut first = [0];
+        match rustix::io::read(&self.report, &mut first)? {
+            1 if first == [BEGUN] => Ok(self),
+            _ => Err(self.why(io::Error::other("the server did not begin"))),
+        }
+    }
+
+    /// Reads what it uses at both edges of the window, and its memory before.
+    fn watch(
+        &self,
+        server: &Server,
+        cell: &Cell,
+        household: &Household,
+        schedule: Schedule,
+    ) -> io::Result<Readings> {
+        let ahead_ns = look_takes_ns(looked_at(server, cell));
+        // By then the server has let everyone in, if it is not too slow for its load.
+        let before_ns = ahead_ns + MEMORY_NS;
+        clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
+        let memory = memory_of(self.pid);
+        let read = |at_ns: u64| {
+            clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
+            let look = household.look(self.pid);
+            clock::sleep_until_ns(at_ns);
+            let read = household.read_other(look, self.pid, self.told.as_fd());
+            read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
+                Ok(Some((_, status))) => self.ended_with(status).err().unwrap_or(e),
+                _ => self.why(e),
+            })
+        };
+        let start = read(schedule.window_from_ns)?;
+        let end = read(schedule.window_to_ns)?;
+        let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
+        let mut readings = household.difference(&start, &end, !come_and_go);
+        readings.extend(memory);
+        Ok(readings)
+    }
+
+    /// An error, or what the server itself said of it.
+    fn why(&self, error: io::Error) -> io::Error {
+        let mut said = [0; 1024];
+        let _ = rustix::io::ioctl_fionbio(&self.report, true);
+        match rustix::io::read(&self.report, &mut said) {
+            Ok(length) if length > 0 => {
+                io::Error::other(String::from_utf8_lossy(&said[..length]).into_owned())
+            }
+            _ => error,
+        }
+    }
+
+    /// Has it stop, and waits until it is gone.
+    fn end(&mut self) -> io::Result<()> {
+        self.stop = None;
+        let deadline_ns = clock::monotonic_ns() + END_NS;
+        loop {
+            match waitpid(self.number(), WaitOptions::NOHANG) {
+                Ok(Some((_, status))) => {
+                    self.ended = true;
+                    return self.ended_with(status);
+                }
+                Ok(None) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            if clock::monotonic_ns() > deadline_ns {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the server did not stop when it was told to",
+                ));
+            }
+            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        }
+    }
+
+    fn ended_with(&self, status: WaitStatus) -> io::Result<()> {
+        let how = match (status.exit_status(), status.terminating_signal()) {
+            (Some(0), _) => return Ok(()),
+            (_, Some(signal)) => format!("was ended by signal {signal}"),
+            (code, _) => format!("ended with status {}", code.unwrap_or(-1)),
+        };
+        Err(self.why(io::Error::other(format!("its process {how}"))))
+    }
+
+    fn number(&self) -> Option<Pid> {
+        i32::try_from(self.pid).ok().and_then(Pid::from_raw)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(pid) = self.number().filter(|_| !self.ended) {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+/// Threads or processes of a server that are looked at one by one.
+pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
+    let all = cell.serving.all_connections();
+    match (server.task_per_connection, server.needs_lone_thread) {
+        (true, true) => all,
+        (true, false) => all.min(MOST_THREADS as u64),
+        (false, _) => 0,
+    }
+}
+
+/// Ends the process when it is dropped, which only a panic brings about.
+struct Exits;
+
+impl Drop for Exits {
+    fn drop(&mut self) {
+        children::exit(1)
+    }
+}
+
+/// What the server's process does.
+fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
+    let cell = &task.cell;
+    let (server, service, serving) = rows(cell)?;
+    hold(task)?;
+    let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
+    let connections = most.saturating_add(ROOM);
+    let connections = match server.bound {
+        Some(bound) => connections.min(bound.connections),
+        None => connections,
+    };
+    let setup = Setup {
+        listener,
+        stop,
+        service,
+        serving,
+        workers: process::affinity()?.len().max(WORKERS_LEAST),
+        limits: Limits {
+            connections,
+            ..Limits::default()
+        },
+    };
+    (server.serve)(setup).map(drop)
+}

@@ -1,0 +1,212 @@
+//! A trial of a cell with a server: one process serves, one asks, and the clients' window, which
+//! opens when everyone is connected, is that of all.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_engine::Server;
+use bytecost_meter::{Meter, NetworkMeter, look_takes_ns};
+use bytecost_spec::sample::Truth;
+use bytecost_spec::{Cell, Counter, Readings};
+use bytecost_sys::clock;
+
+use super::{Lab, network_meter};
+use crate::endpoint::looked_at;
+use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
+use crate::parts::Parts;
+use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
+use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
+
+/// How long everyone may take to connect, in ns.
+const CONNECT_NS: u64 = 60_000_000_000;
+/// The shortest time from the last connection to the window: both sides must have heard of it.
+const NOTICE: Duration = Duration::from_millis(30);
+/// The server's place among the ends, and the clients'.
+const SERVER: usize = 0;
+const CLIENT: usize = 1;
+
+impl Lab {
+    /// Makes one trial of such a cell: the task's pins are the server's.
+    pub(super) fn served(
+        &mut self,
+        task: Task,
+        clients: Vec<Vec<u32>>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
+        let cell = task.cell.clone();
+        let program = &self.settings.program;
+        let soon = || clock::monotonic_ns() + GRACE_NS;
+        let mut ends = Vec::with_capacity(2);
+        ends.push(Endpoint::start(program, Role::Server, None)?);
+        ends[SERVER].order(&Order::Prepare(Box::new(Task {
+            role: Role::Server,
+            port: self.settings.port,
+            ..task.clone()
+        })))?;
+        let address = match wait(&mut ends, soon(), stop)? {
+            (_, Answer::Listening { address }) => address,
+            (_, other) => return Err(out_of_turn(&other)),
+        };
+        ready(&mut ends, soon(), stop)?;
+        ends.push(Endpoint::start(program, Role::Client, None)?);
+        ends[CLIENT].order(&Order::Prepare(Box::new(Task {
+            role: Role::Client,
+            address: Some(address),
+            pins: clients,
+            ..task
+        })))?;
+        ready(&mut ends, soon(), stop)?;
+        let network = network_meter(&cell, &ends);
+        let (machine, [server, client]) = self.served_window(&cell, &mut ends, &network, stop)?;
+        Ok(parts(&cell, server, client, machine))
+    }
+
+    /// Has the clients begin, gives the server their window, reads the machine at its edges, and
+    /// takes in what comes back.
+    fn served_window(
+        &mut self,
+        cell: &Cell,
+        ends: &mut [Endpoint],
+        network: &NetworkMeter,
+        stop: &AtomicBool,
+    ) -> Result<(Readings, [Done; 2]), Trouble> {
+        let begin_ns = clock::monotonic_ns() + LEAD_NS;
+        let warmup = self.settings.warmup.max(NOTICE) + look(cell);
+        let window_from_ns = begin_ns + warmup.as_nanos() as u64;
+        ends[CLIENT].order(&Order::Go(Schedule {
+            begin_ns,
+            window_from_ns,
+            window_to_ns: window_from_ns + self.settings.window.as_nanos() as u64,
+        }))?;
+        let schedule = match wait(ends, begin_ns + CONNECT_NS, stop)? {
+            (
+                CLIENT,
+                Answer::Connected {
+                    opens_ns,
+                    closes_ns,
+                },
+            ) if opens_ns <= closes_ns => Schedule {
+                begin_ns,
+                window_from_ns: opens_ns,
+                window_to_ns: closes_ns,
+            },
+            (_, other) => return Err(out_of_turn(&other)),
+        };
+        ends[SERVER].order(&Order::Go(schedule))?;
+        let mut heard = Heard::default();
+        let mut edges = Vec::with_capacity(2);
+        let mut opened = None;
+        for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+            while let Some((end, answer)) = wait_until(ends, at_ns, stop)? {
+                heard.take(end, answer)?;
+            }
+            edges.push(match edges.is_empty() {
+                true => self.machine.read_start(),
+                false => self.machine.read_end(),
+            });
+            opened.get_or_insert_with(|| network.read());
+        }
+        let mut machine = self.machine.difference(&edges[0], &edges[1]);
+        if let Some(opened) = opened {
+            machine.extend(network.difference(&opened, &network.read()));
+        }
+        // In an open loop the last answers may take as long as the clients wait for them.
+        let patience_ns = PATIENCE.as_nanos() as u64;
+        let deadline_ns = schedule.window_to_ns + patience_ns + GRACE_NS;
+        while !(heard.server_closed && heard.client.is_some()) {
+            let (end, answer) = wait(ends, deadline_ns, stop)?;
+            heard.take(end, answer)?;
+        }
+        ends[SERVER].order(&Order::Stop)?;
+        match (
+            wait(ends, clock::monotonic_ns() + GRACE_NS, stop)?,
+            heard.client,
+        ) {
+            ((SERVER, Answer::Done(server)), Some(client)) => Ok((machine, [*server, client])),
+            ((_, other), _) => Err(out_of_turn(&other)),
+        }
+    }
+}
+
+impl Parts {
+    /// Where the windows of both sides are not of about the same length, who reads a server's
+    /// counters was kept off the CPU.
+    pub(super) fn read_late(&self) -> Option<String> {
+        let elapsed =
+            |done: &Done| Some(done.side.readings.get(&Counter::ElapsedNs)?.measured()? as f64);
+        let (one, other) = (elapsed(&self.sender)?, elapsed(self.receiver.as_ref()?)?);
+        let served = self
+            .receiver
+            .as_ref()?
+            .side
+            .readings
+            .contains_key(&Counter::Tasks);
+        (served && (one / other - 1.0).abs() > 0.2).then(|| {
+            format!(
+                "the server's counters were read over {:.0} ms, the clients' over {:.0} ms",
+                other / 1e6,
+                one / 1e6
+            )
+        })
+    }
+}
+
+/// What both sides have said since the window is known.
+#[derive(Default)]
+struct Heard {
+    server_closed: bool,
+    client_closed: bool,
+    client: Option<Done>,
+}
+
+impl Heard {
+    fn take(&mut self, end: usize, answer: Answer) -> Result<(), Trouble> {
+        match (end, answer) {
+            (SERVER, Answer::Closed) if !self.server_closed => self.server_closed = true,
+            (CLIENT, Answer::Closed) if !self.client_closed => self.client_closed = true,
+            (CLIENT, Answer::Done(done)) if self.client_closed => self.client = Some(*done),
+            (_, other) => return Err(out_of_turn(&other)),
+        }
+        Ok(())
+    }
+}
+
+/// How long the server's household is looked at before its window opens.
+fn look(cell: &Cell) -> Duration {
+    let server = cell.serving.server.as_deref().and_then(Server::named);
+    let looked_at = server.map_or(0, |server| looked_at(server, cell));
+    Duration::from_nanos(look_takes_ns(looked_at))
+}
+
+fn ready(ends: &mut [Endpoint], until_ns: u64, stop: &AtomicBool) -> Result<(), Trouble> {
+    match wait(ends, until_ns, stop)? {
+        (_, Answer::Ready) => Ok(()),
+        (_, other) => Err(out_of_turn(&other)),
+    }
+}
+
+/// The clients are the sending side, the server the receiving one. What was answered the clients
+/// know, who have checked each answer.
+fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Parts {
+    let told = &client.side.readings;
+    for counter in [Counter::Messages, Counter::Bytes] {
+        if let Some(reading) = told.get(&counter) {
+            server.side.readings.insert(counter, reading.clone());
+        }
+    }
+    server.side.flows.clone_from(&client.side.flows);
+    let bytes: u64 = client.total_bytes.iter().sum();
+    let truth = cell.serving.server.as_ref().map(|_| Truth {
+        sent_bytes: bytes,
+        received_bytes: bytes,
+        compared_bytes: client.compared_bytes,
+        checked: "content".to_owned(),
+    });
+    Parts {
+        sender: client,
+        receiver: Some(server),
+        machine,
+        truth,
+        neighbour: Vec::new(),
+    }
+}

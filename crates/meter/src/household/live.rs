@@ -1,0 +1,131 @@
+//! What the kernel shows of processes that live: their children, threads and memory.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use bytecost_sys::census::cpu_ns_of;
+
+use crate::proc_text;
+
+/// What a live process has used so far, its own threads alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used {
+    pub(super) cpu_ns: u64,
+    pub(super) switches_voluntary: u64,
+    pub(super) switches_involuntary: u64,
+    pub(super) faults_minor: u64,
+    pub(super) faults_major: u64,
+}
+
+/// The children of a process that live; none where the kernel does not tell
+/// (CONFIG_PROC_CHILDREN).
+pub(super) fn children(process: u32) -> Option<Vec<u32>> {
+    let text = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
+    text.split_whitespace().map(|n| n.parse().ok()).collect()
+}
+
+/// What these processes, of one thread each, have used together; those that are gone are left
+/// out.
+pub(super) fn used(processes: &[u32]) -> Used {
+    let mut all = Used::default();
+    for process in processes {
+        let Some(one) = used_by(*process) else {
+            continue;
+        };
+        all.cpu_ns += one.cpu_ns;
+        all.switches_voluntary += one.switches_voluntary;
+        all.switches_involuntary += one.switches_involuntary;
+        all.faults_minor += one.faults_minor;
+        all.faults_major += one.faults_major;
+    }
+    all
+}
+
+fn used_by(process: u32) -> Option<Used> {
+    let cpu_ns = cpu_ns_of(process)?;
+    let status = fs::read(format!("/proc/{process}/status")).ok()?;
+    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let (faults_minor, faults_major) = faults(&stat)?;
+    Some(Used {
+        cpu_ns,
+        switches_voluntary: proc_text::value_of(&status, "voluntary_ctxt_switches")?,
+        switches_involuntary: proc_text::value_of(&status, "nonvoluntary_ctxt_switches")?,
+        faults_minor,
+        faults_major,
+    })
+}
+
+/// Page faults, minor and major, of `/proc/PID/stat`: its fields 10 and 12, counted behind the
+/// name, which may hold anything.
+fn faults(stat: &[u8]) -> Option<(u64, u64)> {
+    let behind = stat.iter().rposition(|b| *b == b')')?;
+    let text = std::str::from_utf8(stat.get(behind + 1..)?).ok()?;
+    let mut fields = text.split_whitespace().skip(7);
+    let minor = fields.next()?.parse().ok()?;
+    let major = fields.nth(1)?.parse().ok()?;
+    Some((minor, major))
+}
+
+/// The threads of a process, each with its moves to another CPU.
+pub(super) fn migrations(process: u32, most: usize) -> Option<BTreeMap<u32, u64>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(format!("/proc/{process}/task")).ok()? {
+        let name = entry.ok()?.file_name();
+        let thread: u32 = name.to_str()?.parse().ok()?;
+        let text = fs::read(format!("/proc/{process}/task/{thread}/sched")).ok()?;
+        found.insert(thread, proc_text::value_of(&text, "se.nr_migrations")?);
+        if found.len() > most {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// Threads of a process, and its anonymous memory with its page tables in bytes: what it shares
+/// with others in equal parts.
+pub(super) fn memory(process: u32) -> Option<(u64, u64)> {
+    let status = fs::read(format!("/proc/{process}/status")).ok()?;
+    let rollup = fs::read(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let tables = kib(&status, "VmPTE:")?;
+    let anonymous = kib(&rollup, "Pss_Anon:")?;
+    Some((
+        proc_text::value_of(&status, "Threads")?,
+        (anonymous + tables) * 1024,
+    ))
+}
+
+/// The value of a line such as `VmPTE:   12 kB`.
+fn kib(text: &[u8], key: &str) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    rest.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_found_behind_any_name() {
+        let check = |stat: &str, expected| assert_eq!(faults(stat.as_bytes()), expected);
+        check(
+            "7 (a) b) S 1 7 7 0 -1 4194560 11 12 13 14 15",
+            Some((11, 13)),
+        );
+        check("7 (a) S 1 7", None);
+        check("", None);
+    }
+
+    #[test]
+    fn this_process_is_seen_as_it_is() {
+        let own = std::process::id();
+        let (threads, bytes) = memory(own).unwrap();
+        assert!(threads >= 1 && bytes > 4096, "{threads} {bytes}");
+        let of = used(&[own, 1 << 23]);
+        assert!(of.cpu_ns > 0 && of.faults_minor > 0);
+        if let Some(threads) = migrations(own, 1000) {
+            assert!(threads.contains_key(&own));
+            assert_eq!(migrations(own, 0), None);
+        }
+    }
+}

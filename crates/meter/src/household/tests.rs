@@ -1,0 +1,98 @@
+use bytecost_sys::clock;
+
+use super::*;
+
+/// CPU time that a busy thread is given, in ns.
+const BUSY_NS: u64 = 60_000_000;
+
+fn busy() {
+    let end = clock::thread_cpu_ns() + BUSY_NS;
+    while clock::thread_cpu_ns() < end {}
+}
+
+fn snapshot(census: Census, live: Option<Used>) -> HouseholdSnapshot {
+    HouseholdSnapshot {
+        census,
+        has_live: live.is_none_or(|l| l != Used::default()),
+        live,
+        counts: Counts::default(),
+        migrations: None,
+    }
+}
+
+#[test]
+fn threads_that_have_ended_are_in_it() {
+    let household = Household::open(true);
+    let start = household.read_own();
+    std::thread::spawn(busy).join().unwrap();
+    let end = household.read_own();
+    let readings = household.difference(&start, &end, false);
+    let read = |counter| readings[&counter].measured();
+    assert!(read(Counter::CpuNs).unwrap() >= BUSY_NS);
+    if let Some(clock) = read(Counter::TaskClockNs) {
+        assert!(clock >= BUSY_NS * 9 / 10, "{clock}");
+    }
+    // Without perf events nobody has seen where that thread ran.
+    let household = Household::open(false);
+    let readings = household.difference(&start, &end, false);
+    assert_eq!(readings[&Counter::Migrations].measured(), None);
+    assert_eq!(readings[&Counter::Cycles].measured(), None);
+}
+
+#[test]
+fn children_count_whether_they_live_or_not() {
+    let usage = |n| ThreadUsage {
+        user_ns: n,
+        system_ns: n,
+        faults_minor: n,
+        faults_major: n,
+        switches_voluntary: n,
+        switches_involuntary: n,
+    };
+    let census = |clock_ns, cpu_ns, own, children| Census {
+        clock_ns,
+        cpu_ns,
+        own: usage(own),
+        children: usage(children),
+    };
+    let live = |n| Used {
+        cpu_ns: n,
+        switches_voluntary: n,
+        switches_involuntary: n,
+        faults_minor: n,
+        faults_major: n,
+    };
+    let household = Household::open(false);
+    let check = |live: [Option<Used>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
+        let start = snapshot(census(100, 10, 1, 2), live[0]);
+        let end = snapshot(census(600, 30, 4, 7), live[1]);
+        let readings = household.difference(&start, &end, true);
+        let read = |counter| readings[&counter].measured();
+        assert_eq!(read(Counter::ElapsedNs), Some(500));
+        assert_eq!(read(Counter::CpuNs), cpu);
+        assert_eq!(read(Counter::ContextSwitchesVoluntary), switches);
+        assert_eq!(read(Counter::UserNs), user);
+    };
+    let none = Some(Used::default());
+    check([none, none], Some(30), Some(8), Some(8));
+    check([none, Some(live(5))], Some(35), Some(13), None);
+    check([Some(live(5)), Some(live(6))], Some(31), Some(9), None);
+    check([none, None], None, None, None);
+}
+
+#[test]
+fn migrations_are_those_of_threads_that_stayed() {
+    let with = |migrations: Option<&[(u32, u64)]>| HouseholdSnapshot {
+        migrations: migrations.map(|m| m.iter().copied().collect()),
+        ..snapshot(Census::default(), None)
+    };
+    let check = |start: Option<&[(u32, u64)]>, end: Option<&[(u32, u64)]>, steady, expected| {
+        let reading = migrations(&with(start), &with(end), steady);
+        assert_eq!(reading.measured(), expected);
+    };
+    let (early, late) = ([(1, 5), (2, 1)], [(1, 9), (2, 1)]);
+    check(Some(&early), Some(&late), true, Some(4));
+    check(Some(&early), Some(&late), false, None);
+    check(Some(&early), Some(&late[..1]), true, None);
+    check(Some(&early), None, true, None);
+}

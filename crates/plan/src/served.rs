@@ -1,0 +1,145 @@
+//! Cells in which many clients ask a server: what means nothing to them, and what bounds them.
+
+use bytecost_spec::{Cell, Noise, Pattern, Serving, Survey, Transport};
+
+use crate::refusal::DESCRIPTORS_BESIDES;
+
+/// Processes and threads of the machine and of the trial beside those of a connection each.
+const TASKS_BESIDES: u64 = 256;
+/// Connections for which a server has room beside those of the load: new ones may come before it
+/// has seen the end of the old ones.
+const ROOM: u64 = 256;
+/// Stack of a thread and what else a process or thread takes that serves one connection, in
+/// bytes: the kernel's stack and structures, page tables, and what is touched of the program's.
+const TASK_BYTES: u64 = 128 << 10;
+
+/// The size of what has none, in bytes.
+const UNSIZED_BYTES: u64 = 64;
+
+/// The cell with one value for all that is a mover's business, and for what the load and the
+/// service make meaningless: `top` has no size, a client that keeps to a rate does not think.
+pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
+    let nothing = Serving::default();
+    let serving = survey.serving.as_ref();
+    let service = serving.and_then(|s| {
+        let named = |f: &&bytecost_spec::survey::ServiceFacts| f.name == cell.serving.service;
+        s.services.iter().find(named)
+    });
+    let sized = service.is_none_or(|s| s.sizes.is_some());
+    let defaults = Cell::default();
+    Cell {
+        transport: cell.transport,
+        pattern: Pattern::Ask,
+        size_bytes: if sized {
+            cell.size_bytes
+        } else {
+            UNSIZED_BYTES
+        },
+        threads: cell.threads,
+        congestion: cell.congestion,
+        placement: cell.placement,
+        mem_node: cell.mem_node,
+        neighbour: cell.neighbour,
+        depth: cell.depth,
+        serving: Serving {
+            think_ns: match cell.serving.rate_per_s {
+                None => cell.serving.think_ns,
+                Some(_) => nothing.think_ns,
+            },
+            ..cell.serving
+        },
+        ..defaults
+    }
+}
+
+/// Why a server and its load cannot be had here; none where they can.
+pub(crate) fn refused(cell: &Cell, memory_bytes: u64, survey: &Survey) -> Option<String> {
+    let load = &cell.serving;
+    let name = load.server.as_deref().unwrap_or_default();
+    let Some(server) = survey.server(name) else {
+        return Some(format!("server `{name}` was not tried"));
+    };
+    let all = load.all_connections();
+    let bound = server.bound.as_ref().filter(|(most, _)| all > *most);
+    let bound = bound.map(|(most, why)| format!("{name} serves at most {most} connections: {why}"));
+    server
+        .refused
+        .clone()
+        .or_else(|| conduct(cell, server.in_turn))
+        .or(bound)
+        .or_else(|| limits(cell, survey, server.task_per_connection))
+        .or_else(|| {
+            let needed = all * TASK_BYTES;
+            let short = server.task_per_connection && memory_bytes > 0 && needed > memory_bytes / 2;
+            short.then(|| {
+                format!(
+                    "memory: {all} tasks of `{name}` take about {} MiB, more than half of this machine's: choose fewer --connections",
+                    needed >> 20
+                )
+            })
+        })
+}
+
+/// What contradicts itself.
+fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
+    let load = &cell.serving;
+    let name = load.server.as_deref().unwrap_or_default();
+    let kept = load.connect == bytecost_spec::Connect::Kept;
+    if cell.transport != Transport::Loopback {
+        return Some(format!(
+            "servers are asked over loopback alone, not over {}: leave --transport out",
+            cell.transport.name()
+        ));
+    }
+    if cell.neighbour.noise != Noise::Idle || cell.mem_node.is_some() {
+        return Some(
+            "nothing runs beside a server and its clients, and their memory is not placed: leave --neighbour and --mem-node out".to_owned(),
+        );
+    }
+    if in_turn && load.idle > 0 {
+        return Some(format!(
+            "{name} serves one connection to its end before the next, so that one that is only there holds up all others for ever: choose --idle 0"
+        ));
+    }
+    if in_turn && kept && load.connections > 1 {
+        return Some(format!(
+            "{name} serves one connection to its end before the next, so that of several that are kept all but one wait for ever: choose --connect new, or --connections 1"
+        ));
+    }
+    if cell.threads > load.connections {
+        return Some(format!(
+            "{} threads of clients for {} connections: choose fewer --threads, since each connection is one thread's",
+            cell.threads, load.connections
+        ));
+    }
+    let waits = load.rate_per_s.is_none() && load.think_ns == 0;
+    (cell.depth > 1 && !(kept && waits)).then(|| {
+        "several requests on their way at once need connections that are kept and a closed loop without thinking: choose --depth 1".to_owned()
+    })
+}
+
+/// What the host's limits do not allow.
+fn limits(cell: &Cell, survey: &Survey, task_each: bool) -> Option<String> {
+    let limits = survey.serving.as_ref()?.limits.as_ref()?;
+    let all = cell.serving.all_connections();
+    let needed = all + ROOM + DESCRIPTORS_BESIDES;
+    if needed > limits.descriptors {
+        return Some(format!(
+            "RLIMIT_NOFILE: a server of {all} connections needs {needed} open files, and {} are allowed at most: raise the hard limit with `ulimit -Hn {needed}` as root (LimitNOFILE={needed} for a service), or choose fewer --connections",
+            limits.descriptors
+        ));
+    }
+    if all > limits.ports {
+        return Some(format!(
+            "{all} connections need a port each on the clients' side, and net.ipv4.ip_local_port_range has {}: widen it as root, or choose fewer --connections",
+            limits.ports
+        ));
+    }
+    let tasks = all + TASKS_BESIDES;
+    (task_each && tasks > limits.tasks).then(|| {
+        format!(
+            "{all} connections need a thread or process each, and {} allows {}: raise it, choose fewer --connections, or a server with one thread for all",
+            limits.tasks_by, limits.tasks
+        )
+    })
+}
