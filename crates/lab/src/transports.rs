@@ -11,6 +11,7 @@ use rustix::net::sockopt;
 mod tcp;
 mod unix;
 pub mod veth;
+pub mod wire;
 
 /// A place where the receiver takes connections.
 pub trait Listen: Send {

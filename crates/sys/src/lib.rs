@@ -23,5 +23,7 @@ pub mod process;
 pub mod readiness;
 pub mod region;
 pub mod tcp;
+pub mod tun;
 pub mod uring;
 pub mod uring_file;
+pub mod words;
