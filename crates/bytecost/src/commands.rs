@@ -17,7 +17,7 @@ pub mod serve;
 
 use std::io::{self, Write};
 
-use bytecost_lab::leftovers;
+use bytecost_lab::leftovers::{self, Leftover};
 use bytecost_lab::survey::survey;
 use bytecost_spec::{Host, Survey, Transport};
 use bytecost_store::Root;
@@ -37,8 +37,11 @@ fn look_around(transports: &[Transport]) -> (Host, Survey) {
 }
 
 /// Removes what a killed run may have left, and says of each thing what it was.
-fn clean(root: &Root) -> Vec<String> {
+fn clean(root: &Root) -> Vec<Leftover> {
     let files = root.remove_leftovers();
-    let files = files.iter().map(|f| format!("removed {}", f.display()));
+    let files = files.iter().map(|f| Leftover {
+        told: format!("removed {}", f.display()),
+        gone: true,
+    });
     leftovers::remove().into_iter().chain(files).collect()
 }

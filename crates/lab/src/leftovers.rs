@@ -17,6 +17,15 @@ use crate::transports::veth::NAMES;
 /// The most processes that are looked at.
 const MOST_PROCESSES: usize = 1 << 20;
 
+/// A thing that a killed run left behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// What it was, or why it is still there, as a sentence.
+    pub told: String,
+    /// Whether it is gone now.
+    pub gone: bool,
+}
+
 /// Removes what is left, and says of each thing what it was, or why it could not be removed.
 /// Empty where there was nothing.
 ///
@@ -24,25 +33,35 @@ const MOST_PROCESSES: usize = 1 << 20;
 /// links of our names in this process's own network. Endpoints of other users, or in other
 /// PID namespaces, are left alone.
 #[must_use]
-pub fn remove() -> Vec<String> {
-    let ended = |pid| match kill(pid) {
-        Ok(true) => Some(format!(
-            "ended process {pid}, an endpoint whose coordinator is gone"
-        )),
-        Ok(false) => None,
-        Err(e) => Some(format!(
-            "process {pid} is an endpoint whose coordinator is gone and cannot be ended: {e}"
-        )),
+pub fn remove() -> Vec<Leftover> {
+    let ended = |pid| {
+        told(
+            kill(pid),
+            format!("ended process {pid}, an endpoint whose coordinator is gone"),
+            format!("process {pid} is an endpoint whose coordinator is gone and cannot be ended"),
+        )
     };
-    let mut told: Vec<String> = orphans().into_iter().filter_map(ended).collect();
-    told.extend(NAMES.into_iter().filter_map(|name| match unlink(name) {
-        Ok(true) => Some(format!("removed the link {name}")),
-        Ok(false) => None,
-        Err(e) => Some(format!(
-            "the link {name} is left and cannot be removed: {e}"
-        )),
-    }));
-    told
+    let unlinked = |name| {
+        told(
+            unlink(name),
+            format!("removed the link {name}"),
+            format!("the link {name} is left and cannot be removed"),
+        )
+    };
+    let processes = orphans().into_iter().filter_map(ended);
+    processes
+        .chain(NAMES.into_iter().filter_map(unlinked))
+        .collect()
+}
+
+/// What became of a thing: none where it was not there after all.
+fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftover> {
+    let (told, gone) = match removed {
+        Ok(true) => (gone, true),
+        Ok(false) => return None,
+        Err(e) => (format!("{left}: {e}"), false),
+    };
+    Some(Leftover { told, gone })
 }
 
 /// Endpoints of this user whose parent is not the coordinator that started them.
@@ -154,5 +173,19 @@ mod tests {
             parent(Path::new("/proc/self")),
             Some(rustix::process::getppid().unwrap().as_raw_pid() as u32)
         );
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_told_as_left() {
+        let words = || ("removed it".to_owned(), "it is left".to_owned());
+        let check = |removed, expected: Option<(&str, bool)>| {
+            let (gone, left) = words();
+            let found = told(removed, gone, left).map(|l| (l.told, l.gone));
+            assert_eq!(found, expected.map(|(told, gone)| (told.to_owned(), gone)));
+        };
+        check(Ok(false), None);
+        check(Ok(true), Some(("removed it", true)));
+        let refused = io::Error::other("no");
+        check(Err(refused), Some(("it is left: no", false)));
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::Reaping;
+use bytecost_spec::cell::{Reaping, VETH_MTU_BYTES};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::protocol::Role;
 use crate::transports;
-use crate::transports::veth::{self, Pair};
+use crate::transports::veth::Pair;
 
 const SIZE: usize = 4096;
 const SLOTS: usize = 4;
@@ -78,7 +78,7 @@ impl Place {
     fn of(transport: Transport) -> Place {
         match transport {
             Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match Pair::new(veth::MTU_BYTES) {
+            Transport::Veth => match Pair::new(VETH_MTU_BYTES) {
                 Ok(pair) => Place::Apart(pair),
                 Err(e) => Place::Nowhere(e.to_string()),
             },

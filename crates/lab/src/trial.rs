@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_spec::cell::VETH_MTU_BYTES;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{
     Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
@@ -20,7 +21,7 @@ use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
 use crate::files::Files;
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
-use crate::transports::veth::{self, Pair};
+use crate::transports::veth::Pair;
 use crate::truth;
 
 /// From the order to go to the first byte: both sides must have read it by then.
@@ -361,7 +362,7 @@ impl Lab {
 
 /// The pair of a cell's MTU, made where there is none yet.
 fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(veth::MTU_BYTES);
+    let mtu_bytes = cell.mtu_bytes.unwrap_or(VETH_MTU_BYTES);
     Ok(match pairs.entry(mtu_bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::{Pattern, Transport};
+use bytecost_spec::cell::{Pattern, Transport, VETH_MTU_BYTES};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Study, Survey};
 
@@ -114,7 +114,8 @@ impl<'a> Norm<'a> {
             cell.cache = default.cache;
             cell.access = default.access;
         }
-        if cell.transport != Transport::Veth {
+        let default_mtu = cell.mtu_bytes == Some(VETH_MTU_BYTES);
+        if cell.transport != Transport::Veth || default_mtu {
             cell.mtu_bytes = None;
         }
         // Nobody waits for an answer, so it has no size.

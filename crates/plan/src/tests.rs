@@ -4,6 +4,7 @@ use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Support, Survey}
 use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manifest::FORMAT};
 
 use crate::Plan;
+use crate::candidates::{Norm, candidates};
 
 mod files;
 mod properties;
@@ -260,6 +261,34 @@ fn values_that_mean_nothing_make_no_second_cell() {
             .iter()
             .all(|c| c.congestion == "default" && c.nodelay == Nodelay::Auto)
     );
+}
+
+#[test]
+fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
+    let check = |transport: &str, mtu: &[&str], expected: &[Option<u32>]| {
+        let mut study = study(&[]);
+        for (axis, values) in [
+            (Axis::Transport, &[transport][..]),
+            (Axis::Mover, &["send"]),
+            (Axis::Receiver, &["recv"]),
+            (Axis::Size, &["4KiB"]),
+            (Axis::Threads, &["1"]),
+            (Axis::Mtu, mtu),
+        ] {
+            let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+            study.set_axis(axis, &values).unwrap();
+        }
+        let (host, survey) = (host(), survey());
+        let norm = Norm::new(&study, &host, &survey);
+        let found: Vec<Option<u32>> = candidates(&study, &norm)
+            .iter()
+            .map(|c| c.cell.mtu_bytes)
+            .collect();
+        assert_eq!(found, expected, "{transport} {mtu:?}");
+    };
+    check("veth", &["auto", "1500"], &[None]);
+    check("veth", &["1500", "9000"], &[None, Some(9000)]);
+    check("loopback", &["auto", "9000"], &[None]);
 }
 
 #[test]

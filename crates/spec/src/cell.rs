@@ -20,6 +20,8 @@ pub const MAX_CALL_BYTES: u64 = 64 << 20;
 pub const MAX_DEPTH: u32 = 4096;
 /// The largest MTU, in bytes, and the least: what IPv4 allows.
 pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
+/// The MTU of a veth pair where a cell names none, in bytes: Ethernet's, and the kernel's default.
+pub const VETH_MTU_BYTES: u32 = 1500;
 /// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
 pub const MAX_FIELDS: u32 = 1024;
 /// The most flows.

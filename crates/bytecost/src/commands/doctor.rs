@@ -10,12 +10,18 @@ use crate::{machine, terminal};
 /// Prints the checks, or what was removed.
 pub fn run(args: &DoctorArgs) -> Result<Ending> {
     if args.clean {
-        let mut told = super::clean(&Root::at(&args.root.runs_dir));
+        let left = super::clean(&Root::at(&args.root.runs_dir));
+        let mut told: Vec<&str> = left.iter().map(|l| l.told.as_str()).collect();
         if told.is_empty() {
-            told.push("nothing was left behind".to_owned());
+            told.push("nothing was left behind");
         }
         super::print(&(told.join("\n") + "\n"))?;
-        return Ok(Ending::Done);
+        let all_gone = left.iter().all(|l| l.gone);
+        return Ok(if all_gone {
+            Ending::Done
+        } else {
+            Ending::SomeFailed
+        });
     }
     super::print(&bytecost_report::tables::doctor(
         &machine::host(),

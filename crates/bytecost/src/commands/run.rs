@@ -41,7 +41,11 @@ pub fn run(args: RunArgs) -> Result<Ending> {
     };
     if !args.quiet {
         for what in &left {
-            writeln!(io::stderr(), "note: an earlier run was killed: {what}")?;
+            writeln!(
+                io::stderr(),
+                "note: an earlier run was killed: {}",
+                what.told
+            )?;
         }
         for note in &plan.notes {
             writeln!(io::stderr(), "note: {note}")?;

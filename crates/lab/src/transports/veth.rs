@@ -24,8 +24,6 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// The two, and what IPv4 keeps for itself.
 const PREFIX_BITS: u8 = 30;
-/// The MTU where a cell names none, in bytes: Ethernet's, and the kernel's default for veth.
-pub const MTU_BYTES: u32 = 1500;
 /// Names of the links, the sender's first.
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
 /// How long the link may take to come up.
@@ -145,6 +143,8 @@ fn find(netlink: &mut Netlink, name: &str) -> io::Result<Link> {
 
 #[cfg(test)]
 mod tests {
+    use bytecost_spec::cell::VETH_MTU_BYTES;
+
     use super::*;
     use crate::transports::{Listen, connect, introduce, introduced, listen};
     use bytecost_meter::{NetworkMeter, of_process};
@@ -193,7 +193,9 @@ mod tests {
 
     #[test]
     fn the_two_ends_find_each_other_and_nobody_else() {
-        let Some(pair) = pair(MTU_BYTES) else { return };
+        let Some(pair) = pair(VETH_MTU_BYTES) else {
+            return;
+        };
         let (a, b) = connection(&pair);
         introduce(&a, 77, 3).unwrap();
         assert_eq!(introduced(&b, 77).unwrap(), Some(3));
@@ -217,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_mtu_is_that_of_the_link_and_of_its_segments() {
-        for mtu in [576, MTU_BYTES, 9000] {
+        for mtu in [576, VETH_MTU_BYTES, 9000] {
             let Some(pair) = pair(mtu) else { return };
             assert_eq!(pair.mtu_bytes().unwrap(), Some(mtu));
             let (a, b) = connection(&pair);
@@ -250,7 +252,9 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_pair_hold_its_own_traffic_alone() {
-        let Some(pair) = pair(MTU_BYTES) else { return };
+        let Some(pair) = pair(VETH_MTU_BYTES) else {
+            return;
+        };
         let both = [Role::Sender, Role::Receiver].map(|role| Waiting::within(pair.of(role)));
         let dirs = both.each_ref().map(|w| of_process(w.0.id()));
         let meter = NetworkMeter::open(&dirs);
