@@ -11,6 +11,7 @@ mod course;
 mod kernel;
 mod machine;
 pub(crate) mod stall;
+mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
@@ -51,6 +52,9 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("pacing", kernel::pacing),
     ("send-buffer", kernel::send_buffer),
     ("zero-copy-no-room", kernel::no_room),
+    ("one-side", wire::one_side),
+    ("wire-strays", wire::strays),
+    ("wire-responder", wire::responder),
     ("hot-payload", machine::hot_payload),
     ("threads", machine::threads),
     ("one-cpu", machine::one_cpu),

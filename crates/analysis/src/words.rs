@@ -196,6 +196,7 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::AckBytes
         | Axis::Block
         | Axis::Depth
         | Axis::Cache
@@ -230,6 +231,7 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::AckBytes
         | Axis::Block
         | Axis::Cache
         | Axis::Access => "with",

@@ -16,6 +16,7 @@ use crate::transports;
 
 mod file_side;
 mod side;
+mod wire_side;
 
 use side::{gather, one_flow};
 
@@ -64,6 +65,9 @@ fn serve(control: &mut UnixStream) -> io::Result<Done> {
     let Order::Prepare(task) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
+    if task.role == Role::Receiver && !task.cell.transport.has_receiver() {
+        return wire_side::run(&task, control);
+    }
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;

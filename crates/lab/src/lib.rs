@@ -17,6 +17,7 @@ pub mod hand;
 pub mod leftovers;
 pub mod load;
 mod netlink;
+mod networks;
 pub mod protocol;
 pub mod requests;
 pub mod survey;

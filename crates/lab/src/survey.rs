@@ -2,17 +2,21 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, MOVERS, Mover, Offer, RECEIVERS, Receiver, Setup};
+use bytecost_engine::{Checker, MOVERS, Move, Mover, Offer, RECEIVERS, Receiver, Setup};
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::{Reaping, VETH_MTU_BYTES};
+use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::protocol::Role;
 use crate::transports;
 use crate::transports::veth::Pair;
+use crate::transports::wire::responder::{Responder, Rules};
+use crate::transports::wire::{FAR_END, Wire};
 
 const SIZE: usize = 4096;
 const SLOTS: usize = 4;
@@ -21,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Tries every mover and every receiver over these transports, each with one small message that
 /// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it.
 ///
-/// The namespaces of [`Transport::Veth`] are made once for all of its attempts, and not at all
-/// where it is not among the transports.
+/// The namespaces of [`Transport::Veth`] and [`Transport::Wire`] are made once for all of its attempts, and not at all
+/// where they are not among the transports.
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
@@ -70,6 +74,8 @@ enum Place {
     Here(Transport),
     /// Each end is in a namespace of its own.
     Apart(Pair),
+    /// To nobody.
+    Away(Wire),
     /// Nowhere, and why.
     Nowhere(String),
 }
@@ -78,8 +84,12 @@ impl Place {
     fn of(transport: Transport) -> Place {
         match transport {
             Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match Pair::new(VETH_MTU_BYTES) {
+            Transport::Veth => match Pair::new(LINK_MTU_BYTES) {
                 Ok(pair) => Place::Apart(pair),
+                Err(e) => Place::Nowhere(e.to_string()),
+            },
+            Transport::Wire => match Wire::new(LINK_MTU_BYTES) {
+                Ok(wire) => Place::Away(wire),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
         }
@@ -87,12 +97,6 @@ impl Place {
 
     /// A connection: the sender's end, then the receiver's.
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let cell = |transport| Cell {
-            transport,
-            // The system's own: which ones can be set is asked elsewhere.
-            congestion: "default".to_owned(),
-            ..Cell::default()
-        };
         let (listener, sender) = match self {
             Place::Here(transport) => {
                 let cell = cell(*transport);
@@ -111,9 +115,19 @@ impl Place {
                     .within(|| transports::connect(&cell, &at))??;
                 (listener, sender)
             }
+            Place::Away(_) => return Err(io::ErrorKind::Unsupported.into()),
             Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
         };
         Ok((sender, listener.accept(PATIENCE)?))
+    }
+}
+
+fn cell(transport: Transport) -> Cell {
+    Cell {
+        transport,
+        // The system's own: which ones can be set is asked elsewhere.
+        congestion: "default".to_owned(),
+        ..Cell::default()
     }
 }
 
@@ -122,9 +136,11 @@ fn attempt(mover: &Mover, receiver: &Receiver, place: &Place) -> Option<String> 
     if !mover.has_peer() {
         return None;
     }
-    one_message(mover, receiver, place)
-        .err()
-        .map(|e| reason(&e))
+    let moved = match place {
+        Place::Away(wire) => one_message_away(mover, wire),
+        _ => one_message(mover, receiver, place),
+    };
+    moved.err().map(|e| reason(&e))
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -148,7 +164,25 @@ fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<
     transports::set_patience(&sender, PATIENCE)?;
     transports::set_patience(&taker, PATIENCE)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
-    let setup = Setup {
+    let setup = setup(sender);
+    let pattern = setup.pattern(false);
+    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
+    taker.expect(SIZE);
+    let mut mover = (mover.open)(setup)?;
+    offered(&mut *mover)?;
+    let mut checker = Checker::new(pattern, true);
+    while checker.offset() < SIZE as u64 {
+        let got = taker.take()?;
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        checker.check(&*taker, got)?;
+    }
+    released(&mut *mover)
+}
+
+fn setup(sender: OwnedFd) -> Setup {
+    Setup {
         socket: Some(sender),
         file: None,
         size: SIZE,
@@ -159,28 +193,58 @@ fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<
         refill: false,
         reaping: Reaping::Full,
         patience: PATIENCE,
-    };
-    let pattern = setup.pattern(false);
-    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
-    taker.expect(SIZE);
-    let mut mover = (mover.open)(setup)?;
+    }
+}
+
+fn offered(mover: &mut dyn Move) -> io::Result<()> {
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }
-    mover.flush()?;
-    let mut checker = Checker::new(pattern, true);
-    while checker.offset() < SIZE as u64 {
-        let got = taker.take()?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        checker.check(&*taker, got)?;
-    }
+    mover.flush()
+}
+
+fn released(mover: &mut dyn Move) -> io::Result<()> {
     let tally = mover.tally();
     if tally.held > tally.released {
         mover.reap(1)?;
     }
     Ok(())
+}
+
+/// Over a wire what arrives is counted, and nobody sees it.
+fn one_message_away(mover: &Mover, wire: &Wire) -> io::Result<()> {
+    let [tun, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
+    let rules = Rules {
+        mtu_bytes: wire.mtu_bytes(),
+        acknowledge_bytes: SIZE as u64,
+        flows_most: 1,
+    };
+    let mut far = Responder::new(tun?, map?, rules)?;
+    let sent = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            let moved = wire.network().within(|| {
+                let sender = transports::connect(&cell(Transport::Wire), &FAR_END.to_string())?;
+                transports::set_patience(&sender, PATIENCE)?;
+                let mut mover = (mover.open)(setup(sender))?;
+                offered(&mut *mover)?;
+                released(&mut *mover)
+            });
+            sent.store(true, Ordering::Relaxed);
+            moved?
+        });
+        // Every wait of the sender's has an end.
+        while !sent.load(Ordering::Relaxed) {
+            far.look()?;
+        }
+        sending
+            .join()
+            .map_err(|_| io::Error::other("the sender panicked"))?
+    })?;
+    match far.seen().map(|s| s.bytes).sum::<u64>() {
+        bytes if bytes == SIZE as u64 => Ok(()),
+        bytes => Err(io::Error::other(format!("{bytes} of {SIZE} bytes came"))),
+    }
 }
 
 #[cfg(test)]
@@ -209,12 +273,15 @@ mod tests {
     }
 
     #[test]
-    fn veth_works_for_root_and_is_refused_with_its_remedy_otherwise() {
-        let survey = survey(&Host::default(), &[Transport::Veth]);
-        let refused = survey.mover_refused("send", Transport::Veth);
-        if rustix::process::geteuid().is_root() {
-            assert_eq!(refused, None);
-        } else {
+    fn veth_and_wire_work_for_root_and_are_refused_with_their_remedy_otherwise() {
+        for transport in [Transport::Veth, Transport::Wire] {
+            let survey = survey(&Host::default(), &[transport]);
+            let refused = survey.mover_refused("send", transport);
+            if rustix::process::geteuid().is_root() {
+                assert_eq!(refused, None);
+                assert_eq!(survey.receiver_refused("recv", transport), None);
+                continue;
+            }
             let why = refused.unwrap();
             assert!(why.contains("sudo bytecost"), "{why}");
             let all = survey.movers.iter().filter(|m| m.name != "null");

@@ -1,27 +1,23 @@
 //! A trial: two fresh processes, one window, one sample.
 
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
-use bytecost_spec::cell::VETH_MTU_BYTES;
+use bytecost_spec::reading::Of;
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{
-    Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
-};
+use bytecost_spec::{Cell, Counter, Failure, Reading, Readings, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::event::Event;
 use crate::files::Files;
+use crate::networks::{self, Between, Networks};
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
-use crate::transports::veth::Pair;
 use crate::truth;
 
 /// From the order to go to the first byte: both sides must have read it by then.
@@ -59,8 +55,7 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
-    /// The namespaces of [`Transport::Veth`], by MTU: made for the first cell that needs them.
-    pairs: BTreeMap<u32, Pair>,
+    networks: Networks,
     started_ns: u64,
     trials: u32,
     repeats: u32,
@@ -83,7 +78,7 @@ impl Lab {
         Lab {
             settings,
             machine,
-            pairs: BTreeMap::new(),
+            networks: Networks::default(),
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
@@ -174,7 +169,11 @@ impl Lab {
                     started_ms,
                     trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
                     sender: parts.sender.side,
-                    receiver: parts.receiver.map(|r| r.side),
+                    // A responder receives nothing, and what it counts is with the machine's.
+                    receiver: parts
+                        .receiver
+                        .filter(|_| cell.transport.has_receiver())
+                        .map(|r| r.side),
                     machine: parts.machine,
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
@@ -197,11 +196,10 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
-        let pair = match cell.transport {
-            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
-            _ => None,
+        let between = match has_peer {
+            true => self.networks.between(cell)?,
+            false => Between::Nothing,
         };
-        let network = |role| pair.map(|pair| pair.of(role));
         let program = &self.settings.program;
         let mut ends = Vec::with_capacity(2);
         let task = Task {
@@ -225,13 +223,16 @@ impl Lab {
             ends.push(Endpoint::start(
                 program,
                 Role::Receiver,
-                network(Role::Receiver),
+                between.of(Role::Receiver),
             )?);
             ends[0].order(&Order::Prepare(Box::new(Task {
                 role: Role::Receiver,
                 port: self.settings.port,
                 ..task.clone()
             })))?;
+            if let Some(wire) = between.wire() {
+                ends[0].hand_over(wire.descriptors())?;
+            }
             match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
                 (_, Answer::Listening { address: at }) => address = Some(at),
                 (_, other) => return Err(out_of_turn(&other)),
@@ -240,7 +241,7 @@ impl Lab {
         ends.push(Endpoint::start(
             program,
             Role::Sender,
-            network(Role::Sender),
+            between.of(Role::Sender),
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
@@ -250,8 +251,8 @@ impl Lab {
                 (_, other) => return Err(out_of_turn(&other)),
             }
         }
-        let network = network_meter(cell, &ends);
-        let (machine, mut done) = self.window(&mut ends, &network, stop)?;
+        let network = networks::meter(cell, &ends);
+        let (mut machine, mut done) = self.window(&mut ends, &network, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
@@ -260,6 +261,14 @@ impl Lab {
             Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
             None => is_of_files.then(|| truth::of_file(&sender)),
         };
+        if let Some(responder) = receiver.as_ref().filter(|_| !cell.transport.has_receiver()) {
+            let readings = responder.side.readings.iter();
+            machine.extend(
+                readings
+                    .filter(|(counter, _)| counter.row().of == Of::Machine)
+                    .map(|(counter, reading)| (*counter, reading.clone())),
+            );
+        }
         Ok(Parts {
             sender,
             receiver,
@@ -360,32 +369,9 @@ impl Lab {
     }
 }
 
-/// The pair of a cell's MTU, made where there is none yet.
-fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(VETH_MTU_BYTES);
-    Ok(match pairs.entry(mtu_bytes) {
-        Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),
-    })
-}
-
-/// The TCP counters of the networks that the ends are in: one on loopback, which is the host's
-/// own, and two on veth, which are nobody else's.
-fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    let networks = match cell.transport {
-        Transport::Unix => 0,
-        // A single end has no connection.
-        _ if ends.len() < 2 => 0,
-        Transport::Loopback => 1,
-        Transport::Veth => 2,
-    };
-    let dirs = ends.iter().take(networks);
-    let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
-    NetworkMeter::open(&dirs)
-}
-
 struct Parts {
     sender: Done,
+    /// The receiver, or who stands in its place.
     receiver: Option<Done>,
     machine: Readings,
     truth: Option<Truth>,

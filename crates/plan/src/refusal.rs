@@ -1,6 +1,6 @@
 //! What a cell needs, held against what this host has.
 
-use bytecost_spec::cell::{Payload, Reaping};
+use bytecost_spec::cell::{Pattern, Payload, Reaping};
 use bytecost_spec::survey::Release;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
@@ -33,6 +33,11 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 
 fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
+    if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
+        return Some(format!(
+            "pattern `ask` over {over}: nobody is at the other end to answer: choose --pattern stream"
+        ));
+    }
     let mover = survey
         .mover_refused(&cell.mover, cell.transport)
         .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));

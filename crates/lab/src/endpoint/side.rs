@@ -62,7 +62,7 @@ pub(super) fn one_flow(
     }
 }
 
-fn pin(cell: &Cell, role: Role, flow: u32) -> io::Result<()> {
+pub(super) fn pin(cell: &Cell, role: Role, flow: u32) -> io::Result<()> {
     let Placement::Cpus { sender, receiver } = &cell.placement else {
         return Ok(());
     };

@@ -48,7 +48,7 @@ pub struct Rules {
 pub struct Tally {
     /// Acknowledgements written.
     pub acknowledgements: u64,
-    /// Time that writing them took. The kernel does the sender's part of it there, unless the
+    /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
     /// sender is just within a call: it frees what was acknowledged, and sends what waited.
     pub writing_ns: u64,
     /// Packets that brought payload.
@@ -287,9 +287,9 @@ impl Responder {
 
     /// Hands a packet to the kernel; false where it has no room now.
     fn write(&mut self, packet: &Packet) -> io::Result<bool> {
-        let began_ns = clock::monotonic_ns();
+        let began_ns = clock::thread_cpu_ns();
         let written = rustix::io::write(&self.tun, packet.bytes());
-        self.writing_ns += clock::monotonic_ns().saturating_sub(began_ns);
+        self.writing_ns += clock::thread_cpu_ns().saturating_sub(began_ns);
         match written {
             Ok(_) => Ok(true),
             Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => Ok(false),
