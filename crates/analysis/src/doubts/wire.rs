@@ -17,6 +17,12 @@ fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
     view.measured().filter(is_wire)
 }
 
+/// A count, which a number for readers may have given decimals.
+fn whole(count: f64) -> String {
+    let text = units::number(count);
+    text.split('.').next().unwrap_or(&text).to_owned()
+}
+
 /// No fault, but what every number over wire must be read with.
 pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
     let cells: Vec<&CellTrials<'_>> = over_wire(view).collect();
@@ -31,8 +37,8 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
         text: "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.".to_owned(),
         evidence: format!(
             "{} packets taken off, {} acknowledgements written",
-            units::number(count(Counter::WirePackets)),
-            units::number(count(Counter::WireAcknowledgements))
+            whole(count(Counter::WirePackets)),
+            whole(count(Counter::WireAcknowledgements))
         ),
         cure: "loopback and veth have both sides, with a copy on delivery".to_owned(),
         cells: ids(cells),
@@ -62,9 +68,9 @@ pub(super) fn strays(view: &View<'_>) -> Vec<Told> {
         text: "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
         evidence: format!(
             "{} packets began after what was expected and {} brought nothing new, of {}",
-            units::number(gaps),
-            units::number(repeats),
-            units::number(packets)
+            whole(gaps),
+            whole(repeats),
+            whole(packets)
         ),
         cure: "give the responder a CPU of its own with --placement, so that acknowledgements are not late".to_owned(),
         cells,
