@@ -1,6 +1,5 @@
 //! The program that takes packets off: loaded, and attached to a device.
 
-use std::error::Error;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -8,6 +7,7 @@ use aya::maps::Map;
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::{Ebpf, include_bytes_aligned};
+use bytecost_evidence::bpf::told;
 
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
@@ -39,24 +39,4 @@ pub(super) fn attach(device: &str) -> io::Result<OwnedFd> {
         Some(Map::Array(data)) => Ok(data.fd().as_fd().try_clone_to_owned()?),
         _ => Err(io::Error::other("the object has no map `board`")),
     }
-}
-
-/// An error with all of its causes in one line, under the errno that is among them.
-fn told(error: &(dyn Error + 'static)) -> io::Error {
-    let (mut text, mut errno, mut cause) = (error.to_string(), None, Some(error));
-    while let Some(one) = cause {
-        let said = one.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        let io = one.downcast_ref::<io::Error>();
-        errno = errno.or(io.and_then(io::Error::raw_os_error));
-        cause = one.source();
-    }
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().take(400).collect();
-    let kind = errno.map_or(io::ErrorKind::Other, |n| {
-        io::Error::from_raw_os_error(n).kind()
-    });
-    io::Error::new(kind, text)
 }
