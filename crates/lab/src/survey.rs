@@ -52,7 +52,8 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
             });
         }
         for receiver in RECEIVERS {
-            let refused = attempt(&MOVERS[1], receiver, &place);
+            let refused = attempt(&MOVERS[1], receiver, &place)
+                .or_else(|| nothing_to_choose(receiver, transport));
             survey.receivers.push(Support {
                 name: receiver.name.to_owned(),
                 transport,
@@ -61,6 +62,12 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
         }
     }
     survey
+}
+
+/// Where nobody receives, one name stands for all.
+fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
+    let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
+    (!stands).then(|| "nobody receives there, so there is nothing to choose".to_owned())
 }
 
 fn can_set(name: &str) -> bool {
@@ -280,6 +287,8 @@ mod tests {
             if rustix::process::geteuid().is_root() {
                 assert_eq!(refused, None);
                 assert_eq!(survey.receiver_refused("recv", transport), None);
+                let other = survey.receiver_refused("recvmsg", transport);
+                assert_eq!(other.is_none(), transport.has_receiver());
                 continue;
             }
             let why = refused.unwrap();
