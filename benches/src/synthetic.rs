@@ -140,6 +140,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             congestion_available: vec!["cubic".to_owned()],
             ..Host::default()
         },
+        evidence: Vec::new(),
         survey: Survey {
             files: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),

@@ -88,10 +88,12 @@ fn tell(run: &Run) {
     };
     let mut samples = Vec::new();
     let mut failures = Vec::new();
+    let mut evidence = Vec::new();
     for record in loaded.records {
         match record {
             Record::Sample(sample) => samples.push(sample),
             Record::Failure(failure) => failures.push(failure),
+            Record::Evidence(found) => evidence.push(found),
         }
     }
     let analysis = analyse(Input {
@@ -101,6 +103,7 @@ fn tell(run: &Run) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &failures,
+        evidence: &evidence,
         notes: &plan.notes,
         ended_early: None,
         published: None,

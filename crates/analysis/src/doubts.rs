@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use crate::result::{CellResult, Doubt, Finding, Input};
+use crate::result::{CellResult, CellTime, Doubt, Finding, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
@@ -23,6 +23,7 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    pub(crate) cpu_time: &'v [CellTime],
 }
 
 /// A doubt without its name.

@@ -8,6 +8,7 @@ use crate::result::{CellResult, Estimate, Explanation};
 use crate::words;
 
 mod caches;
+mod cpu_time;
 mod one_call;
 mod threads;
 mod unexpected;
@@ -40,7 +41,14 @@ struct Question {
     ask: fn(&Why<'_>) -> Option<Told>,
 }
 
-/// Every question, in the order in which they are told.
+/// The question of every run that was watched, whatever it is about.
+const OF_ALL: &[Question] = &[Question {
+    key: "cpu-time-by-kind",
+    text: "Where does the CPU time go, and what does one way save against another?",
+    ask: cpu_time::ask,
+}];
+
+/// Every other question, in the order in which they are told.
 const QUESTIONS: &[Question] = &[
     Question {
         key: "zero-copy-not-fastest",
@@ -81,10 +89,12 @@ const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    if !view.trials.moving().any(|c| about(&c.cell.mover)) {
-        return Vec::new();
-    }
-    let asked = QUESTIONS.iter().filter_map(|question| {
+    let of_sending: &[Question] = if view.trials.moving().any(|c| about(&c.cell.mover)) {
+        QUESTIONS
+    } else {
+        &[]
+    };
+    let asked = OF_ALL.iter().chain(of_sending).filter_map(|question| {
         let told = (question.ask)(&why)?;
         let (answer, missing) = match told.answer {
             Ok(answer) => (Some(words::capital(&answer)), None),

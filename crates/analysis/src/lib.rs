@@ -6,6 +6,7 @@
 mod answers;
 mod audit;
 mod cells;
+mod cpu_time;
 mod crossovers;
 mod doubts;
 mod explanations;
@@ -47,12 +48,14 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
+    let cpu_time = cpu_time::all(&input);
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        cpu_time: &cpu_time,
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
@@ -74,6 +77,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings,
         crossovers,
         explanations,
+        cpu_time,
         audit: Vec::new(),
         published: input.published.cloned(),
     }

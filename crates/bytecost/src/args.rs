@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::axis::{AXES, AxisRow};
+use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
@@ -215,6 +216,10 @@ pub struct RunArgs {
     /// A file to read in the place of bytecost's own; it is never written to
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,
+    /// Evidence to gather after the measuring, in trials of its own: time (where the CPU time goes,
+    /// by kind of work; needs root)
+    #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = means)]
+    pub evidence: Vec<Means>,
     /// Go on with a run that was ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,
@@ -223,6 +228,16 @@ pub struct RunArgs {
     pub quiet: bool,
     #[command(flatten)]
     pub root: RootArgs,
+}
+
+/// A means of evidence by its name.
+fn means(text: &str) -> Result<Means, String> {
+    let known = || Means::ALL.iter().map(|m| m.name());
+    Means::ALL
+        .iter()
+        .copied()
+        .find(|m| m.name() == text)
+        .ok_or_else(|| format!("choose from {}", known().collect::<Vec<_>>().join(", ")))
 }
 
 /// The values that were chosen for axes: one option a row of the table.

@@ -11,13 +11,21 @@ use bytecost_analysis::{Progress, widest_interval};
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Event, Lab};
+use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
-use bytecost_spec::{Record, Sample, Study};
+use bytecost_spec::{Cell, Host, Record, Sample, Study};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
+
+/// How long a trial for evidence looks: some 2,000 looks at each CPU.
+pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
+
+/// The CPUs of a host that are online.
+pub fn cpus(host: &Host) -> Vec<u32> {
+    host.cpus.iter().map(|c| c.cpu).collect()
+}
 
 /// Trials that may be repeated, as a share of all.
 const REPEATS_SHARE: f64 = 0.1;
@@ -69,6 +77,8 @@ struct SoFar {
     attempts: HashMap<(u32, u32), u32>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
+    /// Cells with evidence.
+    watched: HashSet<u32>,
     spent: Duration,
 }
 
@@ -86,6 +96,9 @@ impl SoFar {
                     self.done.insert((trial.block, trial.cell));
                 }
                 self.samples.push(sample);
+            }
+            Record::Evidence(found) => {
+                self.watched.insert(found.trial.cell);
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
@@ -108,7 +121,6 @@ impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
     /// `files` are those that the cells read and write.
     pub fn carry_out(&self, run: &mut Run, files: Files) -> Result<How> {
-        let manifest = run.manifest().clone();
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -116,12 +128,32 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let spent = |began: Instant| earlier + began.elapsed();
         let mut lab =
             Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/"))).with_files(files);
         let mut display = Display::new(self.plan, budget, self.quiet);
+        let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
+        if how == How::Interrupted {
+            return Ok(how);
+        }
+        let whole = self.watch(run, &mut lab, &so_far, &mut display)?;
+        Ok(if whole { how } else { How::Interrupted })
+    }
+
+    /// Block after block.
+    fn measure(
+        &self,
+        run: &mut Run,
+        lab: &mut Lab,
+        so_far: &mut SoFar,
+        display: &mut Display<'_>,
+        began: Instant,
+    ) -> Result<How> {
+        let manifest = run.manifest().clone();
+        let budget = Duration::from_millis(self.study.budget_ms);
+        let earlier = so_far.spent;
+        let spent = |began: Instant| earlier + began.elapsed();
         for block in 0..self.study.blocks_most {
-            let order = self.order(block, &so_far);
+            let order = self.order(block, so_far);
             if order.is_empty() {
                 continue;
             }
@@ -167,6 +199,46 @@ impl Campaign<'_> {
             run.sync()?;
         }
         Ok(How::AllBlocks)
+    }
+
+    /// Gathers the evidence that was asked for, once in each cell that was measured. False when
+    /// it was interrupted.
+    fn watch(
+        &self,
+        run: &mut Run,
+        lab: &mut Lab,
+        so_far: &SoFar,
+        display: &mut Display<'_>,
+    ) -> Result<bool> {
+        let manifest = run.manifest();
+        let wanted = manifest.evidence.iter().any(|e| e.refused.is_none());
+        let mut left: Vec<(u32, Cell)> = Vec::new();
+        for (i, cell) in self.plan.cells.iter().enumerate() {
+            let i = i as u32;
+            if so_far.measured.contains(&i) && !so_far.watched.contains(&i) {
+                left.push((i, cell.clone()));
+            }
+        }
+        if !wanted || left.is_empty() {
+            return Ok(true);
+        }
+        let mut watch = Watch::open(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+        display.evidence(left.len(), EVIDENCE_WINDOW);
+        let mut failed: Result<(), StoreError> = Ok(());
+        let whole = lab.watched(&mut watch, left, self.stop, &mut |event| {
+            if let Event::TrialEnded(record) = event {
+                if failed.is_ok() {
+                    failed = run.append(&record);
+                }
+                if failed.is_err() {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                display.ended(&record);
+            }
+        });
+        failed?;
+        run.sync()?;
+        Ok(whole)
     }
 
     fn settings(&self, earlier: Duration) -> Result<Settings> {

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use bytecost_analysis::{Analysis, Input, analyse, audit};
 use bytecost_plan::Plan;
+use bytecost_spec::evidence::Evidence as Watched;
 use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
 use bytecost_store::Run;
 
@@ -15,6 +16,7 @@ pub struct Evidence<'r> {
     pub cells: Vec<Cell>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    watched: Vec<Watched>,
     pub imported: Option<Imported>,
     refusals: Vec<Refusal>,
     left_out: Vec<LeftOut>,
@@ -35,6 +37,7 @@ impl<'r> Evidence<'r> {
                 cells: cells.collect(),
                 samples: Vec::new(),
                 failures: Vec::new(),
+                watched: Vec::new(),
                 imported: Some(imported),
                 refusals: Vec::new(),
                 left_out: Vec::new(),
@@ -48,6 +51,7 @@ impl<'r> Evidence<'r> {
             let (cell, id) = match record {
                 Record::Sample(s) => (s.trial.cell, &s.cell),
                 Record::Failure(f) => (f.trial.cell, &f.cell),
+                Record::Evidence(e) => (e.trial.cell, &e.cell),
             };
             // A version that chose cells otherwise would give every number to the wrong cell.
             if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
@@ -60,10 +64,12 @@ impl<'r> Evidence<'r> {
         }
         let mut samples = Vec::with_capacity(loaded.records.len());
         let mut failures = Vec::new();
+        let mut watched = Vec::new();
         for record in loaded.records {
             match record {
                 Record::Sample(sample) => samples.push(sample),
                 Record::Failure(failure) => failures.push(failure),
+                Record::Evidence(found) => watched.push(found),
             }
         }
         Ok(Evidence {
@@ -71,6 +77,7 @@ impl<'r> Evidence<'r> {
             cells: plan.cells,
             samples,
             failures,
+            watched,
             imported: None,
             refusals: plan.refusals,
             left_out: plan.left_out,
@@ -88,6 +95,7 @@ impl<'r> Evidence<'r> {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            evidence: &self.watched,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             published: published.or(self.imported.as_ref().map(|i| &i.published)),

@@ -79,6 +79,23 @@ impl<'a> Display<'a> {
         }
     }
 
+    /// The trials for evidence begin: how many there are, and how long each is.
+    pub fn evidence(&mut self, cells: usize, window: Duration) {
+        let line = format!(
+            "evidence: {cells} more trials of {:.1} s, which are not timed",
+            window.as_secs_f64()
+        );
+        match &self.bar {
+            Some(bar) => bar.suspend(|| {
+                let _ = writeln!(io::stderr(), "{line}");
+            }),
+            None if self.lines => {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+            None => {}
+        }
+    }
+
     /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
         let Some(bar) = &self.bar else { return };
@@ -105,6 +122,7 @@ impl<'a> Display<'a> {
                 self.trials += 1;
                 self.trial_ms += sample.trial_ms;
             }
+            Record::Evidence(_) => {}
             Record::Failure(failure) => {
                 let line = format!("failed: {}: {}", failure.cell, failure.reason);
                 match &self.bar {

@@ -44,7 +44,7 @@ fn samples(place: &Place) -> Vec<Sample> {
     records
         .filter_map(|r| match r {
             Record::Sample(sample) => Some(sample),
-            Record::Failure(_) => None,
+            _ => None,
         })
         .collect()
 }

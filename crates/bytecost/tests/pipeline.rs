@@ -78,6 +78,7 @@ fn manifest() -> Manifest {
             cpus_allowed: vec![0, 1],
             ..Host::default()
         },
+        evidence: Vec::new(),
         survey: Survey {
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
@@ -189,7 +190,7 @@ fn all_the_way() -> (Analysis, String) {
         .into_iter()
         .map(|r| match r {
             Record::Sample(s) => s,
-            Record::Failure(f) => panic!("{}", f.reason),
+            other => panic!("{other:?}"),
         })
         .collect();
     let analysis = analyse(Input {
@@ -199,6 +200,7 @@ fn all_the_way() -> (Analysis, String) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &[],
+        evidence: &[],
         notes: &plan.notes,
         ended_early: None,
         published: None,

@@ -11,9 +11,7 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
-use bytecost_spec::{
-    Axis, Cell, Host, Pattern, Record, Sample, Study, Survey, Transport, TrialKey,
-};
+use bytecost_spec::{Axis, Cell, Host, Pattern, Sample, Study, Survey, Transport, TrialKey};
 
 const STUDIES: [(&str, &str); 2] = [
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
@@ -84,10 +82,10 @@ fn measured(cell: &Cell) -> Sample {
     };
     for window_ms in WINDOWS_MS {
         match lab(window_ms).trial(trial, &cell, true, &AtomicBool::new(false)) {
-            Outcome::Ended(record) => match *record {
-                Record::Sample(sample) if sample.repeated_because.is_none() => return sample,
-                Record::Sample(_) => {}
-                Record::Failure(failure) => panic!("{}: {}", failure.cell, failure.reason),
+            Outcome::Ended(record) => match record.timed().expect("nobody watches") {
+                Ok(sample) if sample.repeated_because.is_none() => return sample,
+                Ok(_) => {}
+                Err(failure) => panic!("{}: {}", failure.cell, failure.reason),
             },
             Outcome::Interrupted => panic!("nobody interrupts"),
         }

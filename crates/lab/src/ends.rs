@@ -84,6 +84,11 @@ impl Endpoint {
         })
     }
 
+    /// The side that it plays.
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

@@ -24,6 +24,8 @@ pub mod survey;
 pub mod transports;
 pub mod trial;
 mod truth;
+mod watch;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};
+pub use watch::Watch;

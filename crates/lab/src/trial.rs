@@ -19,6 +19,7 @@ use crate::files::Files;
 use crate::networks::{self, Between, Networks};
 use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
 use crate::truth;
+use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 const LEAD_NS: u64 = 500_000;
@@ -143,10 +144,8 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Outcome {
         let began_ns = clock::monotonic_ns();
-        let since =
-            |ns: u64| (ns - self.started_ns) / 1_000_000 + self.settings.earlier.as_millis() as u64;
-        let started_ms = since(began_ns);
-        let record = match self.attempt(cell, stop) {
+        let started_ms = self.elapsed_ms();
+        let record = match self.attempt(cell, None, stop) {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
                 let reason =
                     format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
@@ -191,7 +190,19 @@ impl Lab {
         Outcome::Ended(Box::new(record))
     }
 
-    fn attempt(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+    /// Time of the run so far, in ms.
+    pub(crate) fn elapsed_ms(&self) -> u64 {
+        (clock::monotonic_ns() - self.started_ns) / 1_000_000
+            + self.settings.earlier.as_millis() as u64
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
@@ -252,7 +263,7 @@ impl Lab {
             }
         }
         let network = networks::meter(cell, &ends);
-        let (mut machine, mut done) = self.window(&mut ends, &network, stop)?;
+        let (mut machine, mut done) = self.window(&mut ends, &network, watch, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
@@ -283,11 +294,13 @@ impl Lab {
         &mut self,
         ends: &mut [Endpoint],
         network: &NetworkMeter,
+        mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, Vec<Done>), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let window_from_ns = begin_ns + self.settings.warmup.as_nanos() as u64;
-        let window_to_ns = window_from_ns + self.settings.window.as_nanos() as u64;
+        let window = watch.as_ref().map_or(self.settings.window, |w| w.window());
+        let window_to_ns = window_from_ns + window.as_nanos() as u64;
         let schedule = Schedule {
             begin_ns,
             window_from_ns,
@@ -300,6 +313,9 @@ impl Lab {
         let mut opened = None;
         let mut open = ends.len();
         for at_ns in [window_from_ns, window_to_ns] {
+            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+                watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
+            }
             // A side may be quicker to close its window than this process is to wake up.
             while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
                 closed(&early, &mut open)?;
@@ -311,6 +327,11 @@ impl Lab {
             };
             edges.push(machine);
             opened.get_or_insert_with(|| network.read());
+            match &mut watch {
+                Some(watch) if edges.len() == 1 => watch.begin()?,
+                Some(watch) => watch.end(ends)?,
+                None => {}
+            }
         }
         let mut machine = self.machine.difference(&edges[0], &edges[1]);
         let deadline_ns = window_to_ns + GRACE_NS;
@@ -369,8 +390,8 @@ impl Lab {
     }
 }
 
-struct Parts {
-    sender: Done,
+pub(crate) struct Parts {
+    pub(crate) sender: Done,
     /// The receiver, or who stands in its place.
     receiver: Option<Done>,
     machine: Readings,

@@ -20,7 +20,7 @@ use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::cell::Ring;
 use bytecost_spec::{
-    Axis, Cell, Counter, Host, Pattern, Reading, Record, Sample, Survey, Transport, TrialKey,
+    Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Survey, Transport, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -182,7 +182,7 @@ fn settings() -> Settings {
     }
 }
 
-fn trial(cell: &Cell, settings: Settings) -> Record {
+fn trial(cell: &Cell, settings: Settings) -> Result<Sample, Failure> {
     let mut lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     let key = TrialKey {
         block: 0,
@@ -190,15 +190,15 @@ fn trial(cell: &Cell, settings: Settings) -> Record {
         attempt: 0,
     };
     match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => *record,
+        Outcome::Ended(record) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }
 
 fn sample(cell: &Cell) -> Result<Sample, Failed> {
     match trial(cell, settings()) {
-        Record::Sample(sample) => Ok(sample),
-        Record::Failure(failure) => Err(failure.reason.into()),
+        Ok(sample) => Ok(sample),
+        Err(failure) => Err(failure.reason.into()),
     }
 }
 
@@ -278,10 +278,10 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
 fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
     ensure(!why.is_empty(), || "a refusal has a reason".into())?;
     match trial(cell, settings()) {
-        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || {
+        Err(failure) => ensure(!failure.reason.is_empty(), || {
             "a failure has a reason".into()
         }),
-        Record::Sample(_) => Err("the survey refuses what works".into()),
+        Ok(_) => Err("the survey refuses what works".into()),
     }
 }
 
@@ -373,11 +373,11 @@ fn lost_endpoint() -> Result<(), Failed> {
     std::fs::remove_file(&marked)?;
     killer.join().map_err(|_| "the killer panicked")?;
     match record {
-        Record::Failure(f) => ensure(
+        Err(f) => ensure(
             f.reason.contains("signal 9") || f.reason.contains("gone"),
             || f.reason.clone(),
         ),
-        Record::Sample(_) => Err("a trial without its endpoint gave a sample".into()),
+        Ok(_) => Err("a trial without its endpoint gave a sample".into()),
     }
 }
 
@@ -389,7 +389,7 @@ fn no_endpoint() -> Result<(), Failed> {
             ..settings()
         },
     ) {
-        Record::Failure(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
-        Record::Sample(_) => Err("/bin/false gave a sample".into()),
+        Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
+        Ok(_) => Err("/bin/false gave a sample".into()),
     }
 }

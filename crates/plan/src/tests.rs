@@ -412,6 +412,7 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         study: study(&[]),
         host: host(),
         survey: survey(),
+        evidence: Vec::new(),
     };
     let text = serde_json::to_string(&manifest).unwrap();
     let read: Manifest = serde_json::from_str(&text).unwrap();

@@ -29,6 +29,7 @@ mod question;
 mod raster;
 mod samples;
 mod scale;
+mod stack;
 mod style;
 pub mod tables;
 mod terminal;

@@ -9,6 +9,7 @@ use crate::facts;
 use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overlay;
 use crate::prose::{clean, wrap};
+use crate::stack::{Stack, stack};
 
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,16 +69,62 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
     let figures = overlay::figures(a);
     let palette = Palette::of(a, &figures);
     let numbered = figures.iter().enumerate();
-    numbered
-        .map(|(number, data)| {
-            let drawing = drawing(a, data, figure(a, number, data, &palette));
-            let svg = drawing.render().expect("a picture is only text");
-            Picture {
-                name: name(number, data),
-                svg: svg + "\n",
-            }
-        })
-        .collect()
+    let drawn = numbered.map(|(number, data)| {
+        let drawing = drawing(a, data, figure(a, number, data, &palette));
+        let svg = drawing.render().expect("a picture is only text");
+        Picture {
+            name: name(number, data),
+            svg: svg + "\n",
+        }
+    });
+    drawn.chain(stacked(a)).collect()
+}
+
+/// Where the CPU time goes, as a picture.
+#[derive(Template)]
+#[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
+struct StackDrawing {
+    s: Stack,
+    legend: Vec<(f64, f64, crate::stack::Key)>,
+    plot: f64,
+    feet: Vec<(f64, String)>,
+    height: f64,
+}
+
+fn stacked(a: &Analysis) -> Option<Picture> {
+    /// From one column of the legend to the next, and columns.
+    const LEGEND: (f64, usize) = (212.0, 3);
+    let s = stack(a)?;
+    let mut y = 74.0;
+    let mut legend = Vec::with_capacity(s.kinds.len());
+    for (i, key) in s.kinds.iter().enumerate() {
+        let column = i % LEGEND.1;
+        if i > 0 && column == 0 {
+            y += LINE_HEIGHT.1 + 2.0;
+        }
+        legend.push((column as f64 * LEGEND.0, y, *key));
+    }
+    let plot = y + 10.0;
+    y = plot + s.height + 8.0;
+    let mut feet = Vec::new();
+    for text in s.notes.iter().cloned().chain([foot(a)]) {
+        for line in wrap(&text, COLUMNS.2, "", "") {
+            y += LINE_HEIGHT.1;
+            feet.push((y, line));
+        }
+    }
+    let drawing = StackDrawing {
+        s,
+        legend,
+        plot,
+        feet,
+        height: y + MARGIN,
+    };
+    let svg = drawing.render().expect("a picture is only text");
+    Some(Picture {
+        name: "cpu-time-by-kind".to_owned(),
+        svg: svg + "\n",
+    })
 }
 
 fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {

@@ -207,6 +207,7 @@ fn manifest(design: Option<&str>) -> Manifest {
         study,
         host: Host::default(),
         survey: Survey::default(),
+        evidence: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod axis;
 pub mod cell;
 pub mod claim;
+pub mod evidence;
 pub mod hand;
 pub mod host;
 pub mod manifest;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::EvidenceAsked;
 use crate::host::Host;
 use crate::study::Study;
 use crate::survey::Survey;
@@ -31,4 +32,7 @@ pub struct Manifest {
     pub host: Host,
     /// What works on it.
     pub survey: Survey,
+    /// What evidence was asked for beside the times; none in manifests of old.
+    #[serde(default)]
+    pub evidence: Vec<EvidenceAsked>,
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::evidence::Evidence;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
@@ -97,6 +98,8 @@ pub enum Record {
     Sample(Sample),
     /// One that did not.
     Failure(Failure),
+    /// One that was made to see what the kernel does.
+    Evidence(Evidence),
 }
 
 impl Record {
@@ -106,6 +109,17 @@ impl Record {
         match self {
             Record::Sample(s) => s.trial,
             Record::Failure(f) => f.trial,
+            Record::Evidence(e) => e.trial,
+        }
+    }
+
+    /// The sample of a timed trial, or why there is none; none at all where it was not timed.
+    #[must_use]
+    pub fn timed(self) -> Option<Result<Sample, Failure>> {
+        match self {
+            Record::Sample(s) => Some(Ok(s)),
+            Record::Failure(f) => Some(Err(f)),
+            Record::Evidence(_) => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Everything is deterministic; what resamples takes a seed.
 
 mod bootstrap;
+mod counts;
 mod crossing;
 mod distribution;
 mod generator;
@@ -15,6 +16,7 @@ mod spread;
 mod trend;
 
 pub use bootstrap::bootstrap_interval;
+pub use counts::poisson_interval;
 pub use crossing::{Course, Edge, Gains, Resampling, course};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use generator::Generator;

@@ -22,6 +22,7 @@ pub mod posix_aio;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod sampler;
 pub mod tcp;
 pub mod tun;
 pub mod uring;

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
+use bytecost_spec::evidence::Evidence;
 use bytecost_spec::host::Host;
 use bytecost_spec::sample::{FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Survey};
@@ -22,6 +23,7 @@ pub struct World {
     pub left_out: Vec<LeftOut>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    pub evidence: Vec<Evidence>,
     pub notes: Vec<String>,
     pub ended_early: Option<String>,
 }
@@ -125,12 +127,14 @@ impl World {
                 study,
                 host: Host::default(),
                 survey,
+                evidence: Vec::new(),
             },
             cells,
             refusals: Vec::new(),
             left_out: Vec::new(),
             samples: Vec::new(),
             failures: Vec::new(),
+            evidence: Vec::new(),
             notes: Vec::new(),
             ended_early: None,
         }
@@ -179,6 +183,7 @@ impl World {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            evidence: &self.evidence,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             published: None,

@@ -31,6 +31,7 @@ pub fn run(args: &ImportArgs) -> Result<Ending> {
             cpu_model: unknown,
             ..Host::default()
         },
+        evidence: Vec::new(),
         survey: Survey::default(),
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;

@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytecost_engine::Mover;
+use bytecost_lab::Watch;
 use bytecost_lab::files::Files;
 use bytecost_plan::Plan;
+use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Manifest, Study, Transport};
+use bytecost_spec::{Axis, Host, Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::args::RunArgs;
-use crate::campaign::{Campaign, How};
+use crate::campaign::{Campaign, EVIDENCE_WINDOW, How, cpus};
 use crate::failure::{Ending, bad_input};
 use crate::studies::STUDIES;
 use crate::{known, signals};
@@ -49,6 +51,12 @@ pub fn run(args: RunArgs) -> Result<Ending> {
         }
         for note in &plan.notes {
             writeln!(io::stderr(), "note: {note}")?;
+        }
+        for asked in &run.manifest().evidence {
+            if let Some(why) = &asked.refused {
+                let name = asked.means.name();
+                writeln!(io::stderr(), "note: no evidence of {name}: {why}")?;
+            }
         }
     }
     let files = files_ready(&plan, run.manifest().survey.files.as_ref(), args.quiet)?;
@@ -97,10 +105,29 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
         seed,
         command: command_line(),
         study: study.clone(),
+        evidence: asked(&args.evidence, &host),
         host,
         survey,
     };
     Ok((root.create_fresh(manifest)?, plan, study))
+}
+
+/// The evidence that was asked for, each with the reason where it cannot be had.
+fn asked(means: &[Means], host: &Host) -> Vec<EvidenceAsked> {
+    let mut all: Vec<EvidenceAsked> = Vec::new();
+    for &means in means {
+        if all.iter().any(|a| a.means == means) {
+            continue;
+        }
+        let refused = match means {
+            Means::Time => Watch::open(&cpus(host), EVIDENCE_WINDOW).err(),
+        };
+        all.push(EvidenceAsked {
+            means,
+            refused: refused.map(|e| e.to_string()),
+        });
+    }
+    all
 }
 
 /// What works on files, where the study asks for any: none of that is tried where it does not.
@@ -173,6 +200,7 @@ fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, S
         || args.warmup.is_some()
         || args.dir.is_some()
         || args.file.is_some()
+        || !args.evidence.is_empty()
     {
         return Err(bad_input(
             "--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it",

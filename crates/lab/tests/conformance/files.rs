@@ -10,7 +10,7 @@ use bytecost_lab::files::Files;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Record, Sample, TrialKey};
+use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample, TrialKey};
 use libtest_mimic::{Failed, Trial};
 
 use super::{cell, ensure, read, settings};
@@ -70,7 +70,7 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn trial(cell: &Cell, files: Files) -> Record {
+fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
     let mut lab = Lab::new(settings(), MachineMeter::open("/".as_ref())).with_files(files);
     let key = TrialKey {
         block: 0,
@@ -78,15 +78,15 @@ fn trial(cell: &Cell, files: Files) -> Record {
         attempt: 0,
     };
     match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => *record,
+        Outcome::Ended(record) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }
 
 fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
     match trial(cell, files) {
-        Record::Sample(sample) => Ok(sample),
-        Record::Failure(failure) => Err(failure.reason.into()),
+        Ok(sample) => Ok(sample),
+        Err(failure) => Err(failure.reason.into()),
     }
 }
 
@@ -145,8 +145,8 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
 
 fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
     match trial(cell, files()) {
-        Record::Failure(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
-        Record::Sample(_) => Err(format!("the survey refuses what works: {why}").into()),
+        Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
+        Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
 }
 
@@ -196,8 +196,8 @@ fn of_the_user() -> Result<(), Failed> {
         ("pread", "1MiB", "too short"),
     ] {
         match trial(&cell(mover, ring), mine()) {
-            Record::Failure(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
-            Record::Sample(_) => return Err(format!("{mover} went through").into()),
+            Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
+            Ok(_) => return Err(format!("{mover} went through").into()),
         }
     }
     ensure(std::fs::read(&path)? == content, || "it was changed".into())
@@ -235,15 +235,15 @@ fn truncated() -> Result<(), Failed> {
             "the file was not cut".into()
         })?;
         match record {
-            Record::Failure(f) => ensure(
+            Err(f) => ensure(
                 // The cut may come before the file was opened or brought in.
                 f.reason.contains(word)
                     || f.reason.contains("truncated")
                     || f.reason.contains("too short"),
                 || f.reason.clone(),
             )?,
-            Record::Sample(_) if mover == "uring-read" => {}
-            Record::Sample(_) => return Err(format!("{mover} read what is not there").into()),
+            Ok(_) if mover == "uring-read" => {}
+            Ok(_) => return Err(format!("{mover} read what is not there").into()),
         }
     }
     Ok(())

@@ -27,6 +27,7 @@ pub fn manifest(id: &str) -> Manifest {
         study: Study::parse(STUDY).unwrap(),
         host: Host::default(),
         survey: Survey::default(),
+        evidence: Vec::new(),
     }
 }
 

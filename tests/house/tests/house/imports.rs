@@ -15,8 +15,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("host", &["spec", "sys"]),
     ("engine", &["spec", "sys", "host"]),
     ("meter", &["spec", "sys"]),
-    ("evidence", &["sys"]),
     ("plan", &["spec", "host"]),
+    ("evidence", &["spec", "sys"]),
     (
         "lab",
         &["spec", "sys", "host", "plan", "engine", "meter", "evidence"],

@@ -1,0 +1,126 @@
+//! Where the CPU time of each watched cell went, per KiB that was sent.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::evidence::{Evidence, KINDS, Kind, Looks, Party, TimeByKind};
+use bytecost_stats::poisson_interval;
+
+use crate::LEVEL;
+use crate::result::{CellTime, FunctionTime, Input, KindTime};
+
+/// Functions of a cell that are told, most time first.
+const MOST_FUNCTIONS: usize = 12;
+const KIB: f64 = 1024.0;
+
+/// Every watched cell, in the order of the plan; the first evidence of a cell counts.
+pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
+    let mut by_cell: BTreeMap<u32, &Evidence> = BTreeMap::new();
+    for evidence in input.evidence {
+        by_cell.entry(evidence.trial.cell).or_insert(evidence);
+    }
+    let known = |(cell, evidence): (u32, &Evidence)| {
+        let cell = input.cells.get(usize::try_from(cell).ok()?)?;
+        (cell.id() == evidence.cell).then(|| of(evidence)).flatten()
+    };
+    by_cell.into_iter().filter_map(known).collect()
+}
+
+/// None where nothing was sent, or nothing was seen of who sent it.
+fn of(evidence: &Evidence) -> Option<CellTime> {
+    let time = evidence.time.as_ref()?;
+    let of_parties = |parties: &[Party]| count(time, |l| parties.contains(&l.party));
+    let own = of_parties(&[Party::Sender, Party::Receiver]);
+    if evidence.sent_bytes == 0 || own == 0 {
+        return None;
+    }
+    let ns_per_kib = |looks: f64| looks * time.every_ns as f64 * KIB / evidence.sent_bytes as f64;
+    let mut kinds = Vec::new();
+    for party in [Party::Sender, Party::Receiver] {
+        for row in KINDS {
+            let looks = count(time, |l| l.party == party && l.kind == row.kind);
+            if looks == 0 {
+                continue;
+            }
+            let (low, high) = poisson_interval(looks, LEVEL);
+            kinds.push(KindTime {
+                party,
+                kind: row.kind,
+                looks,
+                ns_per_kib: ns_per_kib(looks as f64),
+                low: ns_per_kib(low),
+                high: ns_per_kib(high),
+            });
+        }
+    }
+    let all = own + of_parties(&[Party::Rest]);
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let is_own = |l: &Looks| l.party != Party::Rest;
+    let moved: u64 = time
+        .looks
+        .iter()
+        .filter(|l| is_own(l))
+        .map(|l| l.moved)
+        .sum();
+    let unattributed = count(time, |l| is_own(l) && l.kind == Kind::Unattributed);
+    Some(CellTime {
+        cell: evidence.cell.clone(),
+        looks: own,
+        kinds,
+        functions: functions(time, own),
+        unattributed: share(unattributed, own),
+        moved: share(moved, own),
+        rest: share(all - own, all),
+        lost: share(time.lost, all + time.idle + time.lost),
+    })
+}
+
+fn count(time: &TimeByKind, which: impl Fn(&Looks) -> bool) -> u64 {
+    time.looks
+        .iter()
+        .filter(|l| which(l))
+        .map(|l| l.count)
+        .sum()
+}
+
+/// The functions of both sides with most time.
+fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
+    let mut by_name: BTreeMap<(&str, Kind), u64> = BTreeMap::new();
+    let named = |l: &&Looks| l.party != Party::Rest && !l.function.is_empty();
+    for looks in time.looks.iter().filter(named) {
+        *by_name.entry((&looks.function, looks.kind)).or_default() += looks.count;
+    }
+    let mut all: Vec<FunctionTime> = by_name
+        .into_iter()
+        .map(|((function, kind), looks)| FunctionTime {
+            function: function.to_owned(),
+            kind,
+            share: looks as f64 / own as f64,
+        })
+        .collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    all.truncate(MOST_FUNCTIONS);
+    all
+}
+
+impl CellTime {
+    /// CPU time of both sides in a kind, in ns for each KiB sent.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> f64 {
+        let own = self.kinds.iter().filter(|k| k.kind == kind);
+        own.map(|k| k.ns_per_kib).sum()
+    }
+
+    /// CPU time of both sides, in ns for each KiB sent.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.kinds.iter().map(|k| k.ns_per_kib).sum()
+    }
+
+    /// The variance of [`CellTime::of_kind`], were looks to fall by chance: that of their count,
+    /// times the square of what a look stands for.
+    pub(crate) fn variance(&self, kind: Kind) -> f64 {
+        let own = self.kinds.iter().filter(|k| k.kind == kind);
+        own.map(|k| k.ns_per_kib * k.ns_per_kib / k.looks.max(1) as f64)
+            .sum()
+    }
+}

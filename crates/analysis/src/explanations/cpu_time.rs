@@ -1,0 +1,199 @@
+//! Where the CPU time goes, and what one way saves against another.
+
+use bytecost_spec::evidence::{KINDS, Kind, Means};
+use bytecost_spec::units;
+
+use super::{MOST_ROWS, Told, Why};
+use crate::result::{CellTime, Finding, Verdict};
+use crate::words;
+
+/// How many standard errors apart two counts are to be, to be told as different.
+const APART: f64 = 1.96;
+/// Kinds that a difference is told in.
+const MOST_KINDS: usize = 4;
+
+/// Two watched cells that a finding compares.
+struct Pair<'v> {
+    finding: &'v Finding,
+    baseline: &'v CellTime,
+    other: &'v CellTime,
+}
+
+/// A kind in which two cells differ by more than chance, in ns for each KiB.
+struct Difference {
+    kind: Kind,
+    ns_per_kib: f64,
+}
+
+pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+    let mut asked = why.view.input.manifest.evidence.iter();
+    let asked = asked.find(|a| a.means == Means::Time)?;
+    let told = |answer, numbers, findings| Told {
+        answer,
+        numbers,
+        evidence: evidence(why.view.cpu_time),
+        would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call dearer",
+        findings,
+    };
+    if let Some(refused) = &asked.refused {
+        return Some(told(Err(refused.clone()), Vec::new(), Vec::new()));
+    }
+    let pairs = pairs(why);
+    let Some(first) = pairs.first() else {
+        let missing = if why.view.cpu_time.is_empty() {
+            "no cell was watched to its end: go on with --resume"
+        } else {
+            "no two watched cells differ by more than the blocks leave open"
+        };
+        return Some(told(Err(missing.to_owned()), Vec::new(), Vec::new()));
+    };
+    let numbers = pairs.iter().take(MOST_ROWS).map(row).collect();
+    let findings = pairs.iter().take(MOST_ROWS).map(|p| p.finding.id.clone());
+    Some(told(Ok(sentence(why, first)), numbers, findings.collect()))
+}
+
+/// The decided comparison with the greatest ratio of each value with its baseline, greatest
+/// first.
+fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
+    let watched = |id: &str| why.view.cpu_time.iter().find(|c| c.cell == id);
+    let mut pairs: Vec<Pair<'v>> = Vec::new();
+    for finding in why.view.findings {
+        let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
+        if !finding.primary || !decided {
+            continue;
+        }
+        let (Some(baseline), Some(other)) = (watched(&finding.baseline), watched(&finding.cell))
+        else {
+            continue;
+        };
+        let same = |p: &Pair<'_>| {
+            p.finding.value == finding.value
+                && p.finding.baseline_value == finding.baseline_value
+                && p.finding.axis == finding.axis
+        };
+        let far = |f: &Finding| f.ratio.ln().abs();
+        match pairs.iter_mut().find(|p| same(p)) {
+            Some(there) if far(there.finding) >= far(finding) => {}
+            Some(there) => {
+                *there = Pair {
+                    finding,
+                    baseline,
+                    other,
+                }
+            }
+            None => pairs.push(Pair {
+                finding,
+                baseline,
+                other,
+            }),
+        }
+    }
+    let far = |p: &Pair<'_>| p.finding.ratio.ln().abs();
+    pairs.sort_by(|a, b| far(b).total_cmp(&far(a)));
+    pairs
+}
+
+impl Pair<'_> {
+    /// What differs by more than chance, greatest first.
+    fn differences(&self) -> Vec<Difference> {
+        let mut all: Vec<Difference> = KINDS
+            .iter()
+            .filter_map(|row| {
+                let ns_per_kib = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
+                let spread = self.other.variance(row.kind) + self.baseline.variance(row.kind);
+                (ns_per_kib.abs() > APART * spread.sqrt()).then_some(Difference {
+                    kind: row.kind,
+                    ns_per_kib,
+                })
+            })
+            .collect();
+        all.sort_by(|a, b| b.ns_per_kib.abs().total_cmp(&a.ns_per_kib.abs()));
+        all.truncate(MOST_KINDS);
+        all
+    }
+
+    /// `data copy −102 (110 to 8)`, for each kind that differs.
+    fn told(&self) -> String {
+        let told: Vec<String> = self
+            .differences()
+            .iter()
+            .map(|d| {
+                let sign = if d.ns_per_kib < 0.0 { "−" } else { "+" };
+                format!(
+                    "{} {sign}{} ({} to {})",
+                    d.kind.row().title,
+                    units::number(d.ns_per_kib.abs()),
+                    units::number(self.baseline.of_kind(d.kind)),
+                    units::number(self.other.of_kind(d.kind)),
+                )
+            })
+            .collect();
+        if told.is_empty() {
+            "no kind of work differs by more than chance".to_owned()
+        } else {
+            words::list(&told)
+        }
+    }
+}
+
+fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
+    let finding = pair.finding;
+    let cell = why.view.cells.iter().find(|c| c.id == finding.cell);
+    let place = cell.map_or_else(String::new, |c| {
+        let varied = why.varied.iter().filter(|a| **a != finding.axis);
+        let values: Vec<_> = varied.map(|a| (*a, c.cell.value(*a))).collect();
+        words::joined_circumstances(&values)
+    });
+    let place = if place.is_empty() {
+        place
+    } else {
+        format!(" {place}")
+    };
+    format!(
+        "{} takes {} ns of CPU time for each KiB on both sides together{place}, {} {}: {}.",
+        words::named(finding.axis, &finding.value),
+        units::number(pair.other.total()),
+        words::named(finding.axis, &finding.baseline_value),
+        units::number(pair.baseline.total()),
+        pair.told(),
+    )
+}
+
+fn row(pair: &Pair<'_>) -> String {
+    format!(
+        "{} against {}, {} against {} ns per KiB: {}",
+        words::named(pair.finding.axis, &pair.finding.value),
+        words::named(pair.finding.axis, &pair.finding.baseline_value),
+        units::number(pair.other.total()),
+        units::number(pair.baseline.total()),
+        pair.told(),
+    )
+}
+
+/// How far the looks can be trusted.
+fn evidence(cells: &[CellTime]) -> Vec<String> {
+    let most = |share: fn(&CellTime) -> f64| {
+        let shares = cells.iter().map(share);
+        words::percent(shares.fold(0.0, f64::max))
+    };
+    let looks: u64 = cells.iter().map(|c| c.looks).sum();
+    if looks == 0 {
+        return Vec::new();
+    }
+    vec![
+        format!(
+            "{looks} looks at the CPUs' clock in {}; at most {} of a cell's are of functions that the map does not know",
+            words::count(cells.len(), "cell"),
+            most(|c| c.unattributed)
+        ),
+        format!(
+            "at most {} of a cell's looks landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise",
+            most(|c| c.moved)
+        ),
+        format!(
+            "at most {} of the busy looks of a cell found neither side, and {} were lost",
+            most(|c| c.rest),
+            most(|c| c.lost)
+        ),
+    ]
+}

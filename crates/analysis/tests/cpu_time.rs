@@ -1,0 +1,169 @@
+//! Where the CPU time goes: what looks at the CPUs come to.
+
+mod world;
+
+use bytecost_analysis::{Analysis, CellTime, Explanation};
+use bytecost_spec::TrialKey;
+use bytecost_spec::evidence::{Evidence, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind};
+use world::{STUDY, True, World};
+
+const EVERY_NS: u64 = 200_000;
+
+fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Looks {
+    Looks {
+        party,
+        kind,
+        function: function.to_owned(),
+        count,
+        moved,
+    }
+}
+
+/// Evidence of a cell that sent 1 MiB in each of `messages` messages.
+fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
+    Evidence {
+        trial: TrialKey {
+            block: 0,
+            cell: cell as u32,
+            attempt: 0,
+        },
+        cell: world.cells[cell].id(),
+        started_ms: 0,
+        sent_bytes: 200 << 20,
+        sent_messages: 200,
+        time: Some(TimeByKind {
+            every_ns: EVERY_NS,
+            elapsed_ns: 400_000_000,
+            looks: found,
+            idle: 10,
+            lost: 0,
+        }),
+    }
+}
+
+fn cell(world: &World, mover: &str, size: &str) -> usize {
+    let size = bytecost_spec::units::parse_bytes(size).unwrap();
+    let own = |c: &bytecost_spec::Cell| c.mover == mover && c.size_bytes == size;
+    world.cells.iter().position(own).unwrap()
+}
+
+/// A run in which sendfile costs a third of send, and copies nothing on the sending side.
+fn watched() -> World {
+    let mut world = World::new(STUDY).run(5, 12, 0.02, |cell| {
+        True::costs(if cell.mover == "sendfile" { 0.1 } else { 0.3 })
+    });
+    world.manifest.evidence = vec![EvidenceAsked {
+        means: Means::Time,
+        refused: None,
+    }];
+    let copy = |party, count| looks(party, Kind::DataCopy, "rep_movs_alternative", count, 0);
+    let skb = |count| looks(Party::Sender, Kind::Skb, "__alloc_skb", count, count / 2);
+    let at = |mover| cell(&world, mover, "1MiB");
+    let found = [
+        (
+            at("send"),
+            vec![
+                copy(Party::Sender, 1000),
+                copy(Party::Receiver, 900),
+                skb(300),
+            ],
+        ),
+        (
+            at("sendfile"),
+            vec![
+                copy(Party::Receiver, 910),
+                skb(310),
+                looks(Party::Sender, Kind::Files, "filemap_splice_read", 80, 0),
+                looks(Party::Sender, Kind::Unattributed, "zzz", 13, 0),
+                looks(Party::Rest, Kind::User, "", 500, 0),
+            ],
+        ),
+    ];
+    world.evidence = found
+        .into_iter()
+        .map(|(cell, looks)| evidence(&world, cell, looks))
+        .collect();
+    world
+}
+
+fn question(analysis: &Analysis) -> Option<&Explanation> {
+    analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "cpu-time-by-kind")
+}
+
+#[test]
+fn looks_become_nanoseconds_for_each_kib() {
+    let world = watched();
+    let analysis = world.analyse();
+    let of = |mover: &str| -> &CellTime {
+        let id = world.cells[cell(&world, mover, "1MiB")].id();
+        analysis.cpu_time.iter().find(|c| c.cell == id).unwrap()
+    };
+    let per_look = EVERY_NS as f64 * 1024.0 / (200_u64 << 20) as f64;
+    let send = of("send");
+    assert_eq!(send.looks, 2200);
+    assert!((send.of_kind(Kind::DataCopy) - 1900.0 * per_look).abs() < 1e-9);
+    assert!((send.total() - 2200.0 * per_look).abs() < 1e-9);
+    let sender = &send.kinds[0];
+    assert_eq!(
+        (sender.party, sender.kind, sender.looks),
+        (Party::Sender, Kind::DataCopy, 1000)
+    );
+    assert!(sender.low < sender.ns_per_kib && sender.ns_per_kib < sender.high);
+    assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
+    let sendfile = of("sendfile");
+    assert!((sendfile.unattributed - 13.0 / 1313.0).abs() < 1e-9);
+    assert!((sendfile.rest - 500.0 / 1813.0).abs() < 1e-9);
+    assert_eq!(sendfile.functions[0].function, "rep_movs_alternative");
+}
+
+#[test]
+fn the_difference_is_told_by_kind_of_work() {
+    let analysis = watched().analyse();
+    let told = question(&analysis).unwrap();
+    let answer = told.answer.as_ref().unwrap();
+    assert!(
+        answer.contains("sendfile") && answer.contains("data copy −"),
+        "{answer}"
+    );
+    assert!(answer.contains("file system and page cache +"), "{answer}");
+    // 310 looks against 300 are chance.
+    assert!(!answer.contains("skb"), "{answer}");
+    assert!(!told.findings.is_empty());
+    assert!(
+        told.evidence.iter().any(|e| e.contains("does not know")),
+        "{:?}",
+        told.evidence
+    );
+}
+
+#[test]
+fn without_evidence_nothing_is_asked_or_it_is_told_why() {
+    let mut world = watched();
+    world.evidence.clear();
+    let told = world.analyse();
+    let missing = question(&told).unwrap().missing.clone().unwrap();
+    assert!(missing.contains("--resume"), "{missing}");
+    world.manifest.evidence[0].refused = Some("it needs root".to_owned());
+    let told = world.analyse();
+    assert_eq!(
+        question(&told).unwrap().missing.as_deref(),
+        Some("it needs root")
+    );
+    world.manifest.evidence.clear();
+    assert!(question(&world.analyse()).is_none());
+}
+
+#[test]
+fn evidence_of_foreign_cells_and_of_nothing_is_left_out() {
+    let mut world = watched();
+    world.evidence[0].trial.cell = 4000;
+    world.evidence[1].sent_bytes = 0;
+    assert!(world.analyse().cpu_time.is_empty());
+    let mut world = watched();
+    world.evidence[0].cell = "another".to_owned();
+    world.evidence[1].time = None;
+    assert!(world.analyse().cpu_time.is_empty());
+}

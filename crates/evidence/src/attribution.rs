@@ -1,0 +1,243 @@
+//! From a call chain to the kind of work: `functions.txt` and how it is read.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use bytecost_spec::evidence::Kind;
+
+use crate::symbols::plain;
+
+/// What the map says of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// It is work of this kind.
+    Work(Kind),
+    /// It works for its caller.
+    Caller,
+    /// The CPU had nothing to do.
+    Idle,
+}
+
+/// What a look at a CPU found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// Work of a kind.
+    Work {
+        /// The kind.
+        kind: Kind,
+        /// The function that decided it.
+        function: &'a str,
+        /// Whether the look landed in another function, which works for its caller.
+        moved: bool,
+    },
+    /// An idle CPU.
+    Idle,
+}
+
+/// The map of functions.
+#[derive(Clone, Debug)]
+pub struct Map {
+    exact: BTreeMap<&'static str, Class>,
+    /// Beginnings, each without its `*`.
+    beginnings: BTreeMap<&'static str, Class>,
+}
+
+/// The map of this version.
+pub static MAP: LazyLock<Map> =
+    LazyLock::new(|| match Map::parse(include_str!("../functions.txt")) {
+        Ok(map) => map,
+        // A test reads it, so that this cannot be met.
+        Err(why) => unreachable!("functions.txt: {why}"),
+    });
+
+impl Map {
+    /// Reads the form that `functions.txt` tells of itself.
+    fn parse(text: &'static str) -> Result<Map, String> {
+        let mut map = Map {
+            exact: BTreeMap::new(),
+            beginnings: BTreeMap::new(),
+        };
+        let mut class = None;
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let told = |what: String| format!("line {}: {what}", at + 1);
+            if let Some(section) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+                class = Some(match section {
+                    "idle" => Class::Idle,
+                    "caller" | "enables" => Class::Caller,
+                    name => Class::Work(
+                        Kind::named(name)
+                            .ok_or_else(|| told(format!("section `{name}` is no kind")))?,
+                    ),
+                });
+                continue;
+            }
+            for pattern in line.split_ascii_whitespace() {
+                let class =
+                    class.ok_or_else(|| told(format!("`{pattern}` stands in no section")))?;
+                let before = match pattern.strip_suffix('*') {
+                    Some(beginning) => map.beginnings.insert(beginning, class),
+                    None => map.exact.insert(pattern, class),
+                };
+                if before.is_some_and(|before| before != class) {
+                    return Err(told(format!("`{pattern}` stands in two sections")));
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    /// The exact name, else the longest beginning.
+    fn class(&self, function: &str) -> Option<Class> {
+        let function = plain(function);
+        if let Some(class) = self.exact.get(function) {
+            return Some(*class);
+        }
+        let ends = (1..=function.len()).rev();
+        ends.filter_map(|end| function.get(..end))
+            .find_map(|beginning| self.beginnings.get(beginning).copied())
+    }
+
+    /// The work that a chain of functions in the kernel shows, the innermost first; user code
+    /// where there is none. A function that the map does not know is told as it is, not given
+    /// to whom it was called by.
+    #[must_use]
+    pub fn attribute<'a>(&self, chain: impl IntoIterator<Item = &'a str>) -> Found<'a> {
+        let mut first = None;
+        for function in chain {
+            let moved = first.is_some();
+            first.get_or_insert(function);
+            let kind = match self.class(function) {
+                Some(Class::Caller) => continue,
+                Some(Class::Idle) => return Found::Idle,
+                Some(Class::Work(kind)) => kind,
+                None => Kind::Unattributed,
+            };
+            return Found::Work {
+                kind,
+                function: plain(function),
+                moved,
+            };
+        }
+        Found::Work {
+            kind: first.map_or(Kind::User, |_| Kind::Unattributed),
+            function: first.map_or("", plain),
+            moved: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::evidence::KINDS;
+
+    #[test]
+    fn the_map_can_be_read_and_has_every_kind() {
+        let map = Map::parse(include_str!("../functions.txt")).unwrap();
+        let has = |kind| {
+            let mut classes = map.exact.values().chain(map.beginnings.values());
+            classes.any(|c| *c == Class::Work(kind))
+        };
+        for row in KINDS {
+            let is_of_functions = !matches!(row.kind, Kind::User | Kind::Unattributed);
+            assert_eq!(has(row.kind), is_of_functions, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_map_that_contradicts_itself_is_refused() {
+        let check = |text, word| {
+            let why = Map::parse(text).unwrap_err();
+            assert!(why.contains(word), "{why}");
+        };
+        check("a", "no section");
+        check("[nothing]\na", "no kind");
+        check("[skb]\na b\n[memory]\nb", "`b` stands in two sections");
+        check("[skb]\na*\n[memory]\na*", "two sections");
+        assert!(Map::parse("# all\n[skb] # these\na a* b\n[memory]\nab*").is_ok());
+    }
+
+    fn check(chain: &[&str], expected: (Kind, &str, bool)) {
+        let (kind, function, moved) = expected;
+        let found = MAP.attribute(chain.iter().copied());
+        let expected = Found::Work {
+            kind,
+            function,
+            moved,
+        };
+        assert_eq!(found, expected, "{chain:?}");
+    }
+
+    #[test]
+    fn a_function_of_the_map_decides() {
+        use Kind::*;
+        check(&[], (User, "", false));
+        check(
+            &["rep_movs_alternative", "_copy_from_iter"],
+            (DataCopy, "rep_movs_alternative", false),
+        );
+        check(
+            &["tcp_sendmsg_locked.cold"],
+            (Protocol, "tcp_sendmsg_locked", false),
+        );
+        check(&["skb_copy_ubufs"], (DataCopy, "skb_copy_ubufs", false));
+        check(&["skb_release_data"], (Skb, "skb_release_data", false));
+        check(
+            &["folio_put_testzero"],
+            (Memory, "folio_put_testzero", false),
+        );
+        check(
+            &["filemap_get_read_batch"],
+            (Files, "filemap_get_read_batch", false),
+        );
+        check(&["sock_def_readable"], (Socket, "sock_def_readable", false));
+        check(&["__x64_sys_sendto"], (Entry, "__x64_sys_sendto", false));
+    }
+
+    #[test]
+    fn a_function_that_serves_its_caller_is_given_to_it() {
+        use Kind::*;
+        let wake = [
+            "_raw_spin_unlock_irqrestore",
+            "__wake_up_sync_key",
+            "sock_def_readable",
+        ];
+        check(&wake, (Scheduling, "__wake_up_sync_key", true));
+        let soft = [
+            "handle_softirqs",
+            "__local_bh_enable_ip",
+            "__dev_queue_xmit",
+            "ip_finish_output2",
+        ];
+        check(&soft, (Device, "__dev_queue_xmit", true));
+        check(&["memset"], (Unattributed, "memset", false));
+    }
+
+    #[test]
+    fn what_the_map_does_not_know_is_not_guessed() {
+        use Kind::*;
+        check(
+            &["zzz_unheard_of", "tcp_sendmsg"],
+            (Unattributed, "zzz_unheard_of", false),
+        );
+        check(
+            &["memset", "zzz_unheard_of"],
+            (Unattributed, "zzz_unheard_of", true),
+        );
+    }
+
+    #[test]
+    fn an_idle_cpu_is_idle_and_an_interrupt_of_it_is_work() {
+        let idle = ["pv_native_safe_halt", "default_idle", "do_idle"];
+        assert_eq!(MAP.attribute(idle), Found::Idle);
+        let receiving = ["tcp_v4_rcv", "ip_local_deliver_finish", "do_idle"];
+        assert!(matches!(
+            MAP.attribute(receiving),
+            Found::Work {
+                kind: Kind::Protocol,
+                ..
+            }
+        ));
+    }
+}

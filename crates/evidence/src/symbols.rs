@@ -1,0 +1,160 @@
+//! The kernel's symbols by their addresses, from `/proc/kallsyms`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// The most symbols that are read; a kernel with all its modules has some 200,000.
+const MOST_SYMBOLS: usize = 4 << 20;
+/// The longest line that is read.
+const MOST_LINE_BYTES: u64 = 4096;
+
+/// Functions of the running kernel and its modules, sorted by where they begin.
+#[derive(Clone, Debug, Default)]
+pub struct Symbols {
+    starts: Vec<(u64, u32)>,
+    names: String,
+}
+
+impl Symbols {
+    /// Reads `proc/kallsyms` below `root`.
+    ///
+    /// # Errors
+    /// What opening and reading it answers; `PermissionDenied` where the addresses are hidden
+    /// (kernel.kptr_restrict); `InvalidData` where it holds no function.
+    pub fn read(root: &Path) -> io::Result<Symbols> {
+        let file = BufReader::new(File::open(root.join("proc/kallsyms"))?);
+        Symbols::parse(file)
+    }
+
+    fn parse(mut text: impl BufRead) -> io::Result<Symbols> {
+        let mut found = Symbols::default();
+        let mut line = String::new();
+        let mut hidden = 0_usize;
+        loop {
+            line.clear();
+            if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
+                break;
+            }
+            let mut words = line.split_ascii_whitespace();
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let is_code = matches!(kind, "t" | "T" | "w" | "W");
+            // Padding before a function, which nothing runs.
+            if !is_code || name.starts_with("__pfx_") {
+                continue;
+            }
+            match u64::from_str_radix(address, 16) {
+                Ok(0) => hidden += 1,
+                Ok(address) if found.starts.len() < MOST_SYMBOLS => {
+                    let at = u32::try_from(found.names.len()).map_err(io::Error::other)?;
+                    found.starts.push((address, at));
+                    found.names.push_str(name);
+                    found.names.push('\n');
+                }
+                _ => {}
+            }
+        }
+        if found.starts.is_empty() {
+            return Err(if hidden > 0 {
+                io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    "the kernel hides the addresses of its functions (kernel.kptr_restrict): run as root",
+                )
+            } else {
+                io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "/proc/kallsyms names no function of the kernel",
+                )
+            });
+        }
+        // Of several names of one address the last stands: those of a linker's section come
+        // first.
+        found.starts.sort_by_key(|(address, at)| (*address, *at));
+        found.starts.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
+        Ok(found)
+    }
+
+    /// The function that an address lies in; none below the first.
+    #[must_use]
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let after = self.starts.partition_point(|(start, _)| *start <= address);
+        let (_, at) = self.starts.get(after.checked_sub(1)?)?;
+        self.names.get(*at as usize..)?.lines().next()
+    }
+}
+
+/// A function's name as its source has it: without what the compiler appends to parts and
+/// copies of it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`).
+#[must_use]
+pub fn plain(name: &str) -> &str {
+    match name.find('.') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> io::Result<Symbols> {
+        Symbols::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn an_address_is_in_the_function_that_begins_before_it() {
+        let text = "ffff1000 T _stext\nffff1000 T first\nffff1010 t __pfx_second\nffff1020 t second.isra.0\n\
+                    ffff1030 d data\nffff2000 t in_module [veth]\nnonsense\n";
+        let symbols = parsed(text).unwrap();
+        let check = |address, expected| assert_eq!(symbols.name(address), expected, "{address:x}");
+        check(0xffff_0fff, None);
+        check(0xffff_1000, Some("first"));
+        check(0xffff_101f, Some("first"));
+        check(0xffff_1020, Some("second.isra.0"));
+        check(0xffff_1fff, Some("second.isra.0"));
+        check(u64::MAX, Some("in_module"));
+    }
+
+    #[test]
+    fn hidden_addresses_and_no_functions_are_told() {
+        let hidden = parsed("0000000000000000 T a\n0000000000000000 t b\n").unwrap_err();
+        assert!(hidden.to_string().contains("kptr_restrict"), "{hidden}");
+        let none = parsed("ffff1000 d data\n").unwrap_err();
+        assert!(none.to_string().contains("no function"), "{none}");
+        assert!(Symbols::read(Path::new("/nowhere")).is_err());
+    }
+
+    #[test]
+    fn names_lose_what_the_compiler_appended() {
+        let check = |name, expected| assert_eq!(plain(name), expected);
+        check("tcp_sendmsg", "tcp_sendmsg");
+        check("tcp_ack.constprop.0", "tcp_ack");
+        check("skb_release.part.0.isra.0", "skb_release");
+        check(".hidden", ".hidden");
+    }
+
+    #[test]
+    fn the_running_kernel_has_the_functions_that_everything_rests_on() {
+        match Symbols::read(Path::new("/")) {
+            Ok(symbols) => {
+                let names: Vec<&str> = symbols
+                    .starts
+                    .iter()
+                    .filter_map(|(start, _)| symbols.name(*start))
+                    .collect();
+                assert!(names.contains(&"tcp_sendmsg"));
+            }
+            Err(e) => assert_eq!(e.kind(), io::ErrorKind::PermissionDenied, "{e}"),
+        }
+    }
+}

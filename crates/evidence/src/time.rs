@@ -1,0 +1,301 @@
+//! Where the CPU time goes: looks at every CPU, sorted by whose time it was and by kind of work.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
+use bytecost_sys::clock;
+use bytecost_sys::sampler::Sampler;
+
+use crate::attribution::{Found, MAP, Map};
+use crate::symbols::Symbols;
+
+/// From one look to the next: not a divisor of the timer's tick, so that the two do not march
+/// in step.
+pub const EVERY_NS: u64 = 191_000;
+/// The most frames of a look that are kept: enough to find who called a function that serves all.
+const MOST_FRAMES: usize = 24;
+/// The most looks of one window.
+const MOST_LOOKS: usize = 4 << 20;
+/// Rows of a window that name their function; those of fewer looks are told by kind alone.
+const MOST_ROWS: usize = 400;
+
+/// Samples the CPUs within windows.
+#[derive(Debug)]
+pub struct TimeSampler {
+    sampler: Sampler,
+    symbols: Symbols,
+    began_ns: u64,
+    looks: Vec<(u32, [u64; MOST_FRAMES])>,
+    lost: u64,
+}
+
+/// The processes whose time is told apart from the rest's.
+#[derive(Clone, Copy, Debug)]
+pub struct Parties {
+    /// The sending one.
+    pub sender: u32,
+    /// The receiving one, if there is one.
+    pub receiver: Option<u32>,
+}
+
+impl TimeSampler {
+    /// Makes it ready; nothing is sampled yet.
+    ///
+    /// # Errors
+    /// Why the CPUs cannot be sampled here, and what to do about it.
+    pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
+        let told = |what: &str, e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"));
+        let sampler = Sampler::open(cpus, EVERY_NS).map_err(|e| {
+            told(
+                "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
+                e,
+            )
+        })?;
+        let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
+        Ok(TimeSampler {
+            sampler,
+            symbols,
+            began_ns: 0,
+            looks: Vec::new(),
+            lost: 0,
+        })
+    }
+
+    /// Opens a window.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    pub fn begin(&mut self) -> io::Result<()> {
+        // What an earlier window left, if it ended badly.
+        self.sampler.disable()?;
+        self.sampler.take(&mut |_| {});
+        self.looks.clear();
+        self.lost = 0;
+        self.began_ns = clock::monotonic_ns();
+        self.sampler.enable()
+    }
+
+    /// Takes what there is, so that the rings have room: to be called every 50 ms or so.
+    pub fn take(&mut self) {
+        let looks = &mut self.looks;
+        let mut beyond = 0;
+        self.lost += self.sampler.take(&mut |look| {
+            if looks.len() == MOST_LOOKS {
+                beyond += 1;
+                return;
+            }
+            let mut frames = [0; MOST_FRAMES];
+            for (kept, frame) in frames.iter_mut().zip(look.kernel_chain) {
+                *kept = *frame;
+            }
+            looks.push((look.pid, frames));
+        });
+        self.lost += beyond;
+    }
+
+    /// Closes the window and sorts what was found.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    pub fn end(&mut self, parties: Parties) -> io::Result<TimeByKind> {
+        let elapsed_ns = clock::monotonic_ns() - self.began_ns;
+        self.sampler.disable()?;
+        self.take();
+        let names = |frames: &[u64; MOST_FRAMES]| {
+            let mut names = Vec::with_capacity(MOST_FRAMES);
+            for address in frames.iter().take_while(|a| **a != 0) {
+                names.push(self.symbols.name(*address).unwrap_or("?"));
+            }
+            names
+        };
+        let looks = self.looks.iter().map(|(pid, f)| (*pid, names(f)));
+        let (looks, idle) = sorted(&MAP, parties, looks);
+        Ok(TimeByKind {
+            every_ns: EVERY_NS,
+            elapsed_ns,
+            looks,
+            idle,
+            lost: self.lost,
+        })
+    }
+}
+
+/// Counts looks by party, kind and function, and those at idle CPUs.
+fn sorted<'a>(
+    map: &Map,
+    parties: Parties,
+    looks: impl Iterator<Item = (u32, Vec<&'a str>)>,
+) -> (Vec<Looks>, u64) {
+    let mut rows: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
+    let mut idle = 0;
+    for (pid, chain) in looks {
+        let party = match pid {
+            pid if pid == parties.sender => Party::Sender,
+            pid if Some(pid) == parties.receiver => Party::Receiver,
+            _ => Party::Rest,
+        };
+        match map.attribute(chain) {
+            // Process 0 has no user code: without a chain there was nothing to see.
+            Found::Idle => idle += 1,
+            Found::Work {
+                kind: Kind::User, ..
+            } if pid == 0 => idle += 1,
+            Found::Work {
+                kind,
+                function,
+                moved,
+            } => {
+                let row = rows.entry((party, kind, function)).or_default();
+                row.0 += 1;
+                row.1 += u64::from(moved);
+            }
+        }
+    }
+    let mut rows: Vec<Looks> = rows
+        .into_iter()
+        .map(|((party, kind, function), (count, moved))| Looks {
+            party,
+            kind,
+            function: function.to_owned(),
+            count,
+            moved,
+        })
+        .collect();
+    rows.sort_by_key(|r| std::cmp::Reverse(r.count));
+    (shortened(rows), idle)
+}
+
+/// With the rarest functions of each kind joined in one row without a name.
+fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
+    let rare = rows.split_off(rows.len().min(MOST_ROWS));
+    let mut joined: BTreeMap<(Party, Kind), (u64, u64)> = BTreeMap::new();
+    for row in rare {
+        let sum = joined.entry((row.party, row.kind)).or_default();
+        sum.0 += row.count;
+        sum.1 += row.moved;
+    }
+    rows.extend(
+        joined
+            .into_iter()
+            .map(|((party, kind), (count, moved))| Looks {
+                party,
+                kind,
+                function: String::new(),
+                count,
+                moved,
+            }),
+    );
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    const PARTIES: Parties = Parties {
+        sender: 10,
+        receiver: Some(20),
+    };
+
+    #[test]
+    fn looks_are_counted_by_party_kind_and_function() {
+        let looks = [
+            (10, vec!["rep_movs_alternative", "tcp_sendmsg"]),
+            (10, vec!["rep_movs_alternative", "tcp_sendmsg"]),
+            (
+                10,
+                vec!["_raw_spin_unlock_irqrestore", "__wake_up_sync_key"],
+            ),
+            (20, vec!["rep_movs_alternative", "tcp_recvmsg"]),
+            (20, vec![]),
+            (33, vec!["tcp_v4_rcv"]),
+            (0, vec!["default_idle", "do_idle"]),
+            (0, vec![]),
+        ];
+        let (found, idle) = sorted(&MAP, PARTIES, looks.into_iter());
+        assert_eq!(idle, 2);
+        let rows: Vec<_> = found
+            .iter()
+            .map(|l| (l.party, l.kind, l.function.as_str(), l.count, l.moved))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (Party::Sender, Kind::DataCopy, "rep_movs_alternative", 2, 0),
+                (Party::Sender, Kind::Scheduling, "__wake_up_sync_key", 1, 1),
+                (
+                    Party::Receiver,
+                    Kind::DataCopy,
+                    "rep_movs_alternative",
+                    1,
+                    0
+                ),
+                (Party::Receiver, Kind::User, "", 1, 0),
+                (Party::Rest, Kind::Protocol, "tcp_v4_rcv", 1, 0),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_rarest_functions_are_joined_and_none_is_lost() {
+        let names: Vec<String> = (0..MOST_ROWS + 50).map(|i| format!("tcp_{i}")).collect();
+        let mut looks: Vec<(u32, Vec<&str>)> = Vec::new();
+        for (i, name) in names.iter().enumerate() {
+            let times = if i < MOST_ROWS { 2 } else { 1 };
+            looks.extend((0..times).map(|_| (10, vec![name.as_str()])));
+        }
+        let all = looks.len() as u64;
+        let (found, _) = sorted(&MAP, PARTIES, looks.into_iter());
+        assert_eq!(found.len(), MOST_ROWS + 1);
+        assert_eq!(found.iter().map(|l| l.count).sum::<u64>(), all);
+        let last = found.last().unwrap();
+        assert_eq!((last.function.as_str(), last.count), ("", 50));
+    }
+
+    #[test]
+    fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
+        let cpus: Vec<u32> =
+            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        let mut sampler = match TimeSampler::open(Path::new("/"), &cpus) {
+            Ok(sampler) => sampler,
+            Err(e) => return println!("skipped: {e}"),
+        };
+        let me = Parties {
+            sender: std::process::id(),
+            receiver: None,
+        };
+        sampler.begin().unwrap();
+        let mut buffer = vec![7; 1 << 20];
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&buffer).unwrap();
+        let from = clock::thread_cpu_ns();
+        while clock::thread_cpu_ns() < from + 100_000_000 {
+            file.read_exact_at(&mut buffer, 0).unwrap();
+            sampler.take();
+        }
+        let found = sampler.end(me).unwrap();
+        assert_eq!(found.lost, 0);
+        let mine: u64 = found
+            .looks
+            .iter()
+            .filter(|l| l.party == Party::Sender)
+            .map(|l| l.count)
+            .sum();
+        let copied: u64 = found
+            .looks
+            .iter()
+            .filter(|l| l.party == Party::Sender && l.kind == Kind::DataCopy)
+            .map(|l| l.count)
+            .sum();
+        assert!(copied * 2 > mine, "{copied} of {mine}: {:?}", found.looks);
+        // A second window begins anew.
+        sampler.begin().unwrap();
+        let again = sampler.end(me).unwrap();
+        assert!(again.looks.iter().map(|l| l.count).sum::<u64>() < mine);
+    }
+}

@@ -1,0 +1,258 @@
+//! Evidence: what the kernel did while a cell's messages were moved, from trials of its own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::sample::TrialKey;
+
+/// A means of evidence.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// Where the CPU time goes, by kind of work.
+    Time,
+}
+
+impl Means {
+    /// All of them.
+    pub const ALL: &[Means] = &[Means::Time];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Means::Time => "time",
+        }
+    }
+}
+
+/// A means of evidence that a run was asked for, and why it cannot be had where it cannot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EvidenceAsked {
+    /// Which.
+    pub means: Means,
+    /// Why not, where it cannot be had here.
+    pub refused: Option<String>,
+}
+
+/// A kind of work that CPU time goes into.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // each is told by its row in `KINDS`
+pub enum Kind {
+    DataCopy,
+    Pinning,
+    Skb,
+    Memory,
+    Protocol,
+    Device,
+    Socket,
+    Scheduling,
+    Entry,
+    Files,
+    User,
+    Unattributed,
+}
+
+/// A row of the table of kinds.
+#[derive(Clone, Copy, Debug)]
+pub struct KindRow {
+    /// The kind.
+    pub kind: Kind,
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it is called in figures and sentences.
+    pub title: &'static str,
+    /// What belongs to it.
+    pub summary: &'static str,
+}
+
+const fn row(
+    kind: Kind,
+    name: &'static str,
+    title: &'static str,
+    summary: &'static str,
+) -> KindRow {
+    KindRow {
+        kind,
+        name,
+        title,
+        summary,
+    }
+}
+
+/// All kinds, in the order in which figures stack them: the bytes themselves first.
+pub const KINDS: &[KindRow] = &[
+    row(
+        Kind::DataCopy,
+        "data-copy",
+        "data copy",
+        "loops that copy payload between user memory, kernel memory and the page cache",
+    ),
+    row(
+        Kind::Pinning,
+        "pinning",
+        "page pinning and completion",
+        "taking hold of user pages and giving them back, and telling that it is over",
+    ),
+    row(
+        Kind::Skb,
+        "skb",
+        "skb management",
+        "making, filling, cloning and freeing packets' buffers",
+    ),
+    row(
+        Kind::Memory,
+        "memory",
+        "memory",
+        "allocating and freeing memory, page tables, memory accounting",
+    ),
+    row(
+        Kind::Protocol,
+        "protocol",
+        "TCP/IP",
+        "TCP, IP, UDP and Unix sockets: segments, acknowledgements, timers, routing, filters",
+    ),
+    row(
+        Kind::Device,
+        "device",
+        "device and softirq",
+        "queueing to a device, soft interrupts, receive processing, interrupts",
+    ),
+    row(
+        Kind::Socket,
+        "socket",
+        "socket and locks",
+        "socket layer, locks and their waits",
+    ),
+    row(
+        Kind::Scheduling,
+        "scheduling",
+        "scheduling and wake-ups",
+        "waking, sleeping, switching, waiting for descriptors, timers",
+    ),
+    row(
+        Kind::Entry,
+        "entry",
+        "system-call entry",
+        "entering and leaving the kernel, finding descriptors, io_uring's own work",
+    ),
+    row(
+        Kind::Files,
+        "files",
+        "file system and page cache",
+        "page cache, file systems, pipes and splice, block devices",
+    ),
+    row(
+        Kind::User,
+        "user",
+        "user",
+        "outside of the kernel: the loop and the mover themselves",
+    ),
+    row(
+        Kind::Unattributed,
+        "unattributed",
+        "unattributed",
+        "functions that the map does not know",
+    ),
+];
+
+impl Kind {
+    /// The kind's row.
+    #[must_use]
+    pub fn row(self) -> &'static KindRow {
+        KINDS.iter().find(|r| r.kind == self).unwrap_or(&KINDS[0])
+    }
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Kind> {
+        KINDS.iter().find(|r| r.name == name).map(|r| r.kind)
+    }
+}
+
+/// Whose time it was.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Party {
+    /// The sending process, or the one that works on a file.
+    Sender,
+    /// The receiving process.
+    Receiver,
+    /// Everything else that ran: kernel threads, interrupts of idle CPUs, other processes.
+    Rest,
+}
+
+/// Looks at the CPUs that found the same work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Looks {
+    /// Whose time it was.
+    pub party: Party,
+    /// The kind of work, by the map that this version has.
+    pub kind: Kind,
+    /// The function that the kind was taken from; empty in user code.
+    pub function: String,
+    /// How many looks.
+    pub count: u64,
+    /// How many of them landed in another function, where interrupts are switched on again or
+    /// which serves all kinds, and were given to this one by their call chain.
+    pub moved: u64,
+}
+
+/// Where the CPU time of one trial went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TimeByKind {
+    /// From one look at a CPU to the next, in ns.
+    pub every_ns: u64,
+    /// Length of the window in which it was looked.
+    pub elapsed_ns: u64,
+    /// What was found, idle CPUs left out; most first.
+    pub looks: Vec<Looks>,
+    /// Looks that found a CPU idle.
+    pub idle: u64,
+    /// Looks that were lost: nobody had taken the earlier ones in time.
+    pub lost: u64,
+}
+
+/// What one trial for evidence found. It is never compared by its times: looking disturbs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// Which trial; its block counts rounds of evidence.
+    pub trial: TrialKey,
+    /// [`crate::Cell::id`] of its cell.
+    pub cell: String,
+    /// Start of the trial, since the start of the run.
+    pub started_ms: u64,
+    /// Payload bytes that the sending side moved within the window.
+    pub sent_bytes: u64,
+    /// Messages that the sending side moved within the window.
+    pub sent_messages: u64,
+    /// Where the CPU time went, where that was asked for.
+    pub time: Option<TimeByKind>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_own_row_and_name() {
+        for row in KINDS {
+            assert_eq!(row.kind.row().name, row.name);
+            assert_eq!(Kind::named(row.name), Some(row.kind));
+            let written = serde_json::to_string(&row.kind).unwrap();
+            assert_eq!(written, format!("\"{}\"", row.name));
+        }
+        assert_eq!(Kind::named("nothing"), None);
+    }
+}

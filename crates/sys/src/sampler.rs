@@ -1,0 +1,364 @@
+//! Samples of what each CPU is doing, with the kernel's call chain: perf_event_open(2) with a
+//! ring of records that is mapped into this process.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings as abi;
+use perf_event_open_sys::{ioctls, perf_event_open};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Pages of records of one CPU: a power of two, as the kernel asks. 256 KiB where a page has 4.
+const RING_PAGES: usize = 64;
+/// The longest record, in bytes: its length is a u16.
+const MAX_RECORD_BYTES: usize = 1 << 16;
+/// The most frames of a chain that are kept.
+pub const MAX_FRAMES: usize = 128;
+/// Marks in a chain, not addresses: from here on they tell whose frames follow (perf_event.h).
+const CONTEXT_MAX: u64 = -4095_i64 as u64;
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+
+/// One look at a CPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The process that ran, 0 for an idle CPU; as this process's PID namespace numbers it.
+    pub pid: u32,
+    /// Addresses in the kernel, the innermost first; empty where the CPU was in user code.
+    pub kernel_chain: &'a [u64],
+}
+
+/// Samples every CPU by its clock. Nothing is sampled before [`Sampler::enable`].
+#[derive(Debug)]
+pub struct Sampler {
+    rings: Vec<Ring>,
+    record: Vec<u8>,
+    chain: Vec<u64>,
+}
+
+impl Sampler {
+    /// Opens a sampler of these CPUs, with one look each `every_ns` of a CPU's time, idle or not.
+    ///
+    /// # Errors
+    /// EACCES or EPERM where kernel.perf_event_paranoid is above 0 and there is no CAP_PERFMON;
+    /// ENOENT or ENOSYS where the kernel has no perf events; EPERM too where the rings are more
+    /// than kernel.perf_event_mlock_kb lets a user lock; `InvalidInput` without CPUs or time.
+    pub fn open(cpus: &[u32], every_ns: u64) -> io::Result<Sampler> {
+        if cpus.is_empty() || every_ns < 1_000 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a sampler needs CPUs, and at least 1 µs between two looks",
+            ));
+        }
+        let rings: io::Result<Vec<Ring>> = cpus.iter().map(|c| Ring::open(*c, every_ns)).collect();
+        Ok(Sampler {
+            rings: rings?,
+            record: vec![0; MAX_RECORD_BYTES],
+            chain: Vec::with_capacity(MAX_FRAMES),
+        })
+    }
+
+    /// Begins to sample.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    pub fn enable(&mut self) -> io::Result<()> {
+        self.rings.iter().try_for_each(|ring| {
+            // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
+            match unsafe { ioctls::ENABLE(ring.event.as_raw_fd(), 0) } {
+                0.. => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    }
+
+    /// Ends sampling; what was sampled stays to be taken.
+    ///
+    /// # Errors
+    /// The kernel's own.
+    pub fn disable(&mut self) -> io::Result<()> {
+        self.rings.iter().try_for_each(|ring| {
+            // SAFETY: the descriptor is open and PERF_EVENT_IOC_DISABLE takes no pointer.
+            match unsafe { ioctls::DISABLE(ring.event.as_raw_fd(), 0) } {
+                0.. => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        })
+    }
+
+    /// Hands over what was sampled since the last call, CPU by CPU, and says how many looks were
+    /// lost because nobody had taken the earlier ones.
+    pub fn take(&mut self, each: &mut dyn FnMut(Look<'_>)) -> u64 {
+        let mut lost = 0;
+        for ring in &mut self.rings {
+            while let Some(length) = ring.next(&mut self.record) {
+                match parse(&self.record[..length], &mut self.chain) {
+                    Some(Parsed::Look { pid }) => each(Look {
+                        pid,
+                        kernel_chain: &self.chain,
+                    }),
+                    Some(Parsed::Lost(n)) => lost += n,
+                    None => {}
+                }
+            }
+        }
+        lost
+    }
+}
+
+/// The records of one CPU.
+#[derive(Debug)]
+struct Ring {
+    event: OwnedFd,
+    /// One page of head, then the records.
+    start: NonNull<u8>,
+    page_bytes: usize,
+}
+
+// SAFETY: a ring owns its mapping; the kernel is the only other writer, by the protocol of head
+// and tail, and needs no particular thread of this process.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    fn open(cpu: u32, every_ns: u64) -> io::Result<Ring> {
+        let mut attr = abi::perf_event_attr {
+            type_: abi::PERF_TYPE_SOFTWARE,
+            size: size_of::<abi::perf_event_attr>() as u32,
+            config: abi::PERF_COUNT_SW_CPU_CLOCK.into(),
+            sample_type: u64::from(abi::PERF_SAMPLE_TID | abi::PERF_SAMPLE_CALLCHAIN),
+            ..Default::default()
+        };
+        attr.__bindgen_anon_1.sample_period = every_ns;
+        attr.set_disabled(1);
+        attr.set_exclude_callchain_user(1);
+        let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: `attr` is initialised and lives for the length of the call; pid -1 with a CPU
+        // means all that runs on it.
+        let fd = unsafe {
+            perf_event_open(
+                &raw mut attr,
+                -1,
+                number,
+                -1,
+                abi::PERF_FLAG_FD_CLOEXEC.into(),
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
+        let event = unsafe { OwnedFd::from_raw_fd(fd) };
+        let page_bytes = rustix::param::page_size();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
+        let start = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                (1 + RING_PAGES) * page_bytes,
+                protection,
+                MapFlags::SHARED,
+                &event,
+                0,
+            )?
+        };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Ring {
+            event,
+            start,
+            page_bytes,
+        })
+    }
+
+    /// How far the kernel has written, or this process has read: fields of perf_event_mmap_page.
+    fn edge(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: the first page of the mapping is a perf_event_mmap_page; data_head and
+        // data_tail are aligned 64-bit fields of it, shared with the kernel as atomics are.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+
+    /// Copies the oldest record into `into`, frees its place, and gives its length.
+    fn next(&mut self, into: &mut [u8]) -> Option<usize> {
+        let head = self
+            .edge(std::mem::offset_of!(abi::perf_event_mmap_page, data_head))
+            .load(Ordering::Acquire);
+        let tail_at = self.edge(std::mem::offset_of!(abi::perf_event_mmap_page, data_tail));
+        let tail = tail_at.load(Ordering::Relaxed);
+        let there = usize::try_from(head.wrapping_sub(tail)).ok()?;
+        if there < RECORD_HEAD {
+            return None;
+        }
+        self.copy(tail, &mut into[..RECORD_HEAD]);
+        let length = usize::from(u16::from_ne_bytes([into[6], into[7]]));
+        if length < RECORD_HEAD || length > there {
+            // What the kernel writes never looks like this; nothing after it can be trusted.
+            tail_at.store(head, Ordering::Release);
+            return None;
+        }
+        self.copy(tail, &mut into[..length]);
+        tail_at.store(tail + length as u64, Ordering::Release);
+        Some(length)
+    }
+
+    /// Copies from the place of a position, going round at the end.
+    fn copy(&self, from: u64, into: &mut [u8]) {
+        let size = RING_PAGES * self.page_bytes;
+        let at = (from % size as u64) as usize;
+        let first = into.len().min(size - at);
+        // SAFETY: `data` points to `size` readable bytes after the first page, `at < size`, and
+        // both pieces stay within them; the kernel writes only beyond data_tail + size, so the
+        // bytes up to data_head do not change.
+        unsafe {
+            let data = self.start.as_ptr().add(self.page_bytes);
+            std::ptr::copy_nonoverlapping(data.add(at), into.as_mut_ptr(), first);
+            std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let length = (1 + RING_PAGES) * self.page_bytes;
+        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), length) };
+    }
+}
+
+/// Type, flags and length of a record.
+const RECORD_HEAD: usize = 8;
+
+/// What a record tells; the frames of a look are in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parsed {
+    Look { pid: u32 },
+    Lost(u64),
+}
+
+/// Takes a record apart: the head, then pid and tid, then the count of the chain and the chain.
+/// None for records of other kinds, and for ones that are too short for what they say.
+fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
+    let word = |i: usize| -> Option<u64> {
+        let bytes = record.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
+        Some(u64::from_ne_bytes(*bytes))
+    };
+    let kind = u32::from_ne_bytes(*record.first_chunk::<4>()?);
+    match kind {
+        abi::PERF_RECORD_LOST => Some(Parsed::Lost(word(2)?)),
+        abi::PERF_RECORD_SAMPLE => {
+            let pid = u32::from_ne_bytes(*record.get(8..)?.first_chunk::<4>()?);
+            let frames = usize::try_from(word(2)?).ok()?;
+            chain.clear();
+            let mut of_kernel = false;
+            for i in 0..frames {
+                let address = word(i.checked_add(3)?)?;
+                if address >= CONTEXT_MAX {
+                    of_kernel = address == CONTEXT_KERNEL;
+                } else if of_kernel && chain.len() < MAX_FRAMES {
+                    chain.push(address);
+                }
+            }
+            Some(Parsed::Look { pid })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    fn record(kind: u32, words: &[u64]) -> Vec<u8> {
+        let length = 8 + 8 * words.len() as u64;
+        let head = u64::from(kind) | length << 48;
+        std::iter::once(&head)
+            .chain(words)
+            .flat_map(|w| w.to_ne_bytes())
+            .collect()
+    }
+
+    #[test]
+    fn a_record_is_taken_apart() {
+        const USER: u64 = -512_i64 as u64;
+        let check = |record: &[u8], expected: Option<Parsed>, frames: &[u64]| {
+            let mut chain = Vec::new();
+            assert_eq!(parse(record, &mut chain), expected);
+            if expected.is_some() {
+                assert_eq!(chain, frames);
+            }
+        };
+        let sample = abi::PERF_RECORD_SAMPLE;
+        let ids = 7 | 8 << 32;
+        let kernel = record(sample, &[ids, 3, CONTEXT_KERNEL, 0xa, 0xb]);
+        check(&kernel, Some(Parsed::Look { pid: 7 }), &[0xa, 0xb]);
+        let both = record(sample, &[ids, 4, CONTEXT_KERNEL, 0xa, USER, 0xc]);
+        check(&both, Some(Parsed::Look { pid: 7 }), &[0xa]);
+        let user = record(sample, &[ids, 2, USER, 0xc]);
+        check(&user, Some(Parsed::Look { pid: 7 }), &[]);
+        check(&record(sample, &[ids, 3, CONTEXT_KERNEL, 0xa]), None, &[]);
+        check(&record(sample, &[ids, u64::MAX]), None, &[]);
+        check(&record(sample, &[ids]), None, &[]);
+        let lost = record(abi::PERF_RECORD_LOST, &[1, 42]);
+        check(&lost, Some(Parsed::Lost(42)), &[]);
+        check(&record(abi::PERF_RECORD_COMM, &[1, 2, 3]), None, &[]);
+        check(&kernel[..7], None, &[]);
+        check(&[], None, &[]);
+    }
+
+    #[test]
+    fn the_looks_at_a_busy_process_add_up_to_its_cpu_time() {
+        const EVERY_NS: u64 = 250_000;
+        let cpus: Vec<u32> =
+            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        let mut sampler = match Sampler::open(&cpus, EVERY_NS) {
+            Ok(sampler) => sampler,
+            Err(e) => return println!("skipped: CPUs cannot be sampled here: {e}"),
+        };
+        let me = std::process::id();
+        sampler.enable().unwrap();
+        let from = clock::thread_cpu_ns();
+        let zero = std::fs::File::open("/dev/zero").unwrap();
+        let mut buffer = vec![0; 1 << 20];
+        while clock::thread_cpu_ns() < from + 200_000_000 {
+            rustix::io::read(&zero, &mut buffer).unwrap();
+        }
+        let cpu_ns = clock::thread_cpu_ns() - from;
+        sampler.disable().unwrap();
+        let (mut mine, mut in_kernel) = (0, 0);
+        let lost = sampler.take(&mut |look| {
+            if look.pid == me {
+                mine += 1;
+                in_kernel += u64::from(!look.kernel_chain.is_empty());
+            }
+        });
+        assert_eq!(lost, 0);
+        // Other threads of the tests run in this process too, so that there may be more.
+        let counted_ns = mine * EVERY_NS;
+        assert!(counted_ns >= cpu_ns / 2, "{counted_ns} of {cpu_ns} ns");
+        assert!(in_kernel > 0, "reading zeros is the kernel's work");
+        assert_eq!(sampler.take(&mut |_| panic!("taken twice")), 0);
+    }
+
+    #[test]
+    fn what_nobody_takes_is_counted_as_lost() {
+        let Ok(mut sampler) = Sampler::open(&[0], 10_000) else {
+            return println!("skipped: CPUs cannot be sampled here");
+        };
+        sampler.enable().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let mut looks = 0_u64;
+        let first = sampler.take(&mut |_| looks += 1);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        // The kernel tells what was lost when there is room again.
+        let lost = first + sampler.take(&mut |_| looks += 1);
+        assert!(looks > 0);
+        assert!(looks + lost > 1_000, "{looks} looks and {lost} lost");
+    }
+
+    #[test]
+    fn a_sampler_without_cpus_or_time_is_refused() {
+        assert!(Sampler::open(&[], 1_000_000).is_err());
+        assert!(Sampler::open(&[0], 0).is_err());
+        assert!(Sampler::open(&[u32::MAX], 1_000_000).is_err());
+    }
+}
