@@ -1,12 +1,14 @@
-/* A bare loop of send(2): what bytecost's `send` is held against.
+/* A bare loop of send(2), sendfile(2) or splice(2): what bytecost's movers of these names are held
+ * against.
  *
  * One thread, glibc's wrapper (which is as cheap as a raw call while a process has never had a
  * second thread), the payload ring and the socket options of bytecost, nothing else. A timer's
  * signal tells the phase, so that the loop never reads a clock.
  *
- *     send PORT CONGESTION TOKEN SIZE RING
+ *     send WAY PORT CONGESTION TOKEN SIZE RING
  *
- * RING is a file with the payload; messages of SIZE bytes go round it. TOKEN is what bytecost's
+ * WAY is send, sendfile or splice. RING is a file with the payload; messages of SIZE bytes go round
+ * it, from memory for send and from the file itself for the others. TOKEN is what bytecost's
  * receiver expects first. Says "ready" when connected, then reads three times of CLOCK_MONOTONIC
  * in ns: when to begin, when the window opens, when it closes. At the end it says what was sent
  * within the window, at which cost, and in all.
@@ -24,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -33,7 +36,10 @@
 /* 0 warm-up, 1 window, 2 cool-down, 3 stop */
 static volatile sig_atomic_t phase;
 
-static int out;
+/* As large as a user may ask for by default, fs.pipe-max-size. */
+#define PIPE_BYTES (1 << 20)
+
+static int out, ring_file, ends[2];
 static char *ring;
 static size_t ring_bytes, size, at;
 static uint64_t messages;
@@ -78,36 +84,93 @@ static void send_message(void)
 		else if (errno != EINTR)
 			fail("send");
 	}
-	messages++;
-	at += size;
-	if (at == ring_bytes)
-		at = 0;
 }
+
+static void sendfile_message(void)
+{
+	off_t from = (off_t)at;
+	off_t to = (off_t)(at + size);
+	while (from < to) {
+		ssize_t n = sendfile(out, ring_file, &from, (size_t)(to - from));
+		if (n == 0)
+			errno = ENODATA;
+		if (n == 0 || (n < 0 && errno != EINTR))
+			fail("sendfile");
+	}
+}
+
+static void splice_message(void)
+{
+	off64_t from = (off64_t)at;
+	off64_t to = (off64_t)(at + size);
+	while (from < to) {
+		ssize_t filled = splice(ring_file, &from, ends[1], NULL, (size_t)(to - from),
+					SPLICE_F_MOVE);
+		if (filled == 0)
+			errno = ENODATA;
+		if (filled == 0 || (filled < 0 && errno != EINTR))
+			fail("splice");
+		while (filled > 0) {
+			unsigned more = from < to ? SPLICE_F_MORE : 0;
+			ssize_t n = splice(ends[0], NULL, out, NULL, (size_t)filled,
+					   SPLICE_F_MOVE | more);
+			if (n > 0)
+				filled -= n;
+			else if (n == 0 || errno != EINTR)
+				fail("splice");
+		}
+	}
+}
+
+static void (*message)(void) = send_message;
 
 static void send_until(int until)
 {
-	while (phase < until)
-		send_message();
+	while (phase < until) {
+		message();
+		messages++;
+		at += size;
+		if (at == ring_bytes)
+			at = 0;
+	}
 }
 
-static void read_ring(const char *path)
+static void choose(const char *way)
+{
+	if (strcmp(way, "sendfile") == 0) {
+		message = sendfile_message;
+	} else if (strcmp(way, "splice") == 0) {
+		message = splice_message;
+		if (pipe(ends) != 0 || fcntl(ends[1], F_SETPIPE_SZ, PIPE_BYTES) < 0)
+			fail("pipe");
+	} else if (strcmp(way, "send") != 0) {
+		puts("the way is send, sendfile or splice");
+		exit(2);
+	}
+}
+
+static void open_ring(const char *path)
 {
 	struct stat facts;
-	int file = open(path, O_RDONLY);
-	if (file < 0 || fstat(file, &facts) != 0)
+	ring_file = open(path, O_RDONLY);
+	if (ring_file < 0 || fstat(ring_file, &facts) != 0)
 		fail(path);
 	ring_bytes = (size_t)facts.st_size;
+}
+
+static void read_ring(void)
+{
 	ring = mmap(NULL, ring_bytes, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (ring == MAP_FAILED)
 		fail("mmap");
 	for (size_t got = 0; got < ring_bytes;) {
-		ssize_t n = read(file, ring + got, ring_bytes - got);
+		ssize_t n = read(ring_file, ring + got, ring_bytes - got);
 		if (n <= 0)
 			fail("read");
 		got += (size_t)n;
 	}
-	close(file);
+	close(ring_file);
 }
 
 static void connect_to(int port, const char *congestion, uint64_t token)
@@ -135,17 +198,20 @@ static void connect_to(int port, const char *congestion, uint64_t token)
 int main(int argc, char **argv)
 {
 	uint64_t begin, from, to;
-	if (argc != 6) {
-		puts("wanted: PORT CONGESTION TOKEN SIZE RING");
+	if (argc != 7) {
+		puts("wanted: WAY PORT CONGESTION TOKEN SIZE RING");
 		return 2;
 	}
-	size = strtoull(argv[4], NULL, 10);
-	read_ring(argv[5]);
+	choose(argv[1]);
+	size = strtoull(argv[5], NULL, 10);
+	open_ring(argv[6]);
 	if (size == 0 || ring_bytes % size != 0) {
 		puts("the ring does not hold whole messages");
 		return 2;
 	}
-	connect_to(atoi(argv[1]), argv[2], strtoull(argv[3], NULL, 10));
+	if (message == send_message)
+		read_ring();
+	connect_to(atoi(argv[2]), argv[3], strtoull(argv[4], NULL, 10));
 	puts("ready");
 	fflush(stdout);
 	if (scanf("%" SCNu64 " %" SCNu64 " %" SCNu64, &begin, &from, &to) != 3) {

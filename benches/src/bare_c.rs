@@ -1,9 +1,11 @@
-//! `bare-c`: what `send` costs above a bare C loop of the same call.
+//! `bare-c`: what `send` costs above a bare C loop of the same call. `bare-files` beside it drives
+//! the same program with files.
 //!
 //! Both senders send to the same receiver, bytecost's own endpoint with its `recv`: the same
 //! program, buffer and checks. The C program (`bare/send.c`) is given the same payload, ring,
 //! socket options and schedule, and reads the same clocks at the edges of its window.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -38,10 +40,13 @@ const LEAD_NS: u64 = 500_000;
 
 /// What one run sent, and for how much.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
-    sender_cpu_s_per_gb: f64,
-    receiver_cpu_s_per_gb: f64,
-    gbit_per_s: f64,
+pub struct Sent {
+    /// CPU seconds of the sending thread per 10^9 bytes.
+    pub sender_cpu_s_per_gb: f64,
+    /// The same of the receiving one.
+    pub receiver_cpu_s_per_gb: f64,
+    /// What arrived over the receiver's time.
+    pub gbit_per_s: f64,
 }
 
 fn run(context: &Context) -> Result<Told> {
@@ -59,7 +64,7 @@ fn run(context: &Context) -> Result<Told> {
         (Axis::Placement, &format!("{sender}:{receiver}")),
     ])?;
     let ring = directory.path().join("ring");
-    std::fs::write(&ring, payload(&cell)?)?;
+    write_payload(&ring, &cell)?;
     let mut ours = Ours::new(context.window)?;
     let subjects = vec![
         Subject::new("send", || {
@@ -102,7 +107,8 @@ fn run(context: &Context) -> Result<Told> {
     }))
 }
 
-fn compile(directory: &Path) -> Result<PathBuf> {
+/// Compiles the C program into a directory.
+pub fn compile(directory: &Path) -> Result<PathBuf> {
     let program = directory.join("bare-send");
     let out = Command::new("cc")
         .args(["-O2", "-o"])
@@ -117,15 +123,22 @@ fn compile(directory: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What bytecost's own sender of flow 0 sends, once round the ring.
-fn payload(cell: &Cell) -> Result<Vec<u8>> {
+/// Writes what bytecost's own sender of flow 0 sends from memory, once round the ring.
+pub fn write_payload(path: &Path, cell: &Cell) -> Result<()> {
+    const PIECE: u64 = 1 << 20;
     let period = cell.size_bytes * cell.ring_slots();
-    let mut bytes = vec![0; usize::try_from(period)?];
-    Pattern::new(0, period).fill(0, &mut bytes);
-    Ok(bytes)
+    let pattern = Pattern::new(0, period);
+    let mut file = File::create(path)?;
+    for at in (0..period).step_by(PIECE as usize) {
+        let mut piece = vec![0; usize::try_from(PIECE.min(period - at))?];
+        pattern.fill(at, &mut piece);
+        file.write_all(&piece)?;
+    }
+    Ok(())
 }
 
-fn sent(sender: &SideReadings, receiver: &SideReadings) -> Result<Sent> {
+/// What a trial of ours sent.
+pub fn sent(sender: &SideReadings, receiver: &SideReadings) -> Result<Sent> {
     Ok(Sent {
         sender_cpu_s_per_gb: ours::read(sender, Counter::CpuNs)?
             / ours::read(sender, Counter::Bytes)?,
@@ -142,14 +155,14 @@ fn gbit_per_s(receiver: &SideReadings) -> Result<f64> {
     Ok(ours::read(receiver, Counter::Bytes)? * 8.0 / ours::read(receiver, Counter::ElapsedNs)?)
 }
 
-/// One run of the C program against a fresh receiver of bytecost.
-fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<Sent> {
+/// One run of the C program, in the way of the cell's mover, against a fresh receiver of bytecost.
+pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Result<Sent> {
     let token = clock::monotonic_ns();
     let mut receiver = Receiver::start(cell, token)?;
     let mut sender = peer::start(
         peer::piped(program.to_str().context("the path is no text")?)
             .stdin(Stdio::piped())
-            .arg(receiver.port()?.to_string())
+            .args([&cell.mover, &receiver.port()?.to_string()])
             .args([&cell.congestion, &token.to_string()])
             .arg(cell.size_bytes.to_string())
             .arg(ring),

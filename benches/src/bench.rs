@@ -5,14 +5,17 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::result::Row;
-use crate::{bare_c, clean_build, iperf3, loop_floor, reports, sockperf};
+use crate::{bare_c, bare_files, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf};
 
 /// All benches, in the order in which they run.
 pub const BENCHES: &[Bench] = &[
     loop_floor::BENCH,
     iperf3::BENCH,
     sockperf::BENCH,
+    fio::BENCH,
     bare_c::BENCH,
+    bare_files::BENCH,
+    servers::BENCH,
     reports::BENCH,
     clean_build::BENCH,
 ];
@@ -136,7 +139,16 @@ mod tests {
 
     #[test]
     fn benches_are_chosen_by_name_and_long_ones_only_so() {
-        let quick = ["loop", "iperf3", "sockperf", "bare-c", "reports"];
+        let quick = [
+            "loop",
+            "iperf3",
+            "sockperf",
+            "fio",
+            "bare-c",
+            "bare-files",
+            "servers",
+            "reports",
+        ];
         check(&[], false, &quick);
         check(&[], true, &[&quick[..], &["build"]].concat());
         check(&["sockperf", "loop"], false, &["loop", "sockperf"]);

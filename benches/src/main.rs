@@ -1,7 +1,8 @@
 //! What bytecost must reach, beside its peers: alternating within one run, in blocks of random
 //! order, with intervals. `benches/README.md` says how to read it.
 //!
-//! Called as `bytecost-benches endpoint PID` it plays one side of a trial, as the command does.
+//! Called as `bytecost-benches endpoint PID` it plays one side of a trial, as the command does; as
+//! `bytecost-benches serve MODEL PORT` it is one of bytecost's servers.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,9 +13,11 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 
 mod bare_c;
+mod bare_files;
 mod bench;
 mod blocks;
 mod clean_build;
+mod fio;
 mod iperf3;
 mod loop_floor;
 mod machine;
@@ -22,6 +25,7 @@ mod ours;
 mod peer;
 mod reports;
 mod result;
+mod servers;
 mod sockperf;
 mod synthetic;
 
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
     let played = match words.get(1).map(String::as_str) {
         Some("endpoint") => endpoint(words.get(2)),
+        Some("serve") => servers::play(words.get(2), words.get(3)).map(|()| true),
         _ => benches(&Options::parse()),
     };
     match played {

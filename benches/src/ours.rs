@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
@@ -46,6 +47,12 @@ impl Ours {
         })
     }
 
+    /// With files at this place.
+    pub fn with_files(mut self, files: Files) -> Ours {
+        self.lab = self.lab.with_files(files);
+        self
+    }
+
     /// Makes one trial.
     ///
     /// # Errors
@@ -62,10 +69,12 @@ impl Ours {
             Outcome::Interrupted => bail!("interrupted"),
             Outcome::Ended(record) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
+                Record::Evidence(_) => bail!("a trial of evidence came, which was not asked for"),
                 Record::Sample(sample) => {
                     self.others.extend(others(&sample));
                     Ok(sample)
                 }
+                Record::Evidence(_) => bail!("a trial that nobody watched gave evidence"),
             },
         }
     }

@@ -98,6 +98,11 @@ impl Row {
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
+
+    #[cfg(test)]
+    pub fn what(&self) -> &str {
+        &self.what
+    }
 }
 
 fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {

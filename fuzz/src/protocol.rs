@@ -61,6 +61,7 @@ fn orders() -> Vec<Vec<u8>> {
         token: u64::MAX,
         check: Check::Quick,
         file: None,
+        java: None,
         patience_ms: 5000,
         messages_least: 3,
     };

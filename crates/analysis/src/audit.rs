@@ -146,17 +146,50 @@ fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
     }
 }
 
+/// Whether a test may be left aside where the run has no cells for it.
+fn if_measured(test: &Test) -> bool {
+    matches!(test, Test::Ratio { contrast, .. } if contrast.if_measured)
+}
+
+/// Whether a test looks at what was measured, rather than at published tables alone.
+fn of_run(test: &Test) -> bool {
+    !matches!(
+        test,
+        Test::Arithmetic(_) | Test::CopiesPerByte | Test::NotInThisRun { .. }
+    )
+}
+
 impl<'c> Case<'c> {
     fn of(claim: &'c Claim, desk: &Desk<'_>, family: &mut Family) -> Case<'c> {
-        let tests = claim.tests.iter().map(|t| draft(t, desk, family)).collect();
+        let tests = claim.tests.iter().map(|t| draft(t, desk, family));
+        let mut tests: Vec<Draft> = tests.collect();
         let reasons = claim
             .reasons
             .iter()
             .map(|r| (r.otherwise.as_str(), draft(&r.test, desk, family)));
+        let mut reasons: Vec<(&str, Draft)> = reasons.collect();
+        // What the run has no cells for is left aside where it has some for another test; where
+        // it has none, one of them says what it takes.
+        let pairs = || claim.tests.iter().zip(&tests);
+        let is_measured = |(test, draft): (&Test, &Draft)| of_run(test) && draft.missing.is_none();
+        let mut left_aside = pairs().any(is_measured);
+        let mut kept = claim.tests.iter();
+        tests.retain(|draft| {
+            let optional = kept.next().is_some_and(if_measured);
+            let aside = optional && draft.missing.is_some();
+            let keep = !(aside && left_aside);
+            left_aside |= aside;
+            keep
+        });
+        let mut kept = claim.reasons.iter();
+        reasons.retain(|(_, draft)| {
+            let optional = kept.next().is_some_and(|r| if_measured(&r.test));
+            !(optional && draft.missing.is_some())
+        });
         Case {
             claim,
             tests,
-            reasons: reasons.collect(),
+            reasons,
         }
     }
 

@@ -7,9 +7,13 @@ use crate::doubts::View;
 use crate::result::{CellResult, Estimate, Explanation};
 use crate::words;
 
+mod asynchronous;
+mod asynchronous_why;
 mod caches;
 mod cpu_time;
 mod one_call;
+mod sendfile;
+mod spans;
 mod threads;
 mod unexpected;
 mod zero_copy;
@@ -34,9 +38,23 @@ struct Told {
     findings: Vec<String>,
 }
 
+/// What a run must be about for a question to be asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Ways to send over a socket, with and without a copy.
+    Sockets,
+    /// Files; each question says by itself whether the run is about it.
+    Files,
+    /// Anything that a question of sockets or files is about.
+    Both,
+    /// Whatever the run is about; each question says by itself whether it has something to say.
+    All,
+}
+
 struct Question {
     key: &'static str,
     text: &'static str,
+    of: Of,
     /// None where the run is not about what the question asks.
     ask: fn(&Why<'_>) -> Option<Told>,
 }
@@ -45,6 +63,7 @@ struct Question {
 const OF_ALL: &[Question] = &[Question {
     key: "cpu-time-by-kind",
     text: "Where does the CPU time go, and what does one way save against another?",
+    of: Of::All,
     ask: cpu_time::ask,
 }];
 
@@ -53,65 +72,101 @@ const QUESTIONS: &[Question] = &[
     Question {
         key: "zero-copy-not-fastest",
         text: "Why is zero-copy not always fastest?",
+        of: Of::Sockets,
         ask: zero_copy::ask,
     },
     Question {
         key: "cache-level",
         text: "Which cache level gains most from sending without a copy?",
+        of: Of::Sockets,
         ask: caches::ask,
     },
     Question {
         key: "threads-and-caches",
         text: "How do threads interact with the caches, apart from there being more threads than CPUs?",
+        of: Of::Sockets,
         ask: threads::ask,
     },
     Question {
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
+        of: Of::Sockets,
         ask: one_call::ask,
     },
     Question {
         key: "zero-copy-against-copying",
         text: "From what message size does zero-copy beat copying?",
+        of: Of::Sockets,
         ask: zero_copy_from::ask,
+    },
+    Question {
+        key: "asynchronous-slower",
+        text: "When is asynchronous slower than synchronous?",
+        of: Of::Files,
+        ask: asynchronous::ask,
+    },
+    Question {
+        key: "asynchronous-why",
+        text: "Why is asynchronous slower, where it is?",
+        of: Of::Files,
+        ask: asynchronous_why::ask,
+    },
+    Question {
+        key: "sendfile-saves",
+        text: "What does sendfile save, and when does it not?",
+        of: Of::Files,
+        ask: sendfile::ask,
     },
     Question {
         key: "unexpected",
         text: "What was unexpected?",
+        of: Of::Both,
         ask: unexpected::ask,
     },
 ];
 
-/// Movers that these questions are about: a run with none of them is about something else.
+/// Movers that the questions of sockets are about: a run with none of them is about something
+/// else.
 const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-zc"];
 
 /// The questions that the run is about, each with its answer or with what is missing.
 pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let why = Why { view, varied };
     let about = |mover: &str| ABOUT.contains(&mover);
-    let of_sending: &[Question] = if view.trials.moving().any(|c| about(&c.cell.mover)) {
-        QUESTIONS
-    } else {
-        &[]
-    };
-    let asked = OF_ALL.iter().chain(of_sending).filter_map(|question| {
-        let told = (question.ask)(&why)?;
+    let sockets = view.trials.moving().any(|c| about(&c.cell.mover));
+    let mut asked: Vec<Explanation> = Vec::new();
+    let mut about_something = false;
+    for question in OF_ALL.iter().chain(QUESTIONS) {
+        let is_asked = match question.of {
+            Of::Sockets => sockets,
+            Of::Files | Of::All => true,
+            Of::Both => about_something,
+        };
+        if let Some(told) = is_asked.then(|| (question.ask)(&why)).flatten() {
+            about_something |= question.of != Of::All;
+            asked.push(question.told(told));
+        }
+    }
+    asked
+}
+
+impl Question {
+    fn told(&self, told: Told) -> Explanation {
         let (answer, missing) = match told.answer {
             Ok(answer) => (Some(words::capital(&answer)), None),
             Err(missing) => (None, Some(missing)),
         };
-        Some(Explanation {
-            key: question.key.to_owned(),
-            question: question.text.to_owned(),
+        Explanation {
+            key: self.key.to_owned(),
+            question: self.text.to_owned(),
             would_change: answer.is_some().then(|| told.would_change.to_owned()),
             answer,
             numbers: told.numbers,
             evidence: told.evidence,
             missing,
             findings: told.findings,
-        })
-    });
-    asked.collect()
+        }
+    }
 }
 
 impl<'v> Why<'v> {

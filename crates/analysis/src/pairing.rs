@@ -19,7 +19,7 @@ pub(crate) struct Pairing<'t, 'a> {
 /// of them the other values in the order of the study. Movers that move nothing are in none.
 ///
 /// Of files, reading is not held against writing; and a mover that can have one request in flight
-/// only is the baseline of all depths.
+/// only is the baseline of all depths, as one that has no block is of all blocks.
 pub(crate) fn pairings<'t, 'a>(
     study: &Study,
     trials: &'t Trials<'a>,
@@ -58,7 +58,7 @@ pub(crate) fn pairings<'t, 'a>(
 }
 
 /// Axes that mean nothing to some cells: what a cell has there says nothing about it.
-const CONDITIONAL: [Axis; 9] = [
+pub(crate) const CONDITIONAL: [Axis; 10] = [
     Axis::Congestion,
     Axis::Nodelay,
     Axis::Cork,
@@ -68,12 +68,13 @@ const CONDITIONAL: [Axis; 9] = [
     Axis::Answer,
     Axis::Reaping,
     Axis::Depth,
+    Axis::Block,
 ];
 
 /// Whether a conditional axis means something to a cell: a Unix socket has no congestion control
 /// and no options of TCP, a stream has no answer, a mover that copies has no completions, one that waits
-/// for each request to a file has no depth.
-fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
+/// for each request to a file has no depth, one that sends a file past memory no block.
+pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
     match axis {
         Axis::Congestion | Axis::Nodelay | Axis::Cork | Axis::Quickack => {
             cell.cell.transport.is_tcp()
@@ -83,13 +84,14 @@ fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
         Axis::Answer => cell.cell.pattern == Pattern::Ask,
         Axis::Reaping => cell.completes,
         Axis::Depth => !cell.one_at_a_time,
+        Axis::Block => !cell.blockless,
         _ => true,
     }
 }
 
 /// Whether two cells agree in all that means something to both, but for one axis. Where several
 /// baselines do, the first of the plan is the one that another is held against.
-fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
+pub(crate) fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
     // Reading a file is not held against writing one.
     let of_files = one.route.is_of_files() || other.route.is_of_files();
     if of_files && one.route != other.route {

@@ -27,6 +27,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) route: Route,
     /// Whether it works on a file and can only have one request in flight.
     pub(crate) one_at_a_time: bool,
+    /// Whether it sends a file without bringing it through memory block by block.
+    pub(crate) blockless: bool,
     /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
     /// that the survey does not know.
     pub(crate) completes: bool,
@@ -97,6 +99,8 @@ impl<'a> CellTrials<'a> {
             route: facts.map_or(Route::Nowhere, |m| m.route),
             one_at_a_time: facts
                 .is_some_and(|m| m.route.is_of_files() && m.in_flight == InFlight::One),
+            blockless: facts
+                .is_some_and(|m| m.route == Route::FileToSocket && m.release != Release::AtReturn),
             completes: survey
                 .mover(&cell.mover)
                 .is_none_or(|m| m.release == Release::AtCompletion),

@@ -56,6 +56,7 @@ pub(crate) struct Trial<'a> {
 enum Per {
     Byte,
     Kib,
+    Mib,
     Message,
     Nanosecond,
     Second,
@@ -111,6 +112,8 @@ impl<'a> Trial<'a> {
             Measure::CpuNsPerMessage => per(&[Counter::CpuNs], Per::Message),
             Measure::MessagesPerS => Some(self.message_rate()),
             Measure::CallsPerMessage => per(&[Counter::Calls], Per::Message),
+            Measure::CallsPerMib => self.per_byte(side, Counter::Calls, Per::Mib),
+            Measure::MsPerMessage => self.moves().then(|| self.ms_per_message()),
             Measure::LatencyUsP50
             | Measure::LatencyUsP90
             | Measure::LatencyUsP99
@@ -183,6 +186,7 @@ impl<'a> Trial<'a> {
         let divisor = match per {
             Per::Byte => read(side, Counter::Bytes)?,
             Per::Kib => read(side, Counter::Bytes)? / 1024.0,
+            Per::Mib => read(side, Counter::Bytes)? / f64::from(1 << 20),
             Per::Message => self.messages(side)?,
             Per::Nanosecond => read(side, Counter::ElapsedNs)?,
             Per::Second => read(side, Counter::ElapsedNs)? / 1e9,
@@ -243,6 +247,13 @@ impl<'a> Trial<'a> {
                 )
             })
             .sum()
+    }
+
+    /// Of several flows side by side, what a message of one of them takes.
+    fn ms_per_message(&self) -> Found {
+        let flows = (self.sample.sender.flows.len().max(1)) as f64;
+        let rate = self.message_rate()?;
+        over(1e3 * flows, rate, "no message was sent within the window")
     }
 
     fn message_rate(&self) -> Found {
@@ -323,10 +334,11 @@ impl<'a> Trial<'a> {
     fn neighbour_share(&self) -> Found {
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
         let mut own = read(&self.sample.sender, Counter::CpuNs)?;
+        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
         if let Some(receiver) = &self.sample.receiver {
             own += read(receiver, Counter::CpuNs)?;
+            own += read(receiver, Counter::AsideNs).unwrap_or(0.0);
         }
-        own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);
         own += machine(self.sample, Counter::ResponderCpuNs).unwrap_or(0.0);
         self.of_machine((busy - own).max(0.0))
     }

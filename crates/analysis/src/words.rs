@@ -24,6 +24,8 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::MessagesPerS => (Kind::Rate, "message rate"),
         M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
         M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
+        M::MsPerMessage => (Kind::Time, "time per message"),
+        M::CallsPerMib => (Kind::Number, "system calls per MiB"),
         M::LatencyUsP50 => (Kind::Time, "median latency"),
         M::LatencyUsP90 => (Kind::Time, "p90 latency"),
         M::LatencyUsP99 => (Kind::Time, "p99 latency"),

@@ -242,6 +242,7 @@ fn published_figures_stand_beside_measured_ones() {
     let published = [Published {
         source: "blog".to_owned(),
         cells: vec![row("sendmsg", 4.0), row("send-fields", 0.5)],
+        ..Published::default()
     }];
     let (world, analysis) = common();
     let claims = claims(&test(&ratio(
@@ -306,6 +307,7 @@ fn a_run_without_trials_shows_what_was_published() {
     let published = Published {
         source: "blog".to_owned(),
         cells: world.cells.iter().map(row).collect(),
+        ..Published::default()
     };
     let analysis = bytecost_analysis::analyse(bytecost_analysis::Input {
         published: Some(&published),

@@ -9,8 +9,10 @@ use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 
 mod hand;
+mod service;
 
 pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs};
+pub use service::{AskArgs, Offer, ServiceArgs};
 
 /// What does it cost this machine to move a byte, which of the ways that Linux offers is best
 /// here, from which size on, and why?
@@ -30,10 +32,17 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
-    /// By hand: send to whoever drives, and show what it costs, until Ctrl-C
+    /// By hand, until Ctrl-C: send to whoever drives, and show what it costs; or, with the name
+    /// of a service, answer whoever asks
+    ///
+    /// Without a service this is the sending side of a session of messages, whose other side is
+    /// `bytecost drive`. With one it is a server with the concurrency model of choice, whose
+    /// clients are `bytecost ask`. Each service has options of its own: `bytecost serve top --help`.
     Serve(Box<ServeArgs>),
     /// By hand: receive from a server, and show what it costs, until Ctrl-C
     Drive(Box<DriveArgs>),
+    /// By hand: ask a server, and show the answer, its latency and how many it gives
+    Ask(Box<AskArgs>),
     /// Show a run again, and write its files anew
     Report(ReportArgs),
     /// Hold what others concluded against runs: holds, does not, for another reason, or open
@@ -96,7 +105,8 @@ pub struct DoctorArgs {
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
-    /// An imported run whose published numbers are shown beside the measured ones
+    /// An imported run whose published numbers are shown beside the measured ones, or the name of
+    /// a publication that is built in: pa02-a, pa02-b, file-transfer, os-features
     #[arg(long, value_name = "RUN")]
     pub beside: Option<String>,
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub mod ask;
 pub mod audit;
 pub mod doctor;
 pub mod drive;
@@ -14,12 +15,14 @@ pub mod report;
 pub mod run;
 pub mod runs;
 pub mod serve;
+mod service;
 
 use std::io::{self, Write};
 
+use bytecost_engine::Mover;
 use bytecost_lab::leftovers::{self, Leftover};
-use bytecost_lab::survey::survey;
-use bytecost_spec::{Host, Survey, Transport};
+use bytecost_lab::survey::{Helpers, helped, survey};
+use bytecost_spec::{Cell, Host, Survey, Transport};
 use bytecost_store::Root;
 
 /// Prints to standard output; a closed pipe is an error that ends the command quietly.
@@ -34,6 +37,22 @@ fn look_around(transports: &[Transport]) -> (Host, Survey) {
     let host = crate::machine::host();
     let survey = survey(&host, transports);
     (host, survey)
+}
+
+/// Adds to a survey the movers that have another program do their work, where one of the cells has
+/// such a mover: to make that ready takes a second or more.
+fn look_at_helped<'c>(
+    survey: &mut Survey,
+    transports: &[Transport],
+    cells: impl IntoIterator<Item = &'c Cell>,
+) -> Option<Helpers> {
+    let is_helped = |cell: &Cell| Mover::named(&cell.mover).is_some_and(Mover::is_helped);
+    if !cells.into_iter().any(is_helped) {
+        return None;
+    }
+    let helpers = Helpers::ready();
+    survey.movers.extend(helped(&helpers, transports));
+    Some(helpers)
 }
 
 /// Removes what a killed run may have left, and says of each thing what it was.

@@ -102,11 +102,11 @@ impl<'r> Evidence<'r> {
         }
     }
 
-    /// The run judged, with the claims of the publication that its study sets up again.
+    /// The run judged, with the claims that its study settles.
     pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
         let input = self.input(published);
         let mut analysis = analyse(input);
-        let library = Library::of_source(&self.run.manifest().study.name)?;
+        let library = Library::of_study(&self.run.manifest().study.name)?;
         if self.imported.is_none() && !library.claims.is_empty() {
             analysis.audit = audit(input, &analysis, &library.grounds());
         }

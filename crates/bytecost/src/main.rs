@@ -7,6 +7,7 @@ mod evidence;
 mod failure;
 mod known;
 mod machine;
+mod pinning;
 mod progress;
 mod published;
 mod signals;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Some(Sub::Run(args)) => commands::run::run(*args),
         Some(Sub::Serve(args)) => commands::serve::run(*args),
         Some(Sub::Drive(args)) => commands::drive::run(*args),
+        Some(Sub::Ask(args)) => commands::ask::run(&args),
         Some(Sub::Report(args)) => commands::report::run(args),
         Some(Sub::Audit(args)) => commands::audit::run(&args),
         Some(Sub::Export(args)) => commands::export::run(&args),

@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: end the run, keep what is finished. A file that may not grow: an error.
 
-use std::io;
+use std::io::{self, pipe};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -14,6 +15,17 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
+}
+
+/// A descriptor that becomes readable with the first of these signals; the second one ends the
+/// process at once. No thread waits for them, so that the process can fork.
+pub fn stop_pipe() -> io::Result<OwnedFd> {
+    let (stop, written) = pipe()?;
+    stop_flag()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
+    }
+    Ok(stop.into())
 }
 
 /// Makes a write beyond RLIMIT_FSIZE fail with EFBIG, see setrlimit(2): the signal that comes

@@ -10,6 +10,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("send-wire", include_str!("../../../studies/send-wire.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
+    (
+        "file-to-socket",
+        include_str!("../../../studies/file-to-socket.toml"),
+    ),
 ];
 
 #[cfg(test)]

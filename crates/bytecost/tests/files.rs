@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use bytecost_spec::{Counter, Record, Sample};
-use common::{Place, refused, stderr};
+use common::{Place, refused, stderr, stdout};
 
 /// A run of a few seconds in a directory of the test's own.
 fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -251,4 +251,69 @@ fn a_disk_without_room_is_told_before_anything_is_made() {
     }
     refused(&output, &["no space", "which has 2 MiB", "--dir"]);
     assert_eq!(count(place.path()), 0, "something was left behind");
+}
+
+#[test]
+fn what_was_published_of_files_is_judged_and_shown_beside_a_run() {
+    let (place, dir) = (Place::new(), beside());
+    let there = dir.path().to_str().unwrap();
+    let mut all = words(
+        there,
+        &[
+            "--mover",
+            "pread,posix-aio",
+            "--depth",
+            "1",
+            "--cache",
+            "warm",
+        ],
+    );
+    let access = all.iter().position(|w| *w == "random").unwrap();
+    all[access] = "sequential";
+    let output = place.call(&all);
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(&output)
+    );
+    let said = |words: &[&str]| {
+        let output = place.call(words);
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    // Whatever the ruling, the run is what it is made from.
+    let audit = said(&["audit", "--source", "os-features", "--json"]);
+    let audit: serde_json::Value = serde_json::from_str(&audit).unwrap();
+    let claims = audit["claims"].as_array().unwrap();
+    let slower = claims.iter().find(|c| c["id"] == "o-aio-slower").unwrap();
+    let figures = slower["figures"].as_array().unwrap();
+    let of_run = |f: &&serde_json::Value| f["measured"].is_string();
+    let measured: Vec<_> = figures.iter().filter(of_run).collect();
+    assert_eq!(measured.len(), 1, "{slower}");
+    let published = measured[0]["published"].as_str().unwrap();
+    assert!(published.starts_with("0.710×"), "{published}");
+    // Its report has the claims that the study settles, and none of others.
+    let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
+    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let judged = findings["audit"].as_array().unwrap().iter();
+    let ids: Vec<&str> = judged.map(|c| c["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["o-aio-slower"]);
+    let explained = said(&["explain"]);
+    assert!(
+        explained.contains("When is asynchronous slower than synchronous?"),
+        "{explained}"
+    );
+    said(&["report", "--beside", "os-features"]);
+    let page = fs::read_to_string(place.run_dir().join("report.md")).unwrap();
+    for says in [
+        "2 of the 8 cells that os-features published have a counterpart",
+        "seconds of a whole program",
+        "| posix-aio, 4 KiB, 1 thread | 2.17 |",
+    ] {
+        assert!(page.contains(says), "no `{says}` in {page}");
+    }
+    refused(
+        &place.call(&["report", "--beside", "pa02-a"]),
+        &["no cell that pa02-a published"],
+    );
 }

@@ -250,7 +250,7 @@ fn refused(words: &str, says: &[&str]) {
 #[test]
 fn what_cannot_be_is_refused_in_one_line() {
     for (words, says) in [
-        ("serve top", &["`top`", "leave it out"][..]),
+        ("serve zap", &["`zap`", "leave it out"][..]),
         ("serve --size 0", &["size `0`", "out of bounds"]),
         ("serve --size 8GiB", &["size `8GiB`", "out of bounds"]),
         (

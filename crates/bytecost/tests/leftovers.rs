@@ -24,6 +24,17 @@ fn endpoint(place: &Place, coordinator: u32) -> Child {
         .unwrap()
 }
 
+/// A process that looks like a Java machine of that endpoint.
+fn machine(place: &Place, endpoint: u32) -> Child {
+    let program = place.dir.path().join("java");
+    fs::copy("/usr/bin/yes", &program).unwrap();
+    Command::new(&program)
+        .args(["--", &format!("-Dbytecost.endpoint={endpoint}")])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
 /// The number of a process that is no more.
 fn gone() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
@@ -45,12 +56,16 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     ended(&mut place.bytecost(words)).measured();
     let mut in_use = endpoint(&place, std::process::id());
     let mut orphan = endpoint(&place, gone());
+    let mut machine = machine(&place, gone());
     let half = place.run().join(".report.md.1.0.tmp");
     fs::write(&half, "half").unwrap();
 
     let said = ended(&mut place.bytecost("doctor --clean")).stdout;
     is_ended(&mut orphan);
     assert!(said.contains(&format!("process {}", orphan.id())), "{said}");
+    is_ended(&mut machine);
+    let note = format!("process {}, a Java machine", machine.id());
+    assert!(said.contains(&note), "{said}");
     assert!(
         said.contains(half.to_str().unwrap()) && !half.exists(),
         "{said}"

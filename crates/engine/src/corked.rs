@@ -54,6 +54,14 @@ impl Move for Corked {
         self.mover.reap(min)
     }
 
+    fn helper(&self) -> Option<u32> {
+        self.mover.helper()
+    }
+
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mover.let_go()
+    }
+
     fn tally(&self) -> Tally {
         let tally = self.mover.tally();
         Tally {

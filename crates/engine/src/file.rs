@@ -189,7 +189,7 @@ fn room(dir: &Path, free: u64, len: u64) -> io::Result<()> {
     Err(io::Error::new(
         io::ErrorKind::StorageFull,
         format!(
-            "no space: a file of {} MiB and {} MiB to spare are needed in {}, which has {} MiB: choose another directory with --dir, or a smaller --ring",
+            "no space: a file of {} MiB and {} MiB to spare are needed in {}, which has {} MiB: choose another directory with --dir, or a smaller --ring or --size",
             mib(len),
             mib(SPARE_BYTES),
             dir.display(),

@@ -7,6 +7,7 @@
 
 pub mod corked;
 pub mod file;
+pub mod java;
 pub mod movers;
 pub mod pattern;
 pub mod payload;

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::cell::Reaping;
@@ -13,7 +14,9 @@ pub use bytecost_spec::survey::{InFlight, Release, Route};
 use crate::pattern::Pattern;
 use crate::walk::Walk;
 
+mod java;
 mod libaio;
+mod mmap_send;
 mod mmap_touch;
 mod null;
 mod posix_aio;
@@ -23,18 +26,24 @@ mod preadv2_nowait;
 mod pwrite;
 mod queued;
 mod read;
+mod read_write;
 mod reading;
+mod relay;
 mod send;
 mod send_fields;
 mod send_more;
 mod send_zerocopy;
 mod sendfile;
+mod sendfile_cork;
 mod sendmsg;
+mod sent_file;
 mod splice;
 mod uring_read;
 mod uring_read_fixed;
+mod uring_read_send;
 mod uring_send;
 mod uring_send_zc;
+mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
@@ -52,10 +61,17 @@ pub const MOVERS: &[Mover] = &[
     sendmsg::MOVER,
     send_zerocopy::MOVER,
     sendfile::MOVER,
+    sendfile_cork::MOVER,
     splice::MOVER,
     vmsplice::MOVER,
     uring_send::MOVER,
     uring_send_zc::MOVER,
+    read_write::MOVER,
+    mmap_send::MOVER,
+    uring_splice::MOVER,
+    uring_read_send::MOVER,
+    java::STREAM,
+    java::TRANSFER_TO,
     read::MOVER,
     pread::MOVER,
     preadv2::MOVER,
@@ -106,8 +122,12 @@ pub struct Mover {
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
-    /// The file, for movers that have no socket but one.
+    /// The file, for movers of files; one that sends from a file makes a memory file of its own
+    /// where there is none.
     pub file: Option<FileWork>,
+    /// Where the Java program lies compiled, for movers that start it; each compiles it for itself
+    /// where there is none.
+    pub java: Option<PathBuf>,
     /// Bytes of a message.
     pub size: usize,
     /// Pieces of a message, for movers that use fields.
@@ -135,6 +155,8 @@ pub struct FileWork {
     pub walk: Walk,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
+    /// Bytes of one call, for movers that bring a message through memory piece by piece.
+    pub block: usize,
 }
 
 impl Setup {
@@ -301,6 +323,11 @@ pub trait Move {
         let _ = (place, most, see);
     }
 
+    /// The process that does the work, where that is another one: its CPU time is the mover's.
+    fn helper(&self) -> Option<u32> {
+        None
+    }
+
     /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
     /// in flight.
     ///
@@ -324,6 +351,12 @@ impl Mover {
         self.route.has_peer()
     }
 
+    /// Whether it starts a program that does the work.
+    #[must_use]
+    pub fn is_helped(&self) -> bool {
+        self.in_flight == InFlight::OneByProcess
+    }
+
     /// Whether it moves nothing: it tells what the loop costs.
     #[must_use]
     pub fn moves_nothing(&self) -> bool {
@@ -333,13 +366,13 @@ impl Mover {
     /// Whether each message can be written anew, so that a buffer used too early shows.
     #[must_use]
     pub fn can_be_fresh(&self) -> bool {
-        self.has_peer() && self.release != Release::Never
+        self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
     /// Whether it sends from memory that can be filled before each message.
     #[must_use]
     pub fn can_refill(&self) -> bool {
-        self.route == Route::MemoryToSocket && self.can_be_fresh()
+        self.can_be_fresh()
     }
 
     /// The row as values.

@@ -178,6 +178,7 @@ mod tests {
         Setup {
             socket: None,
             file: None,
+            java: None,
             size: 256,
             fields,
             slots: 4,

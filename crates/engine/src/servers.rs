@@ -64,6 +64,8 @@ pub struct Server {
     pub in_turn: bool,
     /// Whether the process that it runs in may have no other threads.
     pub needs_lone_thread: bool,
+    /// Whether the number of its threads is chosen, [`Setup::workers`].
+    pub takes_workers: bool,
     /// What every report must tell.
     pub caution: Option<&'static str>,
     /// Serves until it is stopped.

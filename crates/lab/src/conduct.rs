@@ -2,9 +2,10 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
-use bytecost_engine::{Corked, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
+use bytecost_engine::{Corked, FileWork, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
 use bytecost_spec::{Cell, Payload};
 
 /// The row of the cell's mover.
@@ -15,16 +16,20 @@ pub fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
-/// The sending end of a flow, ready to send; `fresh` writes every message anew.
+/// The sending end of a flow, ready to send; `file` is what it sends, where that is a file of the
+/// cell's, `fresh` writes every message anew, and
+/// `java` is where the Java program lies compiled, if it does.
 ///
 /// # Errors
 /// What opening the mover answers.
 pub fn sending_end(
     cell: &Cell,
     socket: Option<OwnedFd>,
+    file: Option<FileWork>,
     flow: u32,
     fresh: bool,
     patience: Duration,
+    java: Option<&Path>,
 ) -> io::Result<Box<dyn Move>> {
     let corked = socket
         .as_ref()
@@ -32,7 +37,8 @@ pub fn sending_end(
         .map(OwnedFd::try_clone);
     let mover = (mover_of(cell)?.open)(Setup {
         socket,
-        file: None,
+        file,
+        java: java.map(Path::to_owned),
         size: length(cell.size_bytes)?,
         fields: cell.fields as usize,
         slots: length(cell.ring_slots())?,

@@ -41,6 +41,20 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
 
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings {
         let mut readings = self.thread.difference(&start.0, &end.0);
+        readings.extend(self.of_connection(start.1, end.1));
+        readings
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        self.thread.refused()
+    }
+}
+
+impl<M> ConnectionMeter<'_, M> {
+    /// What the connection alone says, from what TCP_INFO was at two times.
+    #[must_use]
+    pub fn of_connection(&self, start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
+        let mut readings = Readings::new();
         let Some(socket) = self.socket else {
             return readings;
         };
@@ -57,13 +71,9 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
             buffer(sockopt::socket_recv_buffer_size(socket)),
         );
         if self.is_tcp {
-            readings.extend(tcp_readings(start.1, end.1));
+            readings.extend(tcp_readings(start, end));
         }
         readings
-    }
-
-    fn refused(&self) -> Vec<Refusal> {
-        self.thread.refused()
     }
 }
 

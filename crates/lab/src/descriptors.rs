@@ -22,6 +22,18 @@ pub fn make_room(wanted: u64) -> io::Result<()> {
     }
 }
 
+/// Makes room for as many descriptors as this process may have beside its own, at most `most`, and
+/// says how many that is.
+///
+/// # Errors
+/// Not even one: as [`make_room`].
+pub fn make_most_room(most: u64) -> io::Result<u64> {
+    let hard = getrlimit(Resource::Nofile).maximum;
+    let room = hard.map_or(most, |hard| most.min(hard.saturating_sub(OWN_DESCRIPTORS)));
+    make_room(room.max(1))?;
+    Ok(room)
+}
+
 /// The limit to set, if another one is needed; none at all where the hard one does not allow it.
 fn raised(needed: u64, limit: Rlimit) -> Result<Option<Rlimit>, String> {
     // No number is no limit.
@@ -66,5 +78,6 @@ mod tests {
         let error = make_room(u64::MAX).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::QuotaExceeded);
         assert!(make_room(0).is_ok());
+        assert_eq!(make_most_room(10).unwrap(), 10);
     }
 }

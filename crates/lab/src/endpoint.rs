@@ -11,14 +11,18 @@ use std::time::Duration;
 use bytecost_sys::{clock, process};
 
 use crate::gate::{Phase, SharedGate};
+use crate::passes::Passes;
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
 mod file_side;
+mod sending;
 mod side;
+mod turn;
 mod wire_side;
 
 use side::{gather, one_flow};
+use turn::{Signal, Turn};
 
 /// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is
 /// `parent`.
@@ -50,17 +54,6 @@ pub(crate) fn explain(error: &io::Error) -> String {
     }
 }
 
-/// What a flow's thread tells the one that watches the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Signal {
-    /// It waits for the gate.
-    Ready,
-    /// Its window is over.
-    Closed,
-    /// It is over, well or not.
-    Ended,
-}
-
 fn serve(control: &mut UnixStream) -> io::Result<Done> {
     let Order::Prepare(task) = protocol::read(control)? else {
         return Err(out_of_turn());
@@ -76,12 +69,13 @@ fn serve(control: &mut UnixStream) -> io::Result<Done> {
         for (flow, socket) in sockets.into_iter().enumerate() {
             let (task, gate, tell) = (&task, &gate, tell.clone());
             threads.push(scope.spawn(move || {
-                let done = one_flow(task, socket, flow as u32, gate, &tell);
+                let turn = Turn { gate, tell: &tell };
+                let done = one_flow(task, socket, flow as u32, turn);
                 let _ = tell.send(Signal::Ended);
                 done
             }));
         }
-        let followed = follow(control, &gate, &threads, &told, task.role);
+        let followed = follow(control, &gate, &threads, &told, &task);
         gate.set(Phase::Stop);
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -97,9 +91,13 @@ fn follow<T>(
     gate: &SharedGate,
     threads: &[thread::ScopedJoinHandle<'_, T>],
     told: &mpsc::Receiver<Signal>,
-    role: Role,
+    task: &Task,
 ) -> io::Result<()> {
     let all = |signal| threads.iter().all(|_| told.recv() == Ok(signal));
+    let go_on = |phase| {
+        gate.set(phase);
+        threads.iter().for_each(|t| t.thread().unpark());
+    };
     if !all(Signal::Ready) {
         return Ok(());
     }
@@ -107,28 +105,44 @@ fn follow<T>(
     let Order::Go(schedule) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
-    for (phase, at_ns) in [
-        (Phase::Warmup, schedule.begin_ns),
-        (Phase::Window, schedule.window_from_ns),
-        (Phase::Cooldown, schedule.window_to_ns),
-    ] {
-        clock::sleep_until_ns(at_ns);
-        gate.set(phase);
-        if phase == Phase::Warmup {
-            threads.iter().for_each(|t| t.thread().unpark());
+    clock::sleep_until_ns(schedule.begin_ns);
+    go_on(Phase::Warmup);
+    let passes = Passes::of(&task.cell);
+    match (passes, task.role) {
+        (None, _) => {
+            clock::sleep_until_ns(schedule.window_from_ns);
+            gate.set(Phase::Window);
+            clock::sleep_until_ns(schedule.window_to_ns);
+            gate.set(Phase::Cooldown);
         }
+        (Some(_), Role::Sender) => {
+            if !all(Signal::Opening) {
+                return Ok(());
+            }
+            protocol::write(control, &Answer::Opening)?;
+            let Order::Open = protocol::read(control)? else {
+                return Err(out_of_turn());
+            };
+            let window_ns = schedule.window_to_ns - schedule.window_from_ns;
+            let until_ns = clock::monotonic_ns() + window_ns;
+            go_on(Phase::Window);
+            clock::sleep_until_ns(until_ns);
+            gate.set(Phase::Cooldown);
+        }
+        // It goes by what comes.
+        (Some(_), Role::Receiver) => {}
     }
     if !all(Signal::Closed) {
         return Ok(());
     }
     protocol::write(control, &Answer::Closed)?;
-    match role {
-        Role::Sender => match protocol::read(control)? {
-            Order::Stop => Ok(()),
-            _ => Err(out_of_turn()),
-        },
+    if task.role == Role::Receiver && passes.is_none() {
         // It ends with its connections.
-        Role::Receiver => Ok(()),
+        return Ok(());
+    }
+    match protocol::read(control)? {
+        Order::Stop => Ok(()),
+        _ => Err(out_of_turn()),
     }
 }
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytecost_engine::java::PASSED_ON;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -19,6 +20,8 @@ use crate::protocol::{self, Answer, Order, Role};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the coordinator looks up to see whether it was told to stop.
 const LOOK_NS: u64 = 50_000_000;
+/// How long the other side is listened to when one has failed.
+const LAST_WORDS_NS: u64 = 200_000_000;
 
 /// Why a trial is given up.
 pub(crate) enum Trouble {
@@ -58,6 +61,11 @@ impl Endpoint {
             .arg("endpoint")
             .arg(std::process::id().to_string())
             .env_clear()
+            .envs(
+                PASSED_ON
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -219,6 +227,32 @@ pub(crate) fn wait_until(
         };
         let i = waiting[at];
         drop(polled);
-        return Ok(Some((i, ends[i].answer()?)));
+        return match ends[i].answer() {
+            Ok(answer) => Ok(Some((i, answer))),
+            Err(Trouble::Failed(reason)) => Err(Trouble::Failed(told_by_all(ends, i, reason))),
+            Err(interrupted) => Err(interrupted),
+        };
     }
+}
+
+/// A side that fails takes the other one along, and either may be heard first: what the other
+/// one says shortly after belongs to the reason.
+fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: LAST_WORDS_NS as _,
+    };
+    let others = ends.iter_mut().enumerate();
+    let mut reasons = vec![reason];
+    for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
+        let mut polled = [PollFd::new(&end.control, PollFlags::IN)];
+        let heard = rustix::event::poll(&mut polled, Some(&timeout));
+        // One that is well says something else, which nobody waits for any more.
+        if heard == Ok(1)
+            && let Err(Trouble::Failed(why)) = end.answer()
+        {
+            reasons.push(why);
+        }
+    }
+    reasons.join("; ")
 }

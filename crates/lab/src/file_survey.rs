@@ -1,6 +1,7 @@
 //! What works on files here, found by reading or writing a few blocks, not by reading a version.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::files::{self, FileTask, Files};
 use crate::requests::Content;
-use crate::survey;
+use crate::survey::{self, Helpers};
 
 /// A request that every file system takes past the page cache, where it takes any.
 const SIZE: &str = "4KiB";
@@ -43,15 +44,42 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
     for &cache in Cache::ALL {
-        for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
-            found.movers.push(FileSupport {
-                name: mover.name.to_owned(),
-                cache,
-                refused: attempt(files, mover, cache).err().map(|e| reason(&e)),
-            });
+        let here = |m: &&Mover| is_tried(m, cache) && !m.is_helped();
+        for mover in MOVERS.iter().filter(here) {
+            found.movers.push(tried(files, mover, cache, None));
         }
     }
     Ok(found)
+}
+
+/// Tries the movers that [`survey`] leaves out, those that have another program do their work.
+#[must_use]
+pub fn helped(files: &mut Files, helpers: &Helpers) -> Vec<FileSupport> {
+    let mut found = Vec::new();
+    for &cache in Cache::ALL {
+        let here = |m: &&Mover| is_tried(m, cache) && m.is_helped();
+        for mover in MOVERS.iter().filter(here) {
+            found.push(tried(files, mover, cache, Some(helpers)));
+        }
+    }
+    found
+}
+
+fn tried(files: &mut Files, mover: &Mover, cache: Cache, helpers: Option<&Helpers>) -> FileSupport {
+    let java = helpers.map(Helpers::java).transpose();
+    let done = java.and_then(|java| attempt(files, mover, cache, java));
+    FileSupport {
+        name: mover.name.to_owned(),
+        cache,
+        refused: done.err().map(|e| reason(&e)),
+    }
+}
+
+/// Whether a mover is tried on a file in this state. One that sends is tried with the transports
+/// as well, from a memory file, and cannot pass the page cache by.
+fn is_tried(mover: &Mover, cache: Cache) -> bool {
+    let sends = mover.route == Route::FileToSocket && matches!(cache, Cache::Warm | Cache::Cold);
+    mover.route.is_of_files() || sends
 }
 
 /// The length of a user's file, with its name where something is wrong.
@@ -95,7 +123,12 @@ fn reason(error: &io::Error) -> String {
 }
 
 /// One request that waits for what it needs.
-fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
+fn attempt(
+    files: &mut Files,
+    mover: &Mover,
+    cache: Cache,
+    java: Option<PathBuf>,
+) -> io::Result<()> {
     let mut cell = cell(cache, mover.name)?;
     let task = files.prepare(&cell)?.ok_or(io::ErrorKind::NotFound)?;
     if !task.own {
@@ -106,6 +139,10 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     }
     let work = files::open(&cell, mover, &task, 0)?;
     files::settle(&cell, &work)?;
+    if mover.route == Route::FileToSocket {
+        let content = task.own.then(file::content);
+        return survey::one_of_file(mover, work, cell.size_bytes as usize, content, java);
+    }
     let content = (task.own && mover.route == Route::FileToMemory).then(|| Content {
         pattern: file::content(),
         most: usize::MAX,
@@ -113,6 +150,7 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
     let mut engine = (mover.open)(Setup {
         socket: None,
         file: Some(work),
+        java,
         size: cell.size_bytes as usize,
         fields: 1,
         slots: 1,
@@ -145,7 +183,7 @@ fn attempt(files: &mut Files, mover: &Mover, cache: Cache) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
 
     fn found(dir: &str, user: Option<PathBuf>) -> FileSurvey {
         survey(&mut Files::new(PathBuf::from(dir), user)).unwrap()
@@ -159,8 +197,23 @@ mod tests {
     #[test]
     fn every_mover_of_files_is_tried_in_every_state_of_the_cache() {
         let found = found(env!("CARGO_MANIFEST_DIR"), None);
-        let movers = MOVERS.iter().filter(|m| m.route.is_of_files()).count();
-        assert_eq!(found.movers.len(), movers * Cache::ALL.len());
+        let tried = |cache: &Cache| {
+            MOVERS
+                .iter()
+                .filter(|m| is_tried(m, *cache) && !m.is_helped())
+                .count()
+        };
+        let all: usize = Cache::ALL.iter().map(tried).sum();
+        assert_eq!(found.movers.len(), all);
+        for name in [
+            "read-write",
+            "mmap-send",
+            "sendfile",
+            "sendfile-cork",
+            "splice",
+        ] {
+            assert_eq!(refused(&found, name, Cache::Warm), None, "{name}");
+        }
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
         for cache in [Cache::Memory, Cache::Warm] {
             for name in ["read", "pread", "preadv2", "mmap-touch"] {

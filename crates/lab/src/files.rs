@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, Mover, Route, Walk};
 use bytecost_spec::{Cache, Cell};
 use serde::{Deserialize, Serialize};
+
+use crate::cold;
+
+/// How long packets of an earlier trial may hold pages of a file that is to be cold.
+const SETTLED_WITHIN: Duration = Duration::from_millis(50);
 
 /// The file of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,10 +99,10 @@ impl Files {
             let kind = route(cell).map(|r| (Kind::of(cell, r), r));
             if let Some((kind, route)) = kind
                 && kind.is_on_disk()
-                && !(self.user.is_some() && route == Route::FileToMemory)
+                && !(self.user.is_some() && route != Route::MemoryToFile)
             {
                 let len = most.entry(kind).or_default();
-                *len = (*len).max(len_bytes(cell));
+                *len = (*len).max(len_bytes(cell, route));
             }
         }
         most.iter()
@@ -146,7 +152,7 @@ impl Files {
                 TestFile::in_memory()?
             }),
         };
-        file.grow(len_bytes(cell))?;
+        file.grow(len_bytes(cell, route))?;
         Ok(Some(FileTask {
             path: file.path(),
             own: true,
@@ -161,13 +167,29 @@ fn told(what: &str) -> io::Error {
 /// The route of a cell that works on a file.
 fn route(cell: &Cell) -> Option<Route> {
     let route = Mover::named(&cell.mover)?.route;
-    route.is_of_files().then_some(route)
+    (route.is_of_files() || route == Route::FileToSocket).then_some(route)
+}
+
+/// Requests or messages of one pass of a flow through its part of the file. What is sent goes
+/// round in a ring of the flow's own, as what is sent from memory does.
+fn slots(cell: &Cell, route: Route) -> u64 {
+    match route {
+        Route::FileToSocket => cell.ring_slots(),
+        _ => cell.file_slots(),
+    }
+}
+
+/// One flow's part of the file: where it begins and how long it is, in bytes.
+#[must_use]
+pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
+    let start = u64::from(flow) * stride_bytes(cell, mover.route);
+    (start, slots(cell, mover.route) * cell.size_bytes)
 }
 
 /// From one flow's part of the file to the next, in bytes. Where a part is dropped from the page
 /// cache while others are read, no folio may lie in two of them, and nothing that is read ahead.
-fn stride_bytes(cell: &Cell) -> u64 {
-    let part = cell.file_slots() * cell.size_bytes;
+fn stride_bytes(cell: &Cell, route: Route) -> u64 {
+    let part = slots(cell, route) * cell.size_bytes;
     if cell.cache == Cache::Cold && cell.threads > 1 {
         part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST
     } else {
@@ -176,9 +198,9 @@ fn stride_bytes(cell: &Cell) -> u64 {
 }
 
 /// Bytes of the file that all flows of a cell go through.
-fn len_bytes(cell: &Cell) -> u64 {
-    let before = stride_bytes(cell) * u64::from(cell.threads.saturating_sub(1));
-    before + cell.file_slots() * cell.size_bytes
+fn len_bytes(cell: &Cell, route: Route) -> u64 {
+    let before = stride_bytes(cell, route) * u64::from(cell.threads.saturating_sub(1));
+    before + slots(cell, route) * cell.size_bytes
 }
 
 /// Opens one flow's part of the file as the cell asks.
@@ -191,8 +213,8 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
         direct: cell.cache == Cache::Direct,
     };
     let file = file::open(&task.path, how)?;
-    let blocks = cell.file_slots();
-    let (has, needs) = (file::len(&file)?, len_bytes(cell));
+    let blocks = slots(cell, mover.route);
+    let (has, needs) = (file::len(&file)?, len_bytes(cell, mover.route));
     if blocks == 0 || has < needs {
         return Err(told(&format!(
             "the file has {has} bytes, which is too short: {} flows of {} bytes a request go through {}; choose a smaller --ring, --size or --threads",
@@ -204,12 +226,13 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
         file,
         walk: Walk::new(
             cell.access,
-            u64::from(flow) * stride_bytes(cell),
+            part(cell, mover, flow).0,
             blocks,
             cell.size_bytes,
             seed,
         ),
         depth: cell.depth as usize,
+        block: usize::try_from(cell.block_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
     })
 }
 
@@ -221,7 +244,7 @@ pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
-        Cache::Cold => file::cool(&work.file, offset, len),
+        Cache::Cold => cold::cool(&work.file, offset, len, SETTLED_WITHIN),
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }

@@ -195,7 +195,7 @@ pub fn histogram() -> Histogram<u64> {
         .unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
-fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
+pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()> {
     let mut got = 0;
     while got < buffer.len() {
         match rustix::net::recv(socket, &mut buffer[got..], rustix::net::RecvFlags::empty()) {

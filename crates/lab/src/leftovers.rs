@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use bytecost_engine::java::ENDPOINT_PROPERTY;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -29,16 +30,16 @@ pub struct Leftover {
 /// Removes what is left, and says of each thing what it was, or why it could not be removed.
 /// Empty where there was nothing.
 ///
-/// That is: endpoints whose coordinator is gone, which would hold their namespaces, and veth
-/// links of our names in this process's own network. Endpoints of other users, or in other
-/// PID namespaces, are left alone.
+/// That is: endpoints whose coordinator is gone, which would hold their namespaces, Java machines
+/// whose endpoint is gone, and veth links of our names in this process's own network. Processes
+/// of other users, or in other PID namespaces, are left alone.
 #[must_use]
 pub fn remove() -> Vec<Leftover> {
-    let ended = |pid| {
+    let ended = |(pid, what)| {
         told(
             kill(pid),
-            format!("ended process {pid}, an endpoint whose coordinator is gone"),
-            format!("process {pid} is an endpoint whose coordinator is gone and cannot be ended"),
+            format!("ended process {pid}, {what}"),
+            format!("process {pid} is {what} and cannot be ended"),
         )
     };
     let unlinked = |name| {
@@ -64,8 +65,9 @@ fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftove
     Some(Leftover { told, gone })
 }
 
-/// Endpoints of this user whose parent is not the coordinator that started them.
-fn orphans() -> Vec<u32> {
+/// Processes of this user whose parent is not the one of ours that started them, and what they
+/// are.
+fn orphans() -> Vec<(u32, &'static str)> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
     };
@@ -74,36 +76,45 @@ fn orphans() -> Vec<u32> {
         .flatten()
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
-            is_orphan(&entry.path()).then_some(pid)
+            Some((pid, orphan(&entry.path())?))
         })
         .collect()
 }
 
-fn is_orphan(process: &Path) -> bool {
-    let Some(coordinator) = coordinator(process) else {
-        return false;
-    };
+/// What an orphan is; none for any other process.
+fn orphan(process: &Path) -> Option<&'static str> {
+    let (owner, what) = owner(process)?;
     let is_ours =
         fs::metadata(process).is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw());
     // Its coordinator's number means something only where it was given.
     let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
     let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
-    is_ours && is_here && parent(process).is_some_and(|parent| parent != coordinator)
+    let is_orphan = is_ours && is_here && parent(process).is_some_and(|parent| parent != owner);
+    is_orphan.then_some(what)
 }
 
-/// Whom an endpoint was started by; none for any other process.
-fn coordinator(process: &Path) -> Option<u32> {
+/// Whom an endpoint or a Java machine of ours was started by, and what it is without that one;
+/// none for any other process.
+fn owner(process: &Path) -> Option<(u32, &'static str)> {
     let line = fs::read(process.join("cmdline")).ok()?;
     let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|b| *b == 0).collect();
-    let [_, b"endpoint", coordinator] = words[..] else {
-        return None;
+    let mark = ENDPOINT_PROPERTY.as_bytes();
+    let of_java = words.iter().find_map(|word| word.strip_prefix(mark));
+    let (program, owner, what) = match (&words[..], of_java) {
+        ([_, b"endpoint", coordinator], _) => (
+            "bytecost",
+            *coordinator,
+            "an endpoint whose coordinator is gone",
+        ),
+        (_, Some(endpoint)) => ("java", endpoint, "a Java machine whose endpoint is gone"),
+        _ => return None,
     };
-    let program = fs::read_link(process.join("exe")).ok()?;
-    let name = program.file_name()?.to_str()?;
+    let exe = fs::read_link(process.join("exe")).ok()?;
+    let name = exe.file_name()?.to_str()?;
     // A program that was replaced since is told as such.
-    let is_bytecost = name.trim_end_matches(" (deleted)") == "bytecost";
-    let coordinator = std::str::from_utf8(coordinator).ok()?.parse().ok()?;
-    is_bytecost.then_some(coordinator)
+    let is_that = name.trim_end_matches(" (deleted)") == program;
+    let owner = std::str::from_utf8(owner).ok()?.parse().ok()?;
+    is_that.then_some((owner, what))
 }
 
 fn parent(process: &Path) -> Option<u32> {
@@ -121,7 +132,7 @@ fn kill(pid: u32) -> io::Result<bool> {
         Err(Errno::SRCH) => return Ok(false),
         Err(e) => return Err(e.into()),
     };
-    if !is_orphan(&Path::new("/proc").join(pid.to_string())) {
+    if orphan(&Path::new("/proc").join(pid.to_string())).is_none() {
         return Ok(false);
     }
     match pidfd_send_signal(&held, Signal::KILL) {
@@ -166,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn only_endpoints_of_bytecost_have_a_coordinator() {
-        assert_eq!(coordinator(Path::new("/proc/self")), None);
-        assert!(!is_orphan(Path::new("/proc/1")));
+    fn only_processes_of_bytecost_have_an_owner() {
+        assert_eq!(owner(Path::new("/proc/self")), None);
+        assert_eq!(orphan(Path::new("/proc/1")), None);
         assert_eq!(
             parent(Path::new("/proc/self")),
             Some(rustix::process::getppid().unwrap().as_raw_pid() as u32)

@@ -3,6 +3,7 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod cold;
 mod conduct;
 pub mod connection;
 pub mod descriptors;
@@ -18,6 +19,7 @@ pub mod leftovers;
 pub mod load;
 mod netlink;
 mod networks;
+pub mod passes;
 pub mod protocol;
 pub mod requests;
 pub mod survey;
@@ -25,6 +27,7 @@ pub mod transports;
 pub mod trial;
 mod truth;
 mod watch;
+mod window;
 
 pub use event::Event;
 pub use trial::{Lab, Outcome};

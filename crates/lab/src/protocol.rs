@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use bytecost_spec::{Cell, SideReadings};
 use rustix::net::{
@@ -76,6 +77,9 @@ pub struct Task {
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
+    /// Where the Java program lies compiled, for a mover that starts it.
+    #[serde(default)]
+    pub java: Option<PathBuf>,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -98,7 +102,9 @@ pub enum Order {
     Prepare(Box<Task>),
     /// Go by this schedule.
     Go(Schedule),
-    /// Sender: finish what is under way. All windows are closed.
+    /// Sender of passes: open the window.
+    Open,
+    /// Sender, and receiver of passes: finish what is under way. All windows are closed.
     Stop,
 }
 
@@ -113,6 +119,8 @@ pub enum Answer {
     },
     /// All connections stand and all threads wait.
     Ready,
+    /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
+    Opening,
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.
@@ -245,6 +253,7 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

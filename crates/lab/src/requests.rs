@@ -37,6 +37,17 @@ pub struct Content {
     pub most: usize,
 }
 
+impl<S> Stretches<S> {
+    /// Nothing yet, with room for all that there may be.
+    pub(crate) fn none(total: bytecost_engine::Tally) -> Stretches<S> {
+        Stretches {
+            of: Vec::with_capacity(STRETCHES_MOST),
+            total,
+            aside_ns: 0,
+        }
+    }
+}
+
 /// Makes the file cold again.
 pub type Cool<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
@@ -92,11 +103,7 @@ impl<'a> Requests<'a> {
         meter: &mut M,
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches {
-            of: Vec::with_capacity(STRETCHES_MOST),
-            total: self.mover.tally(),
-            aside_ns: 0,
-        };
+        let mut stretches = Stretches::none(self.mover.tally());
         self.last_ns = clock::monotonic_ns();
         while gate.phase() < Phase::Window {
             self.go_on()?;

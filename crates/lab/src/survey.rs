@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, MOVERS, Move, Mover, Offer, RECEIVERS, Receiver, Setup};
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_engine::{
+    Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
+};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -15,18 +17,21 @@ use rustix::net::sockopt;
 use crate::protocol::Role;
 use crate::transports;
 use crate::transports::veth::Pair;
-use crate::transports::wire::responder::{Responder, Rules};
-use crate::transports::wire::{FAR_END, Wire};
+use crate::transports::wire::Wire;
 
-const SIZE: usize = 4096;
+mod away;
+
+/// Bytes of the one message.
+pub(crate) const SIZE: usize = 4096;
 const SLOTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tries every mover and every receiver over these transports, each with one small message that
-/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it.
+/// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
+/// of files, and those that start a program ([`helped`]).
 ///
-/// The namespaces of [`Transport::Veth`] and [`Transport::Wire`] are made once for all of its attempts, and not at all
-/// where they are not among the transports.
+/// The namespaces of [`Transport::Veth`] and [`Transport::Wire`] are made once for all of its
+/// attempts, and not at all where they are not among the transports.
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
@@ -43,8 +48,9 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     };
     for &transport in transports {
         let place = Place::of(transport);
-        for mover in MOVERS.iter().filter(|m| !m.route.is_of_files()) {
-            let refused = attempt(mover, &RECEIVERS[0], &place);
+        let apart = |m: &&Mover| m.route.is_of_files() || m.is_helped();
+        for mover in MOVERS.iter().filter(|m| !apart(m)) {
+            let refused = attempt(mover, &RECEIVERS[0], &place, None);
             survey.movers.push(Support {
                 name: mover.name.to_owned(),
                 transport,
@@ -52,8 +58,8 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
             });
         }
         for receiver in RECEIVERS {
-            let refused = attempt(&MOVERS[1], receiver, &place)
-                .or_else(|| nothing_to_choose(receiver, transport));
+            let refused = attempt(&MOVERS[1], receiver, &place, None)
+                .or_else(|| away::nothing_to_choose(receiver, transport));
             survey.receivers.push(Support {
                 name: receiver.name.to_owned(),
                 transport,
@@ -64,10 +70,46 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     survey
 }
 
-/// Where nobody receives, one name stands for all.
-fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
-    let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
-    (!stands).then(|| "nobody receives there, so there is nothing to choose".to_owned())
+/// The programs that movers have do their work, ready to be started, or why they are not.
+#[derive(Debug)]
+pub struct Helpers {
+    java: Result<Compiled, String>,
+}
+
+impl Helpers {
+    /// Finds and compiles them, which takes a second or more.
+    #[must_use]
+    pub fn ready() -> Helpers {
+        let compiled = java::find().and_then(|java| Compiled::new(&java, START_PATIENCE));
+        Helpers {
+            java: compiled.map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Where the Java program lies compiled.
+    pub(crate) fn java(&self) -> io::Result<PathBuf> {
+        match &self.java {
+            Ok(compiled) => Ok(compiled.path()),
+            Err(why) => Err(io::Error::other(why.clone())),
+        }
+    }
+}
+
+/// Tries the movers that [`survey`] leaves out, those that have another program do their work.
+#[must_use]
+pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
+    let mut found = Vec::new();
+    for &transport in transports {
+        let place = Place::of(transport);
+        for mover in MOVERS.iter().filter(|m| m.is_helped()) {
+            found.push(Support {
+                name: mover.name.to_owned(),
+                transport,
+                refused: attempt(mover, &RECEIVERS[0], &place, Some(helpers)),
+            });
+        }
+    }
+    found
 }
 
 fn can_set(name: &str) -> bool {
@@ -139,15 +181,39 @@ fn cell(transport: Transport) -> Cell {
 }
 
 /// Why the two do not work there; none where they do.
-fn attempt(mover: &Mover, receiver: &Receiver, place: &Place) -> Option<String> {
+fn attempt(
+    mover: &Mover,
+    receiver: &Receiver,
+    place: &Place,
+    helpers: Option<&Helpers>,
+) -> Option<String> {
     if !mover.has_peer() {
         return None;
     }
-    let moved = match place {
-        Place::Away(wire) => one_message_away(mover, wire),
-        _ => one_message(mover, receiver, place),
+    let tried = |java| match place {
+        Place::Away(wire) => away::one_message(mover, wire, java),
+        _ => one_message(mover, receiver, place, None, java),
     };
-    moved.err().map(|e| reason(&e))
+    let java = helpers.map(Helpers::java).transpose();
+    java.and_then(tried).err().map(|e| reason(&e))
+}
+
+/// Sends one message of a file over the loopback device. What it must hold, where that is known.
+pub(crate) fn one_of_file(
+    mover: &Mover,
+    file: FileWork,
+    size: usize,
+    content: Option<Pattern>,
+    java: Option<PathBuf>,
+) -> io::Result<()> {
+    let place = Place::of(Transport::Loopback);
+    one_message(
+        mover,
+        &RECEIVERS[0],
+        &place,
+        Some((file, size, content)),
+        java,
+    )
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -166,33 +232,26 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-fn one_message(mover: &Mover, receiver: &Receiver, place: &Place) -> io::Result<()> {
+fn one_message(
+    mover: &Mover,
+    receiver: &Receiver,
+    place: &Place,
+    file: Option<(FileWork, usize, Option<Pattern>)>,
+    java: Option<PathBuf>,
+) -> io::Result<()> {
     let (sender, taker) = place.connect()?;
     transports::set_patience(&sender, PATIENCE)?;
     transports::set_patience(&taker, PATIENCE)?;
     sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
-    let setup = setup(sender);
-    let pattern = setup.pattern(false);
-    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
-    taker.expect(SIZE);
-    let mut mover = (mover.open)(setup)?;
-    offered(&mut *mover)?;
-    let mut checker = Checker::new(pattern, true);
-    while checker.offset() < SIZE as u64 {
-        let got = taker.take()?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        checker.check(&*taker, got)?;
-    }
-    released(&mut *mover)
-}
-
-fn setup(sender: OwnedFd) -> Setup {
-    Setup {
+    let (file, size, known) = match file {
+        Some((file, size, known)) => (Some(file), size, Some(known)),
+        None => (None, SIZE, None),
+    };
+    let setup = Setup {
         socket: Some(sender),
-        file: None,
-        size: SIZE,
+        file,
+        java,
+        size,
         fields: 8,
         slots: SLOTS,
         flow: 0,
@@ -200,58 +259,30 @@ fn setup(sender: OwnedFd) -> Setup {
         refill: false,
         reaping: Reaping::Full,
         patience: PATIENCE,
-    }
-}
-
-fn offered(mover: &mut dyn Move) -> io::Result<()> {
+    };
+    let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
+        Some(pattern) => Checker::new(pattern, true),
+        None => Checker::of_count(),
+    };
+    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
+    taker.expect(size);
+    let mut mover = (mover.open)(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }
-    mover.flush()
-}
-
-fn released(mover: &mut dyn Move) -> io::Result<()> {
+    mover.flush()?;
+    while checker.offset() < size as u64 {
+        let got = taker.take()?;
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        checker.check(&*taker, got)?;
+    }
     let tally = mover.tally();
     if tally.held > tally.released {
         mover.reap(1)?;
     }
     Ok(())
-}
-
-/// Over a wire what arrives is counted, and nobody sees it.
-fn one_message_away(mover: &Mover, wire: &Wire) -> io::Result<()> {
-    let [tun, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
-    let rules = Rules {
-        mtu_bytes: wire.mtu_bytes(),
-        acknowledge_bytes: SIZE as u64,
-        flows_most: 1,
-    };
-    let mut far = Responder::new(tun?, map?, rules)?;
-    let sent = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let sending = scope.spawn(|| {
-            let moved = wire.network().within(|| {
-                let sender = transports::connect(&cell(Transport::Wire), &FAR_END.to_string())?;
-                transports::set_patience(&sender, PATIENCE)?;
-                let mut mover = (mover.open)(setup(sender))?;
-                offered(&mut *mover)?;
-                released(&mut *mover)
-            });
-            sent.store(true, Ordering::Relaxed);
-            moved?
-        });
-        // Every wait of the sender's has an end.
-        while !sent.load(Ordering::Relaxed) {
-            far.look()?;
-        }
-        sending
-            .join()
-            .map_err(|_| io::Error::other("the sender panicked"))?
-    })?;
-    match far.seen().map(|s| s.bytes).sum::<u64>() {
-        bytes if bytes == SIZE as u64 => Ok(()),
-        bytes => Err(io::Error::other(format!("{bytes} of {SIZE} bytes came"))),
-    }
 }
 
 #[cfg(test)]
@@ -261,7 +292,8 @@ mod tests {
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::ALL);
-        let movers = MOVERS.iter().filter(|m| !m.route.is_of_files()).count();
+        let here = |m: &&Mover| !m.route.is_of_files() && !m.is_helped();
+        let movers = MOVERS.iter().filter(here).count();
         assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
         assert_eq!(
             survey.receivers.len(),
@@ -277,6 +309,25 @@ mod tests {
             .receiver_refused("recv-discard", Transport::Unix)
             .unwrap();
         assert!(why.contains("TCP only"), "{why}");
+    }
+
+    #[test]
+    fn movers_that_start_a_program_are_tried_apart_or_refused_with_what_it_lacks() {
+        let places = [Transport::Loopback, Transport::Unix];
+        let helpers = Helpers::ready();
+        let found = helped(&helpers, &places);
+        let movers = MOVERS.iter().filter(|m| m.is_helped()).count();
+        assert_eq!(found.len(), movers * places.len());
+        match &helpers.java {
+            Ok(_) => assert!(found.iter().all(|row| row.refused.is_none()), "{found:?}"),
+            Err(why) => assert!(why.contains("JDK"), "{why}"),
+        }
+        let none = Helpers {
+            java: Err("there is no java".to_owned()),
+        };
+        let found = helped(&none, &places);
+        let refused = |row: &Support| row.refused.as_deref() == Some("there is no java");
+        assert!(found.iter().all(refused), "{found:?}");
     }
 
     #[test]

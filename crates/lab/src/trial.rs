@@ -7,24 +7,23 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
-use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_meter::MachineMeter;
 use bytecost_spec::reading::Of;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Failure, Reading, Readings, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
-use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
+use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
 use crate::networks::{self, Between, Networks};
-use crate::protocol::{Answer, Check, Done, Order, Role, Schedule, Task};
+use crate::passes::Passes;
+use crate::protocol::{Answer, Check, Done, Order, Role, Task};
 use crate::truth;
 use crate::watch::Watch;
+use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
-/// From the order to go to the first byte: both sides must have read it by then.
-const LEAD_NS: u64 = 500_000;
-/// How long a side may take for anything outside of its schedule.
-const GRACE_NS: u64 = 10_000_000_000;
 /// Said of a trial that has nothing to tell.
 const NOTHING_MOVED: &str = "no byte was moved within the window";
 
@@ -61,6 +60,8 @@ pub struct Lab {
     trials: u32,
     repeats: u32,
     files: Files,
+    /// The program of movers that have Java do their work: made for the first cell that needs it.
+    compiled: Option<Compiled>,
 }
 
 /// What became of a trial.
@@ -84,6 +85,7 @@ impl Lab {
             trials: 0,
             repeats: 0,
             files: Files::default(),
+            compiled: None,
         }
     }
 
@@ -207,12 +209,20 @@ impl Lab {
         let has_peer = mover.is_some_and(Mover::has_peer);
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let file = self.files.prepare(cell)?;
+        let is_helped = mover.is_some_and(Mover::is_helped);
+        if is_helped && self.compiled.is_none() {
+            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+        }
+        let java = self.compiled.as_ref().map(Compiled::path);
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
         };
         let program = &self.settings.program;
+        let passes = Passes::of(cell);
+        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
         let mut ends = Vec::with_capacity(2);
+        let own = file.as_ref().is_none_or(|file| file.own);
         let task = Task {
             role: Role::Sender,
             cell: cell.clone(),
@@ -228,6 +238,7 @@ impl Lab {
             },
             patience_ms: PATIENCE.as_millis() as u64,
             file,
+            java: java.filter(|_| is_helped),
         };
         let mut address = None;
         if has_peer {
@@ -256,20 +267,41 @@ impl Lab {
         )?);
         let last = ends.len() - 1;
         ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+        let ready_ns = if is_helped {
+            GRACE_NS + START_PATIENCE.as_nanos() as u64
+        } else {
+            GRACE_NS
+        };
         for _ in 0..ends.len() {
-            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            match wait(
+                &mut ends,
+                clock::monotonic_ns() + ready_ns + slowest_ns,
+                stop,
+            )? {
                 (_, Answer::Ready) => {}
                 (_, other) => return Err(out_of_turn(&other)),
             }
         }
         let network = networks::meter(cell, &ends);
-        let (mut machine, mut done) = self.window(&mut ends, &network, watch, stop)?;
+        let span = Span {
+            warmup: self.settings.warmup,
+            window: watch
+                .as_ref()
+                .map_or(self.settings.window, |watch| watch.window()),
+            slowest_ns,
+        };
+        let carry = match passes {
+            Some(_) => window::by_passes,
+            None => window::by_clock,
+        };
+        let (mut machine, mut done) =
+            carry(&mut self.machine, &mut ends, &network, span, watch, stop)?;
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = match &receiver {
-            Some(receiver) => Some(truth::of_both(cell, &sender, receiver)?),
+            Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
             None => is_of_files.then(|| truth::of_file(&sender)),
         };
         if let Some(responder) = receiver.as_ref().filter(|_| !cell.transport.has_receiver()) {
@@ -288,75 +320,6 @@ impl Lab {
         })
     }
 
-    /// Gives both sides the schedule, reads the machine and the network at its edges, and takes
-    /// in what comes back: the receiver's first, where there is one.
-    fn window(
-        &mut self,
-        ends: &mut [Endpoint],
-        network: &NetworkMeter,
-        mut watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<(Readings, Vec<Done>), Trouble> {
-        let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let window_from_ns = begin_ns + self.settings.warmup.as_nanos() as u64;
-        let window = watch.as_ref().map_or(self.settings.window, |w| w.window());
-        let window_to_ns = window_from_ns + window.as_nanos() as u64;
-        let schedule = Schedule {
-            begin_ns,
-            window_from_ns,
-            window_to_ns,
-        };
-        for end in ends.iter_mut() {
-            end.order(&Order::Go(schedule))?;
-        }
-        let mut edges = Vec::with_capacity(2);
-        let mut opened = None;
-        let mut open = ends.len();
-        for at_ns in [window_from_ns, window_to_ns] {
-            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
-                watch.until(ends, at_ns, stop, |early| closed(early, &mut open))?;
-            }
-            // A side may be quicker to close its window than this process is to wake up.
-            while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
-                closed(&early, &mut open)?;
-            }
-            let machine = if edges.is_empty() {
-                self.machine.read_start()
-            } else {
-                self.machine.read_end()
-            };
-            edges.push(machine);
-            opened.get_or_insert_with(|| network.read());
-            match &mut watch {
-                Some(watch) if edges.len() == 1 => watch.begin()?,
-                Some(watch) => watch.end(ends)?,
-                None => {}
-            }
-        }
-        let mut machine = self.machine.difference(&edges[0], &edges[1]);
-        let deadline_ns = window_to_ns + GRACE_NS;
-        while open > 0 {
-            let (_, answer) = wait(ends, deadline_ns, stop)?;
-            closed(&answer, &mut open)?;
-        }
-        // An exchange under way is finished first, and its packets belong to the flows' windows.
-        if let Some(opened) = opened {
-            machine.extend(network.difference(&opened, &network.read()));
-        }
-        // The sender's is the last; receivers end with their connections.
-        if let Some(sender) = ends.last_mut() {
-            sender.order(&Order::Stop)?;
-        }
-        let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
-        for _ in 0..ends.len() {
-            match wait(ends, deadline_ns, stop)? {
-                (i, Answer::Done(d)) => done[i] = Some(*d),
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
-        Ok((machine, done.into_iter().flatten().collect()))
-    }
-
     /// Why the trial should be repeated, if it should.
     fn spoilt(&self, parts: &Parts) -> Option<String> {
         if parts.is_empty() {
@@ -373,11 +336,14 @@ impl Lab {
         let step = get(&parts.machine, Counter::MachineBusyResolutionNs).unwrap_or(0) as f64;
         let capacity = get(&parts.machine, Counter::MachineElapsedNs)? as f64
             * get(&parts.machine, Counter::MachineCpus)? as f64;
-        let mut own = get(&parts.sender.side.readings, Counter::CpuNs)? as f64;
-        if let Some(receiver) = &parts.receiver {
-            own += get(&receiver.side.readings, Counter::CpuNs)? as f64;
+        let mut own = 0.0;
+        for side in [Some(&parts.sender), parts.receiver.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            own += get(&side.side.readings, Counter::CpuNs)? as f64;
+            own += get(&side.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         }
-        own += get(&parts.sender.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
         // What one step of the clock could feign does not count as a neighbour.
         let share = (busy - own - 2.0 * step) / capacity;
         (share > self.settings.neighbour_bound).then(|| {
@@ -404,19 +370,4 @@ impl Parts {
         let moved = |done: &Done| done.side.flows.iter().any(|f| f.bytes > 0);
         !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
     }
-}
-
-/// Counts a side that has closed its window; nothing else may be said before all have.
-fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
-    match answer {
-        Answer::Closed if *open > 0 => {
-            *open -= 1;
-            Ok(())
-        }
-        other => Err(out_of_turn(other)),
-    }
-}
-
-fn out_of_turn(answer: &Answer) -> Trouble {
-    Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
 }

@@ -8,7 +8,13 @@ use crate::ends::Trouble;
 use crate::protocol::Done;
 
 /// What arrived must be what was sent: the content is checked where it arrives, the count here.
-pub(crate) fn of_both(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
+/// What a file of the user's holds is not known, which is not bytecost's `own`.
+pub(crate) fn of_both(
+    cell: &Cell,
+    own: bool,
+    sender: &Done,
+    receiver: &Done,
+) -> Result<Truth, Trouble> {
     for (flow, (sent, got)) in sender
         .total_bytes
         .iter()
@@ -21,7 +27,8 @@ pub(crate) fn of_both(cell: &Cell, sender: &Done, receiver: &Done) -> Result<Tru
             )));
         }
     }
-    let sees_content = cell.transport.has_receiver()
+    let sees_content = own
+        && cell.transport.has_receiver()
         && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
     let received: u64 = receiver.total_bytes.iter().sum();
     if sees_content && received > 0 && receiver.compared_bytes == 0 {

@@ -52,23 +52,21 @@ impl Watch {
         self.time.begin()
     }
 
-    /// Takes what the samplers have until the window is over; what an end says before is `early`'s.
-    pub(crate) fn until(
+    /// The next answer of any side, or none by `until_ns`; what the samplers have is taken
+    /// meanwhile.
+    pub(crate) fn wait_until(
         &mut self,
         ends: &mut [Endpoint],
-        at_ns: u64,
+        until_ns: u64,
         stop: &AtomicBool,
-        mut early: impl FnMut(&Answer) -> Result<(), Trouble>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Option<(usize, Answer)>, Trouble> {
         loop {
             let now_ns = clock::monotonic_ns();
-            if now_ns >= at_ns {
-                return Ok(());
-            }
-            while let Some((_, answer)) = wait_until(ends, at_ns.min(now_ns + TAKE_NS), stop)? {
-                early(&answer)?;
-            }
+            let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
             self.time.take();
+            if answer.is_some() || now_ns >= until_ns {
+                return Ok(answer);
+            }
         }
     }
 

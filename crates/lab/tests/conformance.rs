@@ -7,14 +7,14 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::protocol::Check;
-use bytecost_lab::survey::survey;
+use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
@@ -23,9 +23,12 @@ use bytecost_spec::{
     Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Survey, Transport, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::process::Pid;
 
 #[path = "conformance/files.rs"]
 mod files;
+#[path = "conformance/sent.rs"]
+mod sent;
 #[path = "conformance/wire.rs"]
 mod wire;
 /// The ring of the table's cells.
@@ -36,7 +39,9 @@ fn main() -> ExitCode {
     if words.next().as_deref() == Some(OsStr::new("endpoint")) {
         return endpoint(words.next().as_deref());
     }
-    let survey = survey(&Host::default(), Transport::ALL);
+    let mut survey = survey(&Host::default(), Transport::ALL);
+    let helpers = Helpers::ready();
+    survey.movers.extend(helped(&helpers, Transport::ALL));
     let mut trials = Vec::new();
     for cell in cells().into_iter().chain(conducts()) {
         let refused = survey
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
         }));
     }
     trials.extend(files::trials());
+    trials.extend(sent::trials(&survey));
     trials.extend(wire::trials(&survey));
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
@@ -96,7 +102,13 @@ fn cells() -> Vec<Cell> {
     // Over wire nobody receives, so it has cells of its own.
     for transport in Transport::ALL.iter().filter(|t| t.has_receiver()) {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
-            for receiver in RECEIVERS {
+            // Starting a program takes a second, and to it the receiver makes no difference.
+            let receivers = if mover.is_helped() {
+                1
+            } else {
+                RECEIVERS.len()
+            };
+            for receiver in &RECEIVERS[..receivers] {
                 for (pattern, size, threads) in [
                     ("stream", "4000", "1"),
                     ("stream", "1000008", "2"),
@@ -141,6 +153,7 @@ fn conducts() -> Vec<Cell> {
         for mover in MOVERS {
             let of_cell = |axis, is: bool| is || values.iter().all(|(a, _)| *a != axis);
             let possible = mover.has_peer()
+                && (!mover.is_helped() || values[0].0 == Axis::Cork)
                 && of_cell(Axis::Payload, mover.can_refill())
                 && of_cell(Axis::Reaping, mover.leaves_completions);
             for pattern in ["stream", "ask"].iter().filter(|_| possible) {
@@ -327,43 +340,19 @@ fn null() -> Result<(), Failed> {
 
 /// Ends the first endpoint that appears, as a crash would.
 fn lost_endpoint() -> Result<(), Failed> {
-    let program = std::env::current_exe()?;
-    let killer = std::thread::spawn(move || {
-        let own = std::process::id();
-        for _ in 0..2000 {
-            let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children"))
-                .unwrap_or_default();
-            let mut all: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
-            // Trials run in threads of the harness, which are the parents of their endpoints.
-            for thread in std::fs::read_dir(format!("/proc/{own}/task"))
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let path = thread.path().join("children");
-                all.extend(
-                    std::fs::read_to_string(path)
-                        .unwrap_or_default()
-                        .split_whitespace()
-                        .map(str::to_owned),
-                );
-            }
-            for pid in all {
-                let command = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                let line =
-                    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-                if command.is_empty() && line.contains("endpoint") && line.contains("marked") {
-                    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
-                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let marked = marked("any")?;
+    let killer = std::thread::spawn({
+        let marked = marked.clone();
+        move || {
+            for _ in 0..2000 {
+                if let Some(pid) = endpoints(&marked).first() {
+                    let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
                     return;
                 }
+                std::thread::sleep(Duration::from_millis(1));
             }
-            std::thread::sleep(Duration::from_millis(1));
         }
     });
-    // A link of another name marks the endpoints of this trial apart from those beside it.
-    let marked = std::env::temp_dir().join(format!("bytecost-marked-{}", std::process::id()));
-    std::os::unix::fs::symlink(program, &marked)?;
     let long = Settings {
         program: marked.clone(),
         window: Duration::from_secs(3),
@@ -379,6 +368,36 @@ fn lost_endpoint() -> Result<(), Failed> {
         ),
         Ok(_) => Err("a trial without its endpoint gave a sample".into()),
     }
+}
+
+/// A link of another name, which marks the endpoints of one trial apart from those beside it.
+fn marked(name: &str) -> Result<PathBuf, Failed> {
+    let own = std::process::id();
+    let marked = std::env::temp_dir().join(format!("bytecost-marked-{name}-{own}"));
+    std::os::unix::fs::symlink(std::env::current_exe()?, &marked)?;
+    Ok(marked)
+}
+
+/// The endpoints that were started by that name.
+fn endpoints(marked: &Path) -> Vec<Pid> {
+    let own = std::process::id();
+    // Trials run in threads of the harness, which are the parents of their endpoints.
+    let threads = std::fs::read_dir(format!("/proc/{own}/task"));
+    let children = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        let children = children.unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    let is_marked = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = marked.as_os_str().as_encoded_bytes();
+        line.starts_with(name)
+    };
+    children
+        .filter(is_marked)
+        .filter_map(Pid::from_raw)
+        .collect()
 }
 
 fn no_endpoint() -> Result<(), Failed> {

@@ -45,6 +45,7 @@ fn send(mover: &str, socket: OwnedFd, size: usize) {
     let setup = Setup {
         socket: Some(socket),
         file: None,
+        java: None,
         size,
         fields: 8,
         slots: 16,

@@ -30,8 +30,10 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             file: file::open(&file.path(), how).unwrap(),
             walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
             depth,
+            block: SIZE,
         }),
         socket: None,
+        java: None,
         size: SIZE,
         fields: 1,
         slots: 1,
@@ -153,5 +155,40 @@ fn a_file_that_holds_something_else_is_caught() {
             .unwrap_err();
         let word = format!("byte {} of it is wrong", 5 * SIZE + 3);
         assert!(why.to_string().contains(&word), "{name}: {why}");
+    }
+}
+
+#[test]
+fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
+    let mut file = TestFile::in_dir(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap();
+    file.grow(16 * SIZE as u64).unwrap();
+    let Some(unit) = file::direct_bytes(&file.path()).filter(|unit| *unit > 1) else {
+        eprintln!("no O_DIRECT here");
+        return;
+    };
+    let how = Opening {
+        write: false,
+        direct: true,
+    };
+    // A length that is no whole block, and a whole block at an odd offset.
+    for (size, start) in [(SIZE as u64 - unit / 2, 0), (SIZE as u64, unit / 2)] {
+        let readers = MOVERS.iter().filter(|m| m.route == Route::FileToMemory);
+        for mover in readers.filter(|m| m.name != "mmap-touch") {
+            let mut setup = file_setup(&file, mover, 4);
+            setup.size = size as usize;
+            let work = setup.file.as_mut().unwrap();
+            work.file = file::open(&file.path(), how).unwrap();
+            work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
+            let Ok(mut engine) = (mover.open)(setup) else {
+                eprintln!("{} does not work here", mover.name);
+                continue;
+            };
+            let mut requests = Requests::new(&mut *engine, 4, None, None);
+            let gate = CountingGate::new(0, 20);
+            let ended = requests.run(&gate, &mut FakeMeter::new(&[]), finish());
+            let why = ended.err().map(|e| e.raw_os_error());
+            let invalid = rustix::io::Errno::INVAL.raw_os_error();
+            assert_eq!(why, Some(Some(invalid)), "{} {size} {start}", mover.name);
+        }
     }
 }

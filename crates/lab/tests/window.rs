@@ -40,6 +40,7 @@ fn setup(socket: Option<OwnedFd>) -> Setup {
     Setup {
         socket,
         file: None,
+        java: None,
         size: SIZE,
         fields: 8,
         slots: 16,

@@ -17,6 +17,7 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 
 mod events;
 mod fake;
+mod helped;
 mod machine;
 mod network;
 mod proc_text;
@@ -25,6 +26,7 @@ mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
+pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};

@@ -36,6 +36,11 @@ pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
     number(words(values).nth(at)?)
 }
 
+/// The number at a place, from 0, among words of a line: /proc/PID/stat.
+pub(crate) fn nth_number(line: &[u8], at: usize) -> Option<u64> {
+    number(words(line).nth(at)?)
+}
+
 /// What stands between white space.
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)

@@ -4,21 +4,35 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, LeftOut, Study, units};
+use bytecost_spec::survey::InFlight;
+use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
 
 use crate::candidates::Candidate;
+use crate::plan::TRIAL_OVERHEAD_MS;
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.
 const SHARE_PERCENT: u64 = 90;
 const DAY_MS: u64 = 86_400_000;
+/// From this size on a trial lasts as long as its messages do, in bytes.
+const LONG_BYTES: u64 = 4 << 20;
+/// What such messages are taken to go through at, in bytes per ms: from memory and from a disk.
+/// Assumptions for the budget; runs are stopped by the clock.
+const BYTES_PER_MS: u64 = 1_500_000;
+const COLD_BYTES_PER_MS: u64 = 500_000;
+/// Passes of a trial at least: one before the window, and one within it.
+const PASSES_LEAST: u64 = 2;
+
+/// What starting a mover's own program and warming it up adds to a trial, in ms. An assumption too.
+const HELPER_MS: u64 = 200;
 
 /// What cells cost and how much there is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Price {
+pub(crate) struct Price<'a> {
     pub(crate) budget_ms: u64,
     pub(crate) trial_ms: u64,
     pub(crate) blocks_least: u32,
+    pub(crate) survey: &'a Survey,
 }
 
 /// What was bought.
@@ -34,22 +48,61 @@ pub(crate) struct Choice {
 pub(crate) struct Left {
     tier: usize,
     pub(crate) cells: Vec<Cell>,
-    /// Cells of the plan if the budget reached to the end of this tier.
-    reach: usize,
+    /// What a block of the plan takes if the budget reached to the end of this tier, in ms.
+    reach_ms: u64,
 }
 
-impl Price {
-    /// How many cells the budget pays for.
-    fn room(&self) -> usize {
-        let cell_ms = self.trial_ms.saturating_mul(u64::from(self.blocks_least));
+/// Whether a message of the cell is long, so that a trial lasts as long as a few of them do.
+pub(crate) fn is_long(cell: &Cell) -> bool {
+    cell.size_bytes >= LONG_BYTES
+}
+
+impl Price<'_> {
+    /// What a block may take so that the budget pays for the fewest, in ms.
+    fn room_ms(&self) -> u64 {
         let budget = u128::from(self.budget_ms) * u128::from(SHARE_PERCENT) / 100;
-        usize::try_from(budget / u128::from(cell_ms.max(1))).unwrap_or(usize::MAX)
+        let room = budget / u128::from(self.blocks_least.max(1));
+        u64::try_from(room).unwrap_or(u64::MAX)
     }
 
-    /// The budget that pays for so many cells, as `--budget` takes it: whole seconds, or minutes
-    /// from two on.
-    fn for_cells(&self, cells: usize) -> Option<String> {
-        let ms = (cells as u128) * u128::from(self.trial_ms) * u128::from(self.blocks_least) * 100;
+    /// What a trial of the cell is taken to last, in ms.
+    pub(crate) fn of(&self, cell: &Cell) -> u64 {
+        let mover = self.survey.mover(&cell.mover);
+        let helper_ms = match mover.map(|m| m.in_flight) {
+            Some(InFlight::OneByProcess) => HELPER_MS,
+            _ => 0,
+        };
+        self.moving_ms(cell) + helper_ms
+    }
+
+    fn moving_ms(&self, cell: &Cell) -> u64 {
+        let sends = self
+            .survey
+            .mover(&cell.mover)
+            .is_some_and(|m| m.sends_a_file());
+        let (bytes, bytes_per_ms) = match (sends && cell.cache == Cache::Cold, is_long(cell)) {
+            (true, _) => (
+                cell.ring_slots().saturating_mul(cell.size_bytes),
+                COLD_BYTES_PER_MS,
+            ),
+            (false, true) => (cell.size_bytes, BYTES_PER_MS),
+            (false, false) => return self.trial_ms,
+        };
+        let pass_ms = bytes.saturating_mul(u64::from(cell.threads)) / bytes_per_ms;
+        let passes_ms = PASSES_LEAST.saturating_mul(pass_ms);
+        self.trial_ms.max(passes_ms + TRIAL_OVERHEAD_MS)
+    }
+
+    /// What a block of these cells is taken to last, in ms.
+    pub(crate) fn of_all<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
+        let costs = cells.into_iter().map(|cell| self.of(cell));
+        costs.fold(0, u64::saturating_add)
+    }
+
+    /// The budget that pays for blocks of so many ms, as `--budget` takes it: whole seconds, or
+    /// minutes from two on.
+    fn for_blocks_of(&self, block_ms: u64) -> Option<String> {
+        let ms = u128::from(block_ms) * u128::from(self.blocks_least) * 100;
         let seconds = u64::try_from(ms.div_ceil(u128::from(SHARE_PERCENT) * 1000)).ok()?;
         if seconds.checked_mul(1000)? > DAY_MS {
             return None;
@@ -66,36 +119,41 @@ impl Price {
 pub(crate) fn choose(
     candidates: &[Candidate],
     study: &Study,
-    price: Price,
+    price: Price<'_>,
     besides: usize,
 ) -> Choice {
-    let room = price.room().saturating_sub(besides);
+    let besides_ms = price.trial_ms.saturating_mul(besides as u64);
+    let room_ms = price.room_ms().saturating_sub(besides_ms);
     let mut choice = Choice::default();
-    let mut reach = besides;
+    let mut reach_ms = besides_ms;
+    let mut spent_ms: u64 = 0;
     for tier in candidates.chunk_by(|a, b| a.tier == b.tier) {
         let number = tier[0].tier;
         let cells: Vec<Cell> = tier.iter().map(|c| c.cell.clone()).collect();
-        reach += cells.len();
-        if choice.left.is_empty() && choice.chosen.len() + cells.len() <= room {
+        let tier_ms = price.of_all(&cells);
+        reach_ms = reach_ms.saturating_add(tier_ms);
+        if choice.left.is_empty() && spent_ms.saturating_add(tier_ms) <= room_ms {
+            spent_ms += tier_ms;
             choice.chosen.extend(cells);
             continue;
         }
         let first = choice.left.is_empty() && choice.chosen.is_empty();
         let (kept, cells) = if first {
-            thin(cells, study, room)
+            thin(cells, study, price, room_ms)
         } else {
             (Vec::new(), cells)
         };
         if first && !cells.is_empty() {
             let title = &study.tiers[number].title;
-            let note = cut_note(title, kept.len(), cells.len(), price, besides);
+            let kept_ms = besides_ms.saturating_add(price.of_all(&kept));
+            let note = cut_note(title, kept.len(), cells.len(), price, kept_ms);
             choice.notes.push(note);
         }
         choice.chosen.extend(kept);
         choice.left.push(Left {
             tier: number,
             cells,
-            reach,
+            reach_ms,
         });
     }
     choice.left.retain(|left| !left.cells.is_empty());
@@ -107,7 +165,7 @@ pub(crate) fn left_out(
     left: &[Left],
     measured: &[Cell],
     study: &Study,
-    price: Price,
+    price: Price<'_>,
 ) -> Vec<LeftOut> {
     left.iter()
         .map(|left| LeftOut {
@@ -118,7 +176,7 @@ pub(crate) fn left_out(
                 units::duration(Duration::from_millis(price.budget_ms)),
                 count(measured.len(), "cell"),
                 price.blocks_least,
-                match price.for_cells(left.reach) {
+                match price.for_blocks_of(left.reach_ms) {
                     Some(budget) => format!("`--budget {budget}` brings them in"),
                     None => "more than a day would bring them in; name fewer values".to_owned(),
                 }
@@ -127,10 +185,8 @@ pub(crate) fn left_out(
         .collect()
 }
 
-fn cut_note(title: &str, kept: usize, cut: usize, price: Price, besides: usize) -> String {
-    let needed_ms = ((kept + besides) as u64)
-        .saturating_mul(price.trial_ms)
-        .saturating_mul(u64::from(price.blocks_least));
+fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64) -> String {
+    let needed_ms = kept_ms.saturating_mul(u64::from(price.blocks_least));
     let over = if needed_ms > price.budget_ms {
         "; even these take longer than the budget"
     } else {
@@ -143,11 +199,12 @@ fn cut_note(title: &str, kept: usize, cut: usize, price: Price, besides: usize) 
     )
 }
 
-/// Cuts the first tier down to `room`: axes that nothing is compared over lose values, the one
+/// Cuts the first tier down to `room_ms`: axes that nothing is compared over lose values, the one
 /// with the most first and so that the rest are evenly spread, ends included. Where one value
 /// each is still too much, cells are dropped from the end, but never what others are compared
 /// with; a comparison of two is the least. Gives back what is kept and what is not.
-fn thin(cells: Vec<Cell>, study: &Study, room: usize) -> (Vec<Cell>, Vec<Cell>) {
+fn thin(cells: Vec<Cell>, study: &Study, price: Price<'_>, room_ms: u64) -> (Vec<Cell>, Vec<Cell>) {
+    let fits = |kept: &[usize]| price.of_all(kept.iter().map(|&i| &cells[i])) <= room_ms;
     let mut columns: Vec<Column> = AXES
         .iter()
         .map(|row| row.axis)
@@ -155,7 +212,7 @@ fn thin(cells: Vec<Cell>, study: &Study, room: usize) -> (Vec<Cell>, Vec<Cell>) 
         .map(|axis| Column::new(axis, &cells))
         .collect();
     let mut kept: Vec<usize> = (0..cells.len()).collect();
-    while kept.len() > room {
+    while !fits(&kept) {
         let Some(widest) = columns.iter_mut().max_by_key(|c| c.keep) else {
             break;
         };
@@ -172,9 +229,11 @@ fn thin(cells: Vec<Cell>, study: &Study, room: usize) -> (Vec<Cell>, Vec<Cell>) 
         kept = fewer;
     }
     let least = if study.compare.is_empty() { 1 } else { 2 };
-    if kept.len() > room.max(least) {
+    if !fits(&kept) {
         kept.sort_by_key(|&i| distance(&cells[i], study));
-        kept.truncate(room.max(least));
+        while kept.len() > least && !fits(&kept) {
+            kept.pop();
+        }
         kept.sort_unstable();
     }
     let mut stays = vec![false; cells.len()];

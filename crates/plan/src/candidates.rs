@@ -75,6 +75,10 @@ impl<'a> Norm<'a> {
             reaping: nothing.reaping,
             cork: nothing.cork,
             quickack: nothing.quickack,
+            block_bytes: nothing.block_bytes,
+            depth: nothing.depth,
+            cache: nothing.cache,
+            access: nothing.access,
             ..self.base.clone()
         }
     }
@@ -97,6 +101,31 @@ impl<'a> Norm<'a> {
         }
     }
 
+    /// What is sent from memory has no file, and what is sent from a file has one request in
+    /// flight. What goes past memory has no block; like the way of reaping, that is then the one
+    /// of the study, so that a cell keeps what it is compared with in all but one axis.
+    fn file_sent(&self, cell: &mut Cell) {
+        let Some(mover) = self.survey.mover(&cell.mover) else {
+            return;
+        };
+        let default = Cell::default();
+        match mover.route {
+            Route::MemoryToSocket => {
+                cell.block_bytes = default.block_bytes;
+                cell.depth = default.depth;
+                cell.cache = default.cache;
+                cell.access = default.access;
+            }
+            Route::FileToSocket => {
+                cell.depth = default.depth;
+                if !mover.goes_in_blocks() {
+                    cell.block_bytes = self.base.block_bytes;
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn transport(&self, mut cell: Cell) -> Cell {
         if !cell.transport.is_tcp() {
             "default".clone_into(&mut cell.congestion);
@@ -106,14 +135,7 @@ impl<'a> Norm<'a> {
         } else if cell.congestion == Axis::Congestion.row().default {
             cell.congestion = self.substitute.clone().unwrap_or(cell.congestion);
         }
-        let of_memory = |m: &MoverFacts| m.route == Route::MemoryToSocket;
-        if self.survey.mover(&cell.mover).is_some_and(of_memory) {
-            let default = Cell::default();
-            cell.block_bytes = default.block_bytes;
-            cell.depth = default.depth;
-            cell.cache = default.cache;
-            cell.access = default.access;
-        }
+        self.file_sent(&mut cell);
         let default_mtu = cell.mtu_bytes == Some(LINK_MTU_BYTES);
         if !cell.transport.is_made() || default_mtu {
             cell.mtu_bytes = None;

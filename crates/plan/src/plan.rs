@@ -30,7 +30,8 @@ pub struct Plan {
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
-    /// What a trial is taken to last, in ms: warm-up, window and [`TRIAL_OVERHEAD_MS`].
+    /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
+    /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
 }
 
@@ -62,6 +63,7 @@ impl Plan {
             budget_ms: study.budget_ms,
             trial_ms,
             blocks_least: study.blocks_least,
+            survey,
         };
         let floored = runnable.iter().any(|c| !moves_nothing(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
@@ -79,6 +81,10 @@ impl Plan {
         let note = norm
             .note()
             .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
+        let trial_ms = match cells.len() as u64 {
+            0 => trial_ms,
+            count => price.of_all(&cells).div_ceil(count),
+        };
         Ok(Plan {
             refusals,
             left_out: budget::left_out(&choice.left, &cells, study, price),
@@ -167,8 +173,14 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
             ..Cell::default()
         }));
     }
-    Some(norm.cell(Cell {
+    let mut cell = Cell {
         mover: null.name.clone(),
         ..first.clone()
-    }))
+    };
+    if budget::is_long(first) {
+        // Memory of such a message would be filled for nothing.
+        cell.size_bytes = Cell::default().size_bytes;
+        cell.ring = Cell::default().ring;
+    }
+    Some(norm.cell(cell))
 }

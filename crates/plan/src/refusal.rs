@@ -1,9 +1,9 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_spec::cell::{Pattern, Payload, Reaping};
-use bytecost_spec::survey::Release;
+use bytecost_spec::survey::{FileSurvey, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Host, Placement, Route, Survey};
+use bytecost_spec::{Cache, Cell, Host, Placement, Survey};
 
 use crate::candidates::{congestion_controls, has_peer, is_of_files};
 
@@ -19,7 +19,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))
-            .or_else(|| memory_file(cell, survey))
+            .or_else(|| sent_file(cell, survey))
     } else if is_of_files(survey, cell) {
         file(cell, survey)
     } else {
@@ -38,6 +38,11 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
             "pattern `ask` over {over}: nobody is at the other end to answer: choose --pattern stream"
         ));
     }
+    if cell.cache == Cache::Cold && !cell.transport.has_receiver() {
+        return Some(format!(
+            "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
+        ));
+    }
     let mover = survey
         .mover_refused(&cell.mover, cell.transport)
         .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));
@@ -48,16 +53,56 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
     })
 }
 
-/// A mover that sends from a file of its own, which is one in memory.
-fn memory_file(cell: &Cell, survey: &Survey) -> Option<String> {
-    let route = survey.mover(&cell.mover)?.route;
-    (route == Route::FileToSocket && cell.cache != Cache::Memory).then(|| {
-        format!(
-            "mover `{}` sends from a memory file, so its pages cannot be {}: choose --cache memory",
-            cell.mover,
-            cell.cache.name()
-        )
-    })
+/// What a file that is sent cannot be: past the page cache, on a disk without room, longer than
+/// the user's.
+fn sent_file(cell: &Cell, survey: &Survey) -> Option<String> {
+    let (mover, cache) = (&cell.mover, cell.cache.name());
+    if !survey.mover(mover)?.sends_a_file() {
+        return None;
+    }
+    let files = survey.files.as_ref();
+    match cell.cache {
+        Cache::Memory if files.is_some_and(|f| f.user_file.is_some()) => {
+            return Some(
+                "a file given with --file is no memory file: choose --cache warm or cold"
+                    .to_owned(),
+            );
+        }
+        Cache::Memory => return None,
+        Cache::Direct => {
+            return Some(format!(
+                "mover `{mover}` sends from the page cache, so nothing goes past it: choose --cache memory, warm or cold"
+            ));
+        }
+        Cache::Warm | Cache::Cold => {}
+    }
+    if let Some(why) = survey.file_refused(mover, cell.cache) {
+        return Some(format!("mover `{mover}` with cache {cache}: {why}"));
+    }
+    no_room(sent_bytes(cell), cell, files?)
+}
+
+/// Bytes of the file that all flows send.
+fn sent_bytes(cell: &Cell) -> u64 {
+    cell.ring_slots()
+        .saturating_mul(cell.size_bytes)
+        .saturating_mul(u64::from(cell.threads))
+}
+
+/// A file that is longer than there is room for, or than the user's.
+fn no_room(length: u64, cell: &Cell, files: &FileSurvey) -> Option<String> {
+    match files.user_file_bytes {
+        Some(has) if length > has => Some(format!(
+            "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
+        )),
+        None if cell.cache != Cache::Memory && length > files.free_bytes => Some(format!(
+            "no space: a file of {} is needed in {}, which has {}: choose another directory with --dir, or a smaller --ring or --size",
+            bytes_in_words(length),
+            files.dir,
+            bytes_in_words(files.free_bytes)
+        )),
+        _ => None,
+    }
 }
 
 /// What lies in a file, or is read nobody knows how long, cannot be filled before each message.
@@ -112,18 +157,7 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
         ));
     }
     let length = cell.file_slots() * size * u64::from(cell.threads);
-    match files.user_file_bytes {
-        Some(has) if length > has => Some(format!(
-            "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
-        )),
-        None if cell.cache != Cache::Memory && length > files.free_bytes => Some(format!(
-            "no space: a file of {} is needed in {}, which has {}: choose another directory with --dir, or a smaller --ring",
-            bytes_in_words(length),
-            files.dir,
-            bytes_in_words(files.free_bytes)
-        )),
-        _ => None,
-    }
+    no_room(length, cell, files)
 }
 
 fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
@@ -201,6 +235,12 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let (who, needed) = if is_of_files(survey, cell) {
         ("the file and its requests need", file_bytes(cell))
+    } else if sends_a_file(cell, survey) {
+        let of_file = match cell.cache {
+            Cache::Memory | Cache::Warm => sent_bytes(cell),
+            Cache::Cold | Cache::Direct => 0,
+        };
+        ("the file needs", of_file)
     } else {
         (
             "both sides need",
@@ -215,6 +255,10 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
+}
+
+fn sends_a_file(cell: &Cell, survey: &Survey) -> bool {
+    survey.mover(&cell.mover).is_some_and(|m| m.sends_a_file())
 }
 
 /// Memory for a file that is to stay in memory, and for the requests in flight.

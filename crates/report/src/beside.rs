@@ -19,6 +19,8 @@ pub(crate) struct Beside {
     pub source: String,
     /// How much of it has a counterpart here, and what that comes to.
     pub summary: String,
+    /// How its numbers became metrics, and what it does not tell.
+    pub notes: Vec<String>,
     /// How all counterparts differ from what was published; empty where they do not.
     pub differs: String,
     /// One table a metric.
@@ -65,7 +67,12 @@ pub(crate) fn beside(a: &Analysis) -> Option<Beside> {
     if facts::imported(a).is_some() {
         return None;
     }
-    let pairs: Vec<Pair<'_>> = published.cells.iter().map(|c| pair(a, c)).collect();
+    let pairs: Vec<Pair<'_>> = if published.tells.is_empty() {
+        published.cells.iter().map(|c| pair(a, c)).collect()
+    } else {
+        let cells = published.cells.iter();
+        cells.flat_map(|c| pairs_told(a, published, c)).collect()
+    };
     let matched: Vec<&Pair<'_>> = pairs.iter().filter(|p| p.ours.is_some()).collect();
     let common: Vec<(Axis, String, String)> = match matched.split_first() {
         Some((first, rest)) => {
@@ -77,13 +84,17 @@ pub(crate) fn beside(a: &Analysis) -> Option<Beside> {
     let mut tables: BTreeMap<Metric, Vec<Row>> = BTreeMap::new();
     for p in &pairs {
         for (&metric, &value) in &p.theirs.values {
-            let row = row(published, p, metric, value, &common);
+            let mut row = row(published, p, metric, value, &common);
+            if let Some(ours) = p.ours.filter(|_| !published.tells.is_empty()) {
+                row.differs = clean(&place(a, published, ours));
+            }
             tables.entry(metric).or_default().push(row);
         }
     }
     Some(Beside {
         source: clean(&published.source),
         summary: summary(published, &pairs),
+        notes: published.notes.iter().map(|n| clean(n)).collect(),
         differs: clean(&in_words(&common)),
         tables: tables
             .into_iter()
@@ -118,6 +129,47 @@ fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
             differs: Vec::new(),
         },
     }
+}
+
+/// Every measured cell that is alike in what the publication tells: it may be any of them. What
+/// tells them apart is no difference to it.
+fn pairs_told<'a>(
+    a: &'a Analysis,
+    published: &Published,
+    theirs: &'a PublishedCell,
+) -> Vec<Pair<'a>> {
+    let told = |axis: &Axis| MATCHED.contains(axis) || published.tells.contains(axis);
+    let alike = |c: &&CellResult| {
+        let mut axes = AXES.iter().map(|row| row.axis).filter(told);
+        axes.all(|axis| c.cell.value(axis) == theirs.cell.value(axis)) && c.trials > 0
+    };
+    let pair = |ours: Option<&'a CellResult>| Pair {
+        theirs,
+        ours,
+        differs: Vec::new(),
+    };
+    let found: Vec<Pair<'_>> = a
+        .cells
+        .iter()
+        .filter(alike)
+        .map(|c| pair(Some(c)))
+        .collect();
+    if found.is_empty() {
+        vec![pair(None)]
+    } else {
+        found
+    }
+}
+
+/// Where a measured cell is, in what the study varies and the publication does not tell.
+fn place(a: &Analysis, published: &Published, ours: &CellResult) -> String {
+    let free = |axis: &&Axis| !MATCHED.contains(axis) && !published.tells.contains(axis);
+    let axes = a.study.varied.iter().filter(free);
+    let words = axes.map(|axis| {
+        let value = value_in_words(*axis, &ours.cell.value(*axis));
+        format!("{} {value}", axis.name())
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn differences(ours: &CellResult, theirs: &PublishedCell) -> Vec<(Axis, String, String)> {
@@ -210,7 +262,13 @@ pub(crate) fn name(published: &Published, c: &PublishedCell) -> String {
 
 /// `44 of the 48 cells of pa02-a were measured here too: Throughput here is 3.1× theirs …`.
 fn summary(published: &Published, pairs: &[Pair<'_>]) -> String {
-    let matched = pairs.iter().filter(|p| p.ours.is_some()).count();
+    let theirs = |wanted: bool| {
+        let of = pairs.iter().filter(|p| !wanted || p.ours.is_some());
+        let mut ids: Vec<&str> = of.map(|p| p.theirs.id.as_str()).collect();
+        ids.dedup();
+        ids.len()
+    };
+    let matched = theirs(true);
     let both = |metric: Metric| -> Vec<f64> {
         let ratios = pairs.iter().filter_map(|p| {
             let ours = p.ours?.estimates.get(&metric)?.value;
@@ -240,7 +298,7 @@ fn summary(published: &Published, pairs: &[Pair<'_>]) -> String {
     };
     format!(
         "{matched} of the {} that {} published have a counterpart in this run{told}.",
-        count(pairs.len(), "cell", "cells"),
+        count(theirs(false), "cell", "cells"),
         clean(&published.source)
     )
 }

@@ -16,7 +16,7 @@ pub fn explain(a: &Analysis, style: Style) -> String {
     if a.explanations.is_empty() {
         page.prose(
             None,
-            "This run has no cell that these questions are about: ways to send over a socket, with and without a copy.",
+            "This run has no cell that these questions are about: ways to send over a socket, with and without a copy, ways to read a file, or ways from a file to a socket.",
             "",
             "",
         );

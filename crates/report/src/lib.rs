@@ -29,10 +29,12 @@ mod question;
 mod raster;
 mod samples;
 mod scale;
+pub mod service;
 mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+pub mod times;
 
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};

@@ -32,6 +32,8 @@ pub struct Claim {
     pub id: String,
     /// Where it was made: the name of a study that sets it up again, or any other name.
     pub source: String,
+    /// The studies whose runs settle it; the source alone where it names none.
+    pub studies: Vec<String>,
     /// What was concluded.
     pub claim: String,
     /// The figures that were given for it, in words.
@@ -74,8 +76,12 @@ pub struct Contrast {
     pub value: String,
     /// The value that it is held against.
     pub against: String,
-    /// Which cells.
+    /// Which cells. A condition on an axis that means nothing to a cell, such as the block of a
+    /// mover that takes a file whole, does not keep it out.
     pub place: Place,
+    /// Whether a run without such cells leaves the test aside, as long as another test of the
+    /// claim was measured.
+    pub if_measured: bool,
 }
 
 /// Something that follows from a claim and that can be looked up in results. Each kind is told
@@ -191,6 +197,8 @@ pub struct Arithmetic {
     pub tolerance: f64,
     /// In how many groups.
     pub cells: Quantity,
+    /// Whether it is the mean of all groups that must be as expected, rather than each of them.
+    pub of_mean: bool,
 }
 
 /// A column of a published table, in some of its rows.
@@ -202,6 +210,14 @@ pub struct Term {
     pub column: String,
     /// Which rows: columns with the values that they must have.
     pub rows: Vec<(String, String)>,
+}
+
+impl Claim {
+    /// Whether a run of that study is one that settles it.
+    #[must_use]
+    pub fn is_of_study(&self, study: &str) -> bool {
+        self.studies.iter().any(|s| s == study)
+    }
 }
 
 /// Reads claims from TOML.

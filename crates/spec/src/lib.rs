@@ -14,6 +14,7 @@ pub mod metric;
 pub mod published;
 pub mod reading;
 pub mod sample;
+pub mod service;
 pub mod study;
 pub mod survey;
 pub mod table;

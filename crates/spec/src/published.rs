@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::axis::Axis;
 use crate::cell::Cell;
 use crate::metric::Metric;
 
 /// A published table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// Whose it is: `pa02-a`.
     pub source: String,
     /// Its cells, in their order.
     pub cells: Vec<PublishedCell>,
+    /// How its numbers became metrics, and what it does not tell: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The axes that it tells; without any, all of them. In the others its cells have defaults
+    /// that say nothing, and stand beside every cell of one's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tells: Vec<Axis>,
 }
 
 /// A row of a published table.

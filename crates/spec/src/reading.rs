@@ -109,7 +109,7 @@ counters! {
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
-    AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes";
+    AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes, and reading what a process did that works for the mover";
     TcpRttUs "tcp_rtt_us" Side "TCP_INFO smoothed round-trip time at the end, largest flow";
     TcpMinRttUs "tcp_min_rtt_us" Side "TCP_INFO least round-trip time at the end, largest flow";
     TcpCwndSegments "tcp_cwnd_segments" Side "TCP_INFO congestion window at the end, smallest flow";

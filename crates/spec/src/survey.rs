@@ -79,6 +79,8 @@ pub enum InFlight {
     Several,
     /// Several, also by threads that work for the process: its CPU time is the mover's.
     SeveralByThreads,
+    /// One after the other, by a process that the mover starts: its CPU time is the mover's too.
+    OneByProcess,
 }
 
 /// One mover on a file in one state of the page cache, as this host's file system answered.
@@ -161,6 +163,20 @@ impl MoverFacts {
     #[must_use]
     pub fn moves_nothing(&self) -> bool {
         !self.has_peer && self.route == Route::Nowhere
+    }
+
+    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
+    /// `block` means something to it.
+    #[must_use]
+    pub fn goes_in_blocks(&self) -> bool {
+        self.route == Route::FileToSocket && self.release == Release::AtReturn
+    }
+
+    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
+    /// the page cache or on the disk.
+    #[must_use]
+    pub fn sends_a_file(&self) -> bool {
+        self.route == Route::FileToSocket
     }
 }
 

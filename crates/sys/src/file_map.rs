@@ -1,7 +1,7 @@
 //! A file in memory: mapped, touched, and asked how much of it is in the page cache.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
@@ -80,10 +80,28 @@ impl FileMap {
         len
     }
 
+    /// send(2) of at most `len` mapped bytes from `from` on: how many went, 0 where nothing is
+    /// mapped there.
+    ///
+    /// # Errors
+    /// What send(2) answers; EFAULT where the file has become shorter than its mapping.
+    pub fn send(&self, socket: impl AsFd, from: usize, len: usize) -> io::Result<usize> {
+        let len = len.min(self.len.saturating_sub(from));
+        if len == 0 {
+            return Ok(0);
+        }
+        let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_NOSIGNAL);
+        let at = self.start.as_ptr().wrapping_add(from);
+        // SAFETY: the range lies within the mapping, which lives as long as `self`. The kernel
+        // only reads it, and answers EFAULT where no page is behind it; no reference is made.
+        let sent = unsafe { libc::syscall(libc::SYS_sendto, socket, at, len, flags, 0, 0) };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+
     #[inline]
     fn byte(&self, at: usize) -> u8 {
         debug_assert!(at < self.len);
-        // SAFETY: both callers stay below `len`, the mapping lives as long as `self`, and others
+        // SAFETY: all callers stay below `len`, the mapping lives as long as `self`, and others
         // may write to the file, so the read is volatile and no reference is made.
         unsafe { self.start.as_ptr().add(at).read_volatile() }
     }
@@ -126,6 +144,23 @@ pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64
 mod tests {
     use super::*;
     use rustix::fs::MemfdFlags;
+
+    #[test]
+    fn a_mapping_is_sent_and_what_lies_behind_the_file_is_an_error() {
+        use std::io::Read;
+        let file = rustix::fs::memfd_create("map", MemfdFlags::CLOEXEC).unwrap();
+        rustix::io::pwrite(&file, &[7; 8192], 0).unwrap();
+        let map = FileMap::new(&file, 0, 8192).unwrap();
+        let (a, mut b) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert_eq!(map.send(&a, 8000, 4096).unwrap(), 192);
+        assert_eq!(map.send(&a, 8192, 1).unwrap(), 0);
+        let mut got = [0; 192];
+        b.read_exact(&mut got).unwrap();
+        assert_eq!(got, [7; 192]);
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        let gone = map.send(&a, 4096, 4096).unwrap_err();
+        assert_eq!(gone.raw_os_error(), Some(libc::EFAULT));
+    }
 
     #[test]
     fn a_map_shows_the_file_and_its_pages_are_resident_once_written() {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
 
@@ -31,6 +31,11 @@ impl Pipe {
             write,
             capacity,
         })
+    }
+
+    /// The end to read from and the end to write to, as long as the pipe lives.
+    pub(crate) fn raw(&self) -> (RawFd, RawFd) {
+        (self.read.as_raw_fd(), self.write.as_raw_fd())
     }
 
     /// How many bytes of whole pages it holds.

@@ -60,12 +60,13 @@ fn items(desk: &Desk<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
         Some(term) => Some(groups(desk, term, &sum.by)?.into_iter().collect()),
         None => None,
     };
+    let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
     let items = own.into_iter().map(|(key, values)| {
         let mean = mean(&values);
         let against = others.as_ref().map(|o| o.get(&key).map(Vec::as_slice));
-        let (met, published) = match against {
-            None => (met(mean, sum), units::number(mean)),
-            Some(None) => (None, units::number(mean)),
+        let (number, met, published) = match against {
+            None => (Some(mean), met(mean, sum), units::number(mean)),
+            Some(None) => (None, None, units::number(mean)),
             Some(Some(others)) if sum.expect == Expected::Among => {
                 let least = others.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = others.iter().copied().fold(0.0, f64::max);
@@ -73,6 +74,7 @@ fn items(desk: &Desk<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
                     least * (1.0 - sum.tolerance) <= mean && mean <= most * (1.0 + sum.tolerance);
                 let span = format!("{} to {}", units::number(least), units::number(most));
                 (
+                    Some(mean),
                     Some(within),
                     format!("{}; its own data {span}", units::number(mean)),
                 )
@@ -82,27 +84,53 @@ fn items(desk: &Desk<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
                 let both = format!("{} / {}", units::number(mean), units::number(below));
                 let ratio = (below > 0.0).then(|| mean / below);
                 (
+                    ratio,
                     ratio.and_then(|r| met(r, sum)),
                     ratio.map_or(both.clone(), |r| format!("{} ({both})", units::number(r))),
                 )
             }
         };
-        Item {
-            value: mean,
-            place: place(&sum.by, &key),
-            state: match met {
-                Some(true) => State::Met,
-                Some(false) => State::NotMet,
-                None => State::Open("there is no number to hold it against".to_owned()),
-            },
-            published: Some(published),
-            measured: None,
-            finding: None,
-            stalled: false,
-            twin: String::new(),
-        }
+        numbers.push(number);
+        item(number.unwrap_or(mean), place(&sum.by, &key), met, published)
     });
-    Ok(items.collect())
+    let items: Vec<Item> = items.collect();
+    Ok(if sum.of_mean && !items.is_empty() {
+        vec![of_mean(sum, &numbers)]
+    } else {
+        items
+    })
+}
+
+fn item(value: f64, place: String, met: Option<bool>, published: String) -> Item {
+    Item {
+        value,
+        place,
+        state: match met {
+            Some(true) => State::Met,
+            Some(false) => State::NotMet,
+            None => State::Open("there is no number to hold it against".to_owned()),
+        },
+        published: Some(published),
+        measured: None,
+        finding: None,
+        stalled: false,
+        twin: String::new(),
+    }
+}
+
+/// The mean of all groups, with the least and the greatest of them.
+fn of_mean(sum: &Arithmetic, numbers: &[Option<f64>]) -> Item {
+    let place = format!("in the mean of {} rows", numbers.len());
+    let known: Vec<f64> = numbers.iter().copied().flatten().collect();
+    if known.len() < numbers.len() {
+        return item(0.0, place, None, String::new());
+    }
+    let least = known.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = known.iter().copied().fold(0.0, f64::max);
+    let mean = mean(&known);
+    let [told, least, most] = [mean, least, most].map(units::number);
+    let published = format!("{told} ({least} to {most})");
+    item(mean, place, met(mean, sum), published)
 }
 
 /// Whether a number is as expected, with the bounds widened by the tolerance.

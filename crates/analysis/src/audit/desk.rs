@@ -2,11 +2,11 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, units};
+use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, Route, units};
 
 use super::Grounds;
 use crate::grid;
-use crate::pairing::Pairing;
+use crate::pairing::{CONDITIONAL, Pairing, alike, means};
 use crate::result::{Analysis, CellResult, Finding, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::words;
@@ -38,31 +38,42 @@ impl<'d> Desk<'d> {
         self.trials.moving().filter(|c| is_at(c.cell, place))
     }
 
-    /// The pairs of a contrast, in the order of the plan.
+    /// The pairs of a contrast, in the order of the plan. What an axis says that means nothing to
+    /// one of the two keeps no pair apart: a mover that waits for each request to a file has no
+    /// depth, one that takes a file whole no block.
     pub(super) fn pairs<'p>(&'p self, contrast: &'p Contrast) -> Vec<Pairing<'p, 'p>> {
         let axis = contrast.axis;
-        let others = || {
-            self.trials
-                .moving()
-                .filter(|c| has(c.cell, axis, &contrast.against))
+        let is_there = |c: &&CellTrials<'_>| {
+            let mut conditions = contrast.place.iter();
+            conditions.all(|(axis, values)| {
+                values.iter().any(|v| has(c.cell, *axis, v)) || !means(*axis, c)
+            })
         };
-        let partner = |cell: &Cell, free: &[Axis]| {
-            let group = cell.id_without(free);
-            others().find(|c| c.cell.id_without(free) == group)
+        let of = |value: &'p String| {
+            let moving = self.trials.moving();
+            moving.filter(move |c| has(c.cell, axis, value))
         };
-        let cells = self
-            .cells(&contrast.place)
-            .filter(|c| has(c.cell, axis, &contrast.value));
+        let others: Vec<&CellTrials<'_>> = of(&contrast.against).filter(is_there).collect();
+        let partner = |other: &CellTrials<'_>| {
+            let exact = other.cell.id_without(&[axis]);
+            let found = others.iter().find(|c| c.cell.id_without(&[axis]) == exact);
+            let conditional: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
+            let near = other.cell.id_without(&conditional);
+            let alike = |c: &&&CellTrials<'_>| {
+                c.cell.id_without(&conditional) == near && alike(axis, c, other)
+            };
+            let found = found.or_else(|| match axis {
+                Axis::Mover => others.iter().find(alike),
+                _ => None,
+            });
+            found.copied()
+        };
+        let cells = of(&contrast.value).filter(is_there);
         cells
             .filter_map(|other| {
-                // What a sender does about completions means nothing to movers that have none.
-                let baseline = partner(other.cell, &[axis]).or_else(|| match axis {
-                    Axis::Mover => partner(other.cell, &[axis, Axis::Reaping]),
-                    _ => None,
-                })?;
                 Some(Pairing {
                     axis,
-                    baseline,
+                    baseline: partner(other)?,
                     other,
                 })
             })
@@ -135,7 +146,15 @@ impl<'d> Desk<'d> {
         let axes: Vec<Axis> = axes
             .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a)))
             .collect();
-        cells.iter().map(|cell| in_words(cell, &axes)).collect()
+        let survey = &self.input.manifest.survey;
+        let of_memory = |cell: &Cell| {
+            let route = survey.mover(&cell.mover).map(|m| m.route);
+            matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
+        };
+        cells
+            .iter()
+            .map(|cell| in_words(cell, &axes, of_memory(cell)))
+            .collect()
     }
 
     /// What was published of the cell that is set up again here.
@@ -188,12 +207,13 @@ impl<'d> Desk<'d> {
         if let Some(c) = contrast {
             wanted.push(format!("{} {} and {}", c.axis.name(), c.value, c.against));
         }
-        let cure = if self.claim.source == self.analysis.study.name {
-            String::new()
-        } else if self.grounds.studies.contains(&self.claim.source.as_str()) {
-            format!("; `bytecost run {}` measures them", self.claim.source)
-        } else {
-            String::new()
+        let mut runnable = self.claim.studies.iter();
+        let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
+        let cure = match runnable {
+            Some(study) if !self.claim.is_of_study(&self.analysis.study.name) => {
+                format!("; `bytecost run {study}` measures them")
+            }
+            _ => String::new(),
         };
         format!("this run has no cells with {}{cure}", words::list(&wanted))
     }
@@ -209,14 +229,18 @@ impl<'d> Desk<'d> {
     }
 }
 
-/// Where a cell is; a size with its fields, since some publications count those.
-fn in_words(cell: &Cell, axes: &[Axis]) -> String {
+/// Where a cell is; a size with its fields, where it has some, since some publications count those.
+fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
     let words = grid::coordinates(cell, axes)
         .into_iter()
         .map(|(axis, value)| {
             let circumstance = words::circumstance(axis, &value);
             let fields = u64::from(cell.fields);
-            if axis == Axis::Size && fields > 1 && cell.size_bytes.is_multiple_of(fields) {
+            if axis == Axis::Size
+                && has_fields
+                && fields > 1
+                && cell.size_bytes.is_multiple_of(fields)
+            {
                 let field = units::bytes_in_words(cell.field_bytes());
                 format!("{circumstance} ({fields} × {field})")
             } else {
@@ -231,6 +255,8 @@ fn in_words(cell: &Cell, axes: &[Axis]) -> String {
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(TOLD_APART);
+    let tells = &published.tells;
+    axes.retain(|a| tells.is_empty() || tells.contains(a) || *a != Axis::Transport);
     let alike = |other: &Cell| axes.iter().all(|a| other.value(*a) == cell.value(*a));
     published.cells.iter().position(|c| alike(&c.cell))
 }
@@ -246,8 +272,8 @@ pub fn beside(published: &Published, cells: &[Cell]) -> Published {
         Some(like)
     });
     Published {
-        source: published.source.clone(),
         cells: found.collect(),
+        ..published.clone()
     }
 }
 

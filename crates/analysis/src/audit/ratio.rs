@@ -1,7 +1,7 @@
 //! A metric at one value of an axis over the same at another.
 
 use bytecost_spec::claim::{Contrast, Expected, Quantity};
-use bytecost_spec::{Axis, Better, Cell, Metric, units};
+use bytecost_spec::{Axis, Better, Cell, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
 
 use super::desk::Desk;
@@ -30,7 +30,7 @@ pub(super) fn draft(
         .zip(places)
         .map(|(pair, place)| Item {
             place,
-            stalled: desk.stalls_apart(pair),
+            stalled: !is_counted(metric) && desk.stalls_apart(pair),
             twin: twin(pair),
             ..compared(desk, pair, metric, expect, family)
         })
@@ -53,6 +53,14 @@ pub(super) fn subject(contrast: &Contrast, metric: Metric) -> String {
         words::metric(metric),
         words::named(contrast.axis, &contrast.value),
         words::named(contrast.axis, &contrast.against)
+    )
+}
+
+/// Whether a metric is a count of calls, to which a timer makes no difference.
+fn is_counted(metric: Metric) -> bool {
+    matches!(
+        metric.measure,
+        Measure::CallsPerMessage | Measure::CallsPerMib
     )
 }
 

@@ -14,6 +14,8 @@ use crate::words::{self, percent};
 const STEAL: f64 = 0.01;
 /// Median latency in µs from which one wake-up a message is most of it.
 const WAKE_UP_US: f64 = 15.0;
+/// Time in µs that a wake-up takes at most; what takes longer waits for something else.
+const WAKE_UP_MOST_US: f64 = 200.0;
 
 fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
     move |trial| trial.value(Metric::both(measure)).known()
@@ -90,7 +92,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
     let mut files = true;
     for cell in view.measured() {
         let of_files = cell.route.is_of_files();
-        if of_files && matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
+        if matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
             continue; // it comes from the disk
         }
         files &= of_files;
@@ -209,7 +211,8 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
         let (Some(slept), Some(time)) = (median(&slept), median(&times)) else {
             continue;
         };
-        if slept > 0.7 && time > WAKE_UP_US {
+        // A long message waits often, and for its bytes.
+        if slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US {
             waits.push(slept);
             latencies.push(time);
             cells.push(cell.id.clone());

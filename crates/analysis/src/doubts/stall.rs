@@ -128,7 +128,9 @@ impl Signs {
             Pattern::Ask if !cell.cell.sends_at_once() => {
                 let most = |share: Option<f64>| share.is_some_and(|s| s >= CLUSTERED);
                 let waits = match self.delayed_acks {
-                    Some(n) => n >= WAITS || (n >= SOME_WAIT && most(self.waited)),
+                    Some(n) => {
+                        (n >= WAITS && self.is_most(n)) || (n >= SOME_WAIT && most(self.waited))
+                    }
                     None => most(self.clustered) && self.rtt_is_far(),
                 };
                 waits.then_some(Waits::Message)
@@ -146,6 +148,14 @@ impl Signs {
             }
             _ => None,
         }
+    }
+
+    /// Whether so many waits of the timer can be most of the time of a message: a long one may
+    /// have a few of them and hardly be later for it.
+    fn is_most(&self, waits: f64) -> bool {
+        let waited_ms = waits * TIMER_MS.0 as f64;
+        self.message_ms
+            .is_none_or(|all_ms| waited_ms >= CLUSTERED * all_ms)
     }
 
     fn rtt_is_far(&self) -> bool {

@@ -8,7 +8,7 @@ use bytecost_spec::axis::{AXES, AxisRow};
 use bytecost_spec::{Axis, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, axis_arg};
+use super::{AxisArgs, Offer, axis_arg};
 
 /// Axes that a session by hand does not have.
 pub const NOT_BY_HAND: &[Axis] = &[
@@ -22,9 +22,10 @@ pub const NOT_BY_HAND: &[Axis] = &[
 ];
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct ServeArgs {
-    /// What to serve, where it is not messages; nothing else can be served so far
-    pub what: Option<String>,
+    #[command(subcommand)]
+    pub offer: Option<Offer>,
     #[command(flatten)]
     pub axes: ServeAxes,
     /// Address to listen at; any but a loopback address lets others make this machine send

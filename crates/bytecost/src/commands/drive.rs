@@ -74,7 +74,7 @@ fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
 }
 
 /// Where the server is: nothing is looked up.
-fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
+pub(super) fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
     let whole: Option<SocketAddr> = text.parse().ok();
     match (whole, port) {
         (Some(address), None) => return Ok(address),

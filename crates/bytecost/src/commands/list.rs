@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use bytecost_lab::files::Files;
+use bytecost_lab::survey::{Helpers, helped};
 use bytecost_spec::{Study, Transport};
 
 use crate::failure::Ending;
@@ -13,6 +14,8 @@ pub fn run() -> Result<Ending> {
     let (_, mut survey) = super::look_around(Transport::ALL);
     // Without a directory to make files in there is no table of them; a run says why.
     survey.files = bytecost_lab::file_survey::survey(&mut Files::default()).ok();
+    let helpers = Helpers::ready();
+    survey.movers.extend(helped(&helpers, Transport::ALL));
     let studies: Vec<Study> = STUDIES
         .iter()
         .map(|(_, text)| Study::parse(text))

@@ -10,6 +10,7 @@ use bytecost_store::{Root, Run};
 use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
 use crate::evidence::Evidence;
 use crate::failure::{Ending, bad_input};
+use crate::published::Library;
 use crate::terminal;
 
 /// Analyses a run, writes its files anew and prints the answer; or writes its figures.
@@ -48,12 +49,15 @@ pub(super) fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     Ok(root.open(&name)?)
 }
 
-/// The published table of an imported run.
+/// The published table of an imported run, or one that is built in.
 fn imported(root: &Root, name: &str) -> Result<Published> {
+    if let Some(published) = Library::built_in()?.publication(name) {
+        return Ok(published);
+    }
     match root.open(name)?.published()? {
         Some(imported) => Ok(imported.published),
         None => Err(bad_input(format!(
-            "run {name} measured: --beside takes one that `bytecost import` made"
+            "run {name} measured: --beside takes one that `bytecost import` made, or the name of a publication"
         ))),
     }
 }

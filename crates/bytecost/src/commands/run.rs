@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bytecost_engine::Mover;
+use bytecost_engine::{Mover, Route};
 use bytecost_lab::Watch;
+use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
+use bytecost_lab::survey::Helpers;
 use bytecost_plan::Plan;
+use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Host, Manifest, Study, Transport};
+use bytecost_spec::{Axis, Cache, Cell, Host, Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -83,8 +86,12 @@ pub fn run(args: RunArgs) -> Result<Ending> {
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
-    let (host, mut survey) = super::look_around(&transports(&study));
-    survey.files = files_surveyed(&mut study, args)?;
+    let transports = transports(&study);
+    let (host, mut survey) = super::look_around(&transports);
+    let cells = study.cells();
+    let cells = cells.iter().map(|(_, cell)| cell);
+    let helpers = super::look_at_helped(&mut survey, &transports, cells);
+    survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);
@@ -132,11 +139,12 @@ fn asked(means: &[Means], host: &Host) -> Vec<EvidenceAsked> {
 
 /// What works on files, where the study asks for any: none of that is tried where it does not.
 /// A file of the user's is gone through whole.
-fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey>> {
-    let asks = study
-        .cells()
-        .iter()
-        .any(|(_, cell)| Mover::named(&cell.mover).is_some_and(|m| m.route.is_of_files()));
+fn files_surveyed(
+    study: &mut Study,
+    args: &RunArgs,
+    helpers: Option<&Helpers>,
+) -> Result<Option<FileSurvey>> {
+    let asks = study.cells().iter().any(|(_, cell)| is_on_disk(cell));
     if !asks {
         if let Some(option) = args
             .dir
@@ -144,8 +152,14 @@ fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey
             .map(|_| "--dir")
             .or(args.file.as_ref().map(|_| "--file"))
         {
+            let sends = study.cells().iter().any(|(_, cell)| sends_a_file(cell));
+            let what = if sends {
+                "sends memory files alone: choose --cache warm or cold, leave it out"
+            } else {
+                "reads and writes none: leave it out"
+            };
             return Err(bad_input(format!(
-                "{option} says where files are, and study `{}` reads and writes none: leave it out, or run file-read",
+                "{option} says where files are, and study `{}` {what}, or run file-read or file-to-socket",
                 study.name
             )));
         }
@@ -156,18 +170,50 @@ fn files_surveyed(study: &mut Study, args: &RunArgs) -> Result<Option<FileSurvey
         None => None,
         Some(path) => Some(std::path::absolute(path)?),
     };
-    let found = bytecost_lab::file_survey::survey(&mut Files::new(dir, user)).map_err(bad_input)?;
-    if let Some(bytes) = found.user_file_bytes
-        && !args.axes.0.iter().any(|(axis, _)| *axis == Axis::Ring)
-    {
-        let most = bytecost_spec::cell::MAX_RING_BYTES;
-        let ring = bytes.min(most).to_string();
-        for tier in &mut study.tiers {
-            tier.axes.retain(|(axis, _)| *axis != Axis::Ring);
-            tier.axes.push((Axis::Ring, vec![ring.clone()]));
-        }
+    let mut files = Files::new(dir, user);
+    let mut found = file_survey::survey(&mut files).map_err(bad_input)?;
+    if let Some(helpers) = helpers {
+        found
+            .movers
+            .extend(file_survey::helped(&mut files, helpers));
+    }
+    if let Some(bytes) = found.user_file_bytes {
+        go_through_whole(study, args, bytes);
     }
     Ok(Some(found))
+}
+
+/// Whether a cell works on a file that lies somewhere.
+fn is_on_disk(cell: &Cell) -> bool {
+    let of_files = Mover::named(&cell.mover).is_some_and(|m| m.route.is_of_files());
+    of_files || sends_a_file(cell) && cell.cache != Cache::Memory
+}
+
+fn sends_a_file(cell: &Cell) -> bool {
+    Mover::named(&cell.mover).is_some_and(|m| m.route == Route::FileToSocket)
+}
+
+/// A file of the user's is gone through whole, unless the command line says otherwise: read or
+/// sent piece by piece, and in one message where a study's files are each a message.
+fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
+    let is_asked = |axis| args.axes.0.iter().any(|(a, _)| *a == axis);
+    if is_asked(Axis::Ring) {
+        return;
+    }
+    let of_messages = study
+        .cells()
+        .iter()
+        .all(|(_, cell)| cell.ring == Ring::Message);
+    let (axis, most) = if of_messages && !is_asked(Axis::Size) {
+        (Axis::Size, MAX_SIZE_BYTES)
+    } else {
+        (Axis::Ring, MAX_RING_BYTES)
+    };
+    let value = bytes.min(most).to_string();
+    for tier in &mut study.tiers {
+        tier.axes.retain(|(a, _)| *a != axis);
+        tier.axes.push((axis, vec![value.clone()]));
+    }
 }
 
 /// The files of the plan, made before anything is measured.

@@ -1,12 +1,13 @@
-//! `bytecost serve`: the sending side by hand.
+//! `bytecost serve`: the sending side by hand. With the name of a service it is a server, which
+//! `service.rs` runs.
 
 use std::io;
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use bytecost_engine::{MOVERS, Mover};
+use bytecost_engine::{MOVERS, Mover, SERVICES};
 use bytecost_lab::hand::{Serve, serve};
-use bytecost_spec::{Axis, Cell, Transport};
+use bytecost_spec::{Axis, Cell, Transport, units};
 
 use super::live::{Live, one_value_each};
 use crate::args::{NOT_BY_HAND, ServeArgs};
@@ -15,13 +16,15 @@ use crate::{known, signals};
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(args: ServeArgs) -> Result<Ending> {
-    if let Some(what) = &args.what {
-        return Err(bad_input(format!(
-            "serve `{what}` is not known: leave it out to serve messages, as chosen with --mover, --size and the other options"
-        )));
+    if let Some(offer) = &args.offer {
+        return match &offer.known {
+            Some((service, args)) => super::service::run(service, args),
+            None => Err(unknown(&offer.service)),
+        };
     }
     let cell = chosen(&args)?;
-    let (host, survey) = super::look_around(&[Transport::Loopback]);
+    let (host, mut survey) = super::look_around(&[Transport::Loopback]);
+    super::look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
@@ -35,6 +38,21 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
     live.served(&served);
     live.end()?;
     Ok(Ending::Done)
+}
+
+/// Why there is no such service, or not so.
+fn unknown(word: &str) -> anyhow::Error {
+    let services: Vec<&str> = SERVICES.iter().map(|s| s.name).collect();
+    if services.contains(&word) {
+        return bad_input(format!(
+            "service `{word}` comes before its options, and has none of those for messages: `bytecost serve {word} --help` lists them"
+        ));
+    }
+    bad_input(format!(
+        "service `{}` is not known: choose from {}, or leave it out to send messages, as chosen with --mover, --size and the other options",
+        units::one_line(word),
+        services.join(", ")
+    ))
 }
 
 /// What to send, and how.

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -22,7 +23,13 @@ pub struct Running {
 impl Running {
     pub fn start(words: &str) -> Running {
         let place = Place::new();
-        let started = place.start(&mut place.bytecost(words));
+        let command = &mut place.bytecost(words);
+        Running::of(place, command)
+    }
+
+    /// A command of that place.
+    pub fn of(place: Place, command: &mut Command) -> Running {
+        let started = place.start(command);
         Running { place, started }
     }
 

@@ -1,16 +1,18 @@
-//! `sendfile`: from a memory file to the socket, without passing through user memory.
+//! `sendfile`: from a file to the socket, without passing through user memory.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
 
+use super::sent_file::{spliced, take};
 use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
-use crate::payload::{Layout, Source};
+use crate::file::too_short;
+use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
     name: "sendfile",
-    summary: "sendfile(2) from a memory file: the socket refers to the file's pages; nothing is copied on the way out",
+    summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
     route: Route::FileToSocket,
     in_flight: InFlight::One,
     release: Release::Never,
@@ -25,47 +27,34 @@ pub const MOVER: Mover = Mover {
 struct Sendfile {
     socket: OwnedFd,
     file: OwnedFd,
-    source: Source,
+    walk: Walk,
     size: usize,
     tally: Tally,
 }
 
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+pub(super) fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let (file, source) = memory_file(&mut setup)?;
+    let work = take(&mut setup)?;
     Ok(Box::new(Sendfile {
         socket,
-        file,
-        source,
+        file: work.file,
+        walk: work.walk,
         size: setup.size,
         tally: Tally::default(),
     }))
 }
 
-/// A memory file that holds one round of the ring.
-pub(super) fn memory_file(setup: &mut Setup) -> io::Result<(OwnedFd, Source)> {
-    setup.write_once()?;
-    let (source, region) = Source::new(setup, Layout::contiguous(setup))?;
-    let file = rustix::fs::memfd_create("bytecost-payload", rustix::fs::MemfdFlags::CLOEXEC)?;
-    let mut written = 0;
-    while written < region.len() {
-        written += rustix::io::pwrite(&file, &region.bytes()[written..], written as u64)?;
-    }
-    Ok((file, source))
-}
-
 impl Move for Sendfile {
     fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(&mut []);
-        let start = self.source.layout().range(slot, 0).start;
+        let start = self.walk.step();
         finish(self.size, &mut self.tally, |done| {
-            let mut offset = (start + done) as u64;
-            Ok(rustix::fs::sendfile(
-                &self.socket,
-                &self.file,
-                Some(&mut offset),
-                self.size - done,
-            )?)
+            let mut offset = start + done as u64;
+            let left = self.size - done;
+            match rustix::fs::sendfile(&self.socket, &self.file, Some(&mut offset), left) {
+                Ok(0) => Err(too_short()),
+                Ok(n) => Ok(n),
+                Err(e) => Err(spliced(e)),
+            }
         })?;
         Ok(Offer::Moved)
     }

@@ -1,17 +1,20 @@
-//! `splice`: from a memory file into a pipe, from the pipe to the socket.
+//! `splice`: from a file into a pipe, from the pipe to the socket.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
+use rustix::io::Errno;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish, sendfile::memory_file};
-use crate::payload::Source;
+use super::sent_file::{spliced, take};
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::file::too_short;
+use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
     name: "splice",
-    summary: "splice(2) from a memory file through a pipe: the socket refers to the file's pages; two calls a message or more",
+    summary: "splice(2) from a file through a pipe: the socket refers to the file's pages; two calls a message or more",
     route: Route::FileToSocket,
     in_flight: InFlight::One,
     release: Release::Never,
@@ -30,20 +33,20 @@ struct Splice {
     socket: OwnedFd,
     file: OwnedFd,
     pipe: Pipe,
-    source: Source,
+    walk: Walk,
     size: usize,
     tally: Tally,
 }
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
-    let (file, source) = memory_file(&mut setup)?;
+    let work = take(&mut setup)?;
     let pipe = Pipe::new(PIPE_BYTES)?;
     Ok(Box::new(Splice {
         socket,
-        file,
+        file: work.file,
         pipe,
-        source,
+        walk: work.walk,
         size: setup.size,
         tally: Tally::default(),
     }))
@@ -51,11 +54,16 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
 
 impl Move for Splice {
     fn offer(&mut self) -> io::Result<Offer> {
-        let slot = self.source.begin(&mut []);
-        let start = self.source.layout().range(slot, 0).start;
+        let start = self.walk.step();
         let fill = |done: usize, len: usize| {
-            self.pipe
-                .fill_from_file(&self.file, (start + done) as u64, len)
+            let filled = self
+                .pipe
+                .fill_from_file(&self.file, start + done as u64, len);
+            match filled {
+                Ok(0) => Err(too_short()),
+                Ok(n) => Ok(n),
+                Err(e) => Err(Errno::from_io_error(&e).map_or(e, spliced)),
+            }
         };
         through_pipe(self.size, &self.pipe, &self.socket, &mut self.tally, fill)?;
         Ok(Offer::Moved)

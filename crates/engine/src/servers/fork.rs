@@ -29,6 +29,7 @@ pub const SERVER: Server = Server {
     bound: None,
     in_turn: false,
     needs_lone_thread: true,
+    takes_workers: false,
     caution: Some("counters of the server must include its children's, which end before it"),
     serve,
 };

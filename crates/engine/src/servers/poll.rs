@@ -19,6 +19,7 @@ pub const SERVER: Server = Server {
     bound: None,
     in_turn: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: None,
     serve,
 };

@@ -30,6 +30,7 @@ pub const SERVER: Server = Server {
     bound: None,
     in_turn: false,
     needs_lone_thread: false,
+    takes_workers: true,
     caution: None,
     serve,
 };

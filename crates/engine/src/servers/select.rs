@@ -24,6 +24,7 @@ pub const SERVER: Server = Server {
     }),
     in_turn: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: None,
     serve,
 };

@@ -17,6 +17,7 @@ pub const SERVER: Server = Server {
     bound: None,
     in_turn: true,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: Some(
         "it serves in turn by design: of many connections that are kept open, one is served",
     ),

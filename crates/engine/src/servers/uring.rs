@@ -24,6 +24,7 @@ pub const SERVER: Server = Server {
     bound: None,
     in_turn: false,
     needs_lone_thread: false,
+    takes_workers: false,
     caution: Some("connections that the kernel has taken already may exceed the limit by a few"),
     serve,
 };

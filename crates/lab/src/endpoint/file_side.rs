@@ -43,6 +43,7 @@ pub(super) fn run(
     let mut engine = (mover.open)(Setup {
         socket: None,
         file: Some(work),
+        java: None,
         size,
         fields: 1,
         slots: 1,

@@ -2,11 +2,10 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{Checker, Mover, Tally};
+use bytecost_engine::{Checker, Mover, Tally, file};
 use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
@@ -15,14 +14,17 @@ use bytecost_spec::{
     Cell, Counter, Pattern as Exchange, Placement, Reading, Readings, SideReadings,
 };
 use bytecost_sys::process;
+use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::{Signal, file_side};
-use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
+use super::sending;
+use super::turn::Turn;
+use crate::conduct::{answer, content, mover_of, receiving_end};
 use crate::connection::ConnectionMeter;
-use crate::flow::{Ask, Finish, Intake, Window, stream};
-use crate::gate::{Gate, Phase, SharedGate};
+use crate::files;
+use crate::flow::{Intake, Window};
+use crate::passes::Passes;
 use crate::protocol::{Check, Done, Role, Task};
 use crate::requests::Stretches;
 
@@ -42,23 +44,12 @@ pub(super) fn one_flow(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,
-    gate: &SharedGate,
-    tell: &mpsc::Sender<Signal>,
+    turn: Turn<'_>,
 ) -> io::Result<FlowDone> {
     pin(&task.cell, task.role, flow)?;
-    let wait = || {
-        let _ = tell.send(Signal::Ready);
-        while gate.phase() == Phase::Waiting {
-            // Wake-ups may be spurious; the bound is for a wake-up that comes too early.
-            thread::park_timeout(Duration::from_millis(1));
-        }
-    };
-    let closed = || {
-        let _ = tell.send(Signal::Closed);
-    };
     match task.role {
-        Role::Sender => send(task, socket, flow, gate, wait, closed),
-        Role::Receiver => receive(task, socket, flow, gate, wait, closed),
+        Role::Sender => sending::run(task, socket, flow, turn),
+        Role::Receiver => receive(task, socket, flow, turn),
     }
 }
 
@@ -77,59 +68,9 @@ pub(super) fn pin(cell: &Cell, role: Role, flow: u32) -> io::Result<()> {
     }
 }
 
-fn send(
-    task: &Task,
-    socket: Option<OwnedFd>,
-    flow: u32,
-    gate: &SharedGate,
-    wait: impl FnOnce(),
-    closed: impl FnOnce(),
-) -> io::Result<FlowDone> {
-    let cell = &task.cell;
-    let mover = mover_of(cell)?;
-    if mover.route.is_of_files() {
-        return file_side::run(task, mover, flow, gate, wait, closed);
-    }
-    let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-    let fresh = is_fresh(task, mover);
-    let patience = Duration::from_millis(task.patience_ms);
-    let mut engine = sending_end(cell, socket, flow, fresh, patience)?;
-    let finish = Finish {
-        closed,
-        messages_least: task.messages_least,
-    };
-    let is_tcp = cell.transport.is_tcp() && kept.is_some();
-    let mut meter = ConnectionMeter {
-        thread: meter(cell),
-        socket: kept.as_ref(),
-        is_tcp,
-    };
-    let (window, latency_ns) = match (cell.pattern, &kept) {
-        (Exchange::Ask, Some(socket)) => {
-            let mut ask = Ask::new(&mut *engine, socket, answer(cell)?);
-            wait();
-            let window = ask.run(gate, &mut meter, finish)?;
-            (window, Some(ask.latency_ns))
-        }
-        _ => {
-            wait();
-            (stream(&mut *engine, gate, &mut meter, finish)?, None)
-        }
-    };
-    if let Some(socket) = &kept {
-        rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
-    }
-    Ok(flow_done(
-        Measured::window(&window, &meter),
-        Completions::of(mover, cell),
-        0,
-        latency_ns,
-    ))
-}
-
 /// A perf event costs its thread some µs at every context switch, which is what asking and
 /// answering is made of; so there are none there.
-fn meter(cell: &Cell) -> ThreadMeter {
+pub(super) fn meter(cell: &Cell) -> ThreadMeter {
     match cell.pattern {
         Exchange::Stream => ThreadMeter::open(),
         Exchange::Ask => ThreadMeter::open_without_perf(),
@@ -138,7 +79,7 @@ fn meter(cell: &Cell) -> ThreadMeter {
 
 /// The content of a full check is new in every message, where the mover allows that and waits
 /// for its buffers.
-fn is_fresh(task: &Task, mover: &Mover) -> bool {
+pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
     let cell = &task.cell;
     task.check == Check::Full
         && mover.can_be_fresh()
@@ -150,12 +91,9 @@ fn receive(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,
-    gate: &SharedGate,
-    wait: impl FnOnce(),
-    closed: impl FnOnce(),
+    turn: Turn<'_>,
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
-    let fresh = is_fresh(task, mover_of(cell)?);
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
@@ -166,15 +104,40 @@ fn receive(
     };
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: Checker::new(content(cell, flow, fresh), task.check == Check::Full),
+        checker: checker(task, flow)?,
         size_bytes: cell.size_bytes,
         answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
-    wait();
-    let window = intake.run(gate, &mut meter, closed)?;
+    turn.ready();
+    let measured = match Passes::of(cell) {
+        Some(passes) => {
+            let patience = Duration::from_millis(task.patience_ms);
+            let closed = || turn.closed();
+            let all = intake.run_passes(passes, &kept, patience, &mut meter, closed)?;
+            turn.stop();
+            Measured::passes(&all, &meter)
+        }
+        None => {
+            let window = intake.run(turn.gate, &mut meter, || turn.closed())?;
+            Measured::window(&window, &meter)
+        }
+    };
     let compared = intake.checker.compared();
-    let measured = Measured::window(&window, &meter);
     Ok(flow_done(measured, Completions::None, compared, None))
+}
+
+/// What holds that against which comes: what was sent, as far as anybody knows it.
+fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
+    let (cell, full) = (&task.cell, task.check == Check::Full);
+    let mover = mover_of(cell)?;
+    Ok(match &task.file {
+        Some(file) if !file.own => Checker::of_count(),
+        Some(_) => {
+            let (start, len) = files::part(cell, mover, flow);
+            Checker::new(file::content().part(start, len), full)
+        }
+        None => Checker::new(content(cell, flow, is_fresh(task, mover)), full),
+    })
 }
 
 /// When a sender learns of completions.
@@ -189,7 +152,7 @@ pub(super) enum Completions {
 }
 
 impl Completions {
-    fn of(mover: &Mover, cell: &Cell) -> Completions {
+    pub(super) fn of(mover: &Mover, cell: &Cell) -> Completions {
         match (mover.release, cell.reaping) {
             (Release::AtCompletion, Reaping::Full) => Completions::Taken,
             (Release::AtCompletion, Reaping::OneLook | Reaping::Never) => Completions::LeftLying,
@@ -213,7 +176,7 @@ impl Measured {
         self.total.messages
     }
 
-    fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {
+    pub(super) fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {
         Measured {
             readings: meter.difference(&window.from.snapshot, &window.to.snapshot),
             grown: window.to.tally.since(&window.from.tally),
@@ -223,10 +186,28 @@ impl Measured {
 
     /// Stretches taken together: all that a meter of threads or processes reads adds up.
     pub(super) fn stretches<M: Meter>(all: &Stretches<M::Snapshot>, meter: &M) -> Measured {
+        Measured::together(all, |from, to| meter.difference(from, to))
+    }
+
+    /// Passes taken together: what the connection says is of the whole window.
+    pub(super) fn passes<M: Meter>(
+        all: &Stretches<(M::Snapshot, Option<TcpInfo>)>,
+        meter: &ConnectionMeter<'_, M>,
+    ) -> Measured {
+        let mut measured =
+            Measured::together(all, |from, to| meter.thread.difference(&from.0, &to.0));
+        if let (Some((first, _)), Some((_, last))) = (all.of.first(), all.of.last()) {
+            let said = meter.of_connection(first.snapshot.1, last.snapshot.1);
+            measured.readings.extend(said);
+        }
+        measured
+    }
+
+    fn together<S>(all: &Stretches<S>, difference: impl Fn(&S, &S) -> Readings) -> Measured {
         let mut readings = Readings::new();
         let mut grown = Tally::default();
         for (from, to) in &all.of {
-            for (counter, reading) in meter.difference(&from.snapshot, &to.snapshot) {
+            for (counter, reading) in difference(&from.snapshot, &to.snapshot) {
                 let sum = match readings.get(&counter) {
                     Some(before) => before.plus(&reading),
                     None => reading,

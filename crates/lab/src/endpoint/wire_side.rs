@@ -12,8 +12,9 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
 use bytecost_sys::clock;
 
+use super::follow;
 use super::side::pin;
-use super::{Signal, follow};
+use super::turn::Signal;
 use crate::gate::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Answer, Done, Role, Task};
 use crate::transports::wire::FAR_END;
@@ -44,7 +45,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             done
         });
         let threads = [responding];
-        let followed = follow(control, gate, &threads, &told, task.role);
+        let followed = follow(control, gate, &threads, &told, task);
         gate.set(Phase::Stop);
         let [responding] = threads;
         let done = responding

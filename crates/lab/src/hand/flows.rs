@@ -62,7 +62,7 @@ impl<R: FnOnce()> Flow<'_, R> {
         let (cell, board, number) = (self.cell, self.board, self.number);
         let mover = mover_of(cell)?;
         let kept = socket.try_clone()?;
-        let mut engine = sending_end(cell, Some(socket), number, false, PATIENCE)?;
+        let mut engine = sending_end(cell, Some(socket), None, number, false, PATIENCE, None)?;
         let mut desk = Desk::new(board, number, &kept);
         let from;
         let mut latency_ns = None;
@@ -276,7 +276,7 @@ mod tests {
 
     fn sent(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut mover = sending_end(cell, Some(socket), 0, false, PATIENCE).unwrap();
+        let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None).unwrap();
         let mut desk = Desk::new(board, 0, &kept);
         let count = match cell.pattern {
             Exchange::Ask => {

@@ -1,12 +1,13 @@
 //! Every mover of files in every state of the page cache, in both orders, at a depth below and
 //! above the number of requests, with every byte checked.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
+use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::survey::FileSurvey;
@@ -16,7 +17,7 @@ use libtest_mimic::{Failed, Trial};
 use super::{cell, ensure, read, settings};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
-fn files() -> Files {
+pub fn files() -> Files {
     Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None)
 }
 
@@ -70,8 +71,12 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
-    let mut lab = Lab::new(settings(), MachineMeter::open("/".as_ref())).with_files(files);
+pub fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
+    trial_with(cell, files, settings())
+}
+
+pub fn trial_with(cell: &Cell, files: Files, settings: Settings) -> Result<Sample, Failure> {
+    let mut lab = Lab::new(settings, MachineMeter::open("/".as_ref())).with_files(files);
     let key = TrialKey {
         block: 0,
         cell: 0,
@@ -83,7 +88,7 @@ fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
     }
 }
 
-fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
+pub fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
     match trial(cell, files) {
         Ok(sample) => Ok(sample),
         Err(failure) => Err(failure.reason.into()),
@@ -250,16 +255,20 @@ fn truncated() -> Result<(), Failed> {
 }
 
 /// Whether another process has the file open.
-fn is_open(path: &std::path::Path) -> bool {
+fn is_open(path: &Path) -> bool {
     let own = std::process::id().to_string();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let others = processes.filter(|p| p.file_name().to_str() != Some(&own));
-    others
-        .flat_map(|p| {
-            std::fs::read_dir(p.path().join("fd"))
-                .into_iter()
-                .flatten()
-                .flatten()
-        })
+    let names = processes.filter_map(|p| p.file_name().into_string().ok());
+    names
+        .filter(|pid| *pid != own)
+        .any(|pid| has_open(&pid, path))
+}
+
+/// Whether a process has the file open.
+pub fn has_open(pid: &str, path: &Path) -> bool {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd"));
+    open.into_iter()
+        .flatten()
+        .flatten()
         .any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path))
 }

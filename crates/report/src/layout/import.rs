@@ -75,6 +75,7 @@ pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
         published: Published {
             source: layout.name.to_owned(),
             cells,
+            ..Published::default()
         },
         rows,
     })

@@ -102,6 +102,9 @@ pub(super) fn published(a: &Analysis, out: &mut Vec<String>) {
             "The measured cells differ from the published in {differs}.\n"
         ));
     }
+    for note in &beside.notes {
+        out.push(format!("{}\n", prose(note)));
+    }
     for t in beside.tables {
         out.push(format!("### {}\n", prose(&t.heading)));
         let header = [

@@ -70,6 +70,9 @@ impl Page {
         if let Some(beside) = beside(a) {
             self.gap();
             self.prose(None, &beside.summary, "", "  ");
+            for note in &beside.notes {
+                self.prose(Some(Ink::Faint), note, "  ", "  ");
+            }
         }
     }
 

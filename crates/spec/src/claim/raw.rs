@@ -24,6 +24,8 @@ struct RawFile {
 struct RawClaim {
     id: Spanned<String>,
     source: Spanned<String>,
+    #[serde(default)]
+    studies: Vec<Spanned<String>>,
     claim: Spanned<String>,
     #[serde(default)]
     published: Option<Spanned<String>>,
@@ -61,6 +63,7 @@ struct RawTest {
     by: Option<Spanned<Vec<String>>>,
     other: Option<Spanned<RawTerm>>,
     otherwise: Option<Spanned<String>>,
+    if_measured: Option<Spanned<bool>>,
 }
 
 /// A term of a calculation; what it leaves out is as in the test's own.
@@ -77,7 +80,14 @@ pub(super) const KINDS: &[(&str, &[&str])] = &[
     (
         "ratio",
         &[
-            "metric", "axis", "value", "against", "where", "expect", "cells",
+            "metric",
+            "axis",
+            "value",
+            "against",
+            "where",
+            "expect",
+            "cells",
+            "if-measured",
         ],
     ),
     (
@@ -167,9 +177,19 @@ impl Reader<'_> {
                 "`otherwise` belongs to [[claim.reason]]: a test says whether the effect is there",
             );
         }
+        let source = self.take(&row.source, |t| name(t))?;
+        if row.studies.len() > MAX_TESTS {
+            return self.fail(row.id.span(), format!("at most {MAX_TESTS} studies"));
+        }
+        let studies = row.studies.iter().map(|s| self.take(s, |t| name(t)));
+        let mut studies: Vec<String> = studies.collect::<Result<_, _>>()?;
+        if studies.is_empty() {
+            studies.push(source.clone());
+        }
         Ok(Claim {
             id: self.take(&row.id, |t| name(t))?,
-            source: self.take(&row.source, |t| name(t))?,
+            source,
+            studies,
             claim: self.prose(&row.claim)?,
             published: row.published.as_ref().map(|t| self.prose(t)).transpose()?,
             settled_by: self.prose(&row.settled_by)?,
@@ -303,6 +323,7 @@ impl RawTest {
             of("rows", &self.rows),
             of("by", &self.by),
             of("other", &self.other),
+            of("if-measured", &self.if_measured),
         ]
         .into_iter()
         .flatten()

@@ -201,3 +201,50 @@ fn the_guide_tells_every_kind_of_test() {
         }
     }
 }
+
+#[test]
+fn a_claim_names_the_studies_that_settle_it() {
+    let level = "kind = \"copies-per-byte\"";
+    let of = |text: &str| parse(text).unwrap().remove(0);
+    let alone = of(&with(level));
+    assert!(alone.is_of_study("blog") && !alone.is_of_study("files"));
+    let two = with(level).replace("claim = ", "studies = [\"files\", \"copies\"]\nclaim = ");
+    let two = of(&two);
+    assert!(two.is_of_study("files") && two.is_of_study("copies") && !two.is_of_study("blog"));
+    let odd = with(level).replace("claim = ", "studies = [\"no name\"]\nclaim = ");
+    refused(&odd, 4, "a name is made of");
+}
+
+#[test]
+fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
+    let sum = "kind = \"arithmetic\"\ntable = \"t\"\ncolumn = \"c\"\nexpect = \"is 2\"\n";
+    let of = |test: &str| parse(&with(test)).unwrap().remove(0).tests.remove(0);
+    let of_mean = |text: &str| match of(text) {
+        Test::Arithmetic(sum) => sum.of_mean,
+        other => panic!("{other:?}"),
+    };
+    assert!(of_mean(&format!("{sum}cells = \"mean\"")));
+    assert!(!of_mean(sum) && !of_mean(&format!("{sum}cells = \"some\"")));
+    let among = sum.replace("is 2", "among") + "other = { column = \"d\" }\n";
+    refused(
+        &with(&format!("{among}cells = \"mean\"")),
+        10,
+        "`among` is for",
+    );
+    let ratio = "kind = \"ratio\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalue = \"a\"\nagainst = \"b\"\nexpect = \"above 1\"\n";
+    let optional = |text: &str| match of(text) {
+        Test::Ratio { contrast, .. } => contrast.if_measured,
+        other => panic!("{other:?}"),
+    };
+    assert!(optional(&format!("{ratio}if-measured = true")) && !optional(ratio));
+    refused(
+        &with(&format!("{ratio}cells = \"mean\"")),
+        13,
+        "arithmetic test",
+    );
+    refused(
+        &with(&format!("{sum}if-measured = true")),
+        11,
+        "has no `if-measured`",
+    );
+}

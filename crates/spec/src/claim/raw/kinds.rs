@@ -18,6 +18,9 @@ use crate::units;
 /// How far beside a claimed place a crossover may lie, unless the test says otherwise.
 const CROSSOVER_TOLERANCE: f64 = 2.0;
 
+/// What stands for the mean of all groups in the place of how many of them.
+const MEAN: &str = "mean";
+
 impl Reader<'_> {
     pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         self.take(self.needed(raw, &raw.metric, "metric")?, |m| m.parse())
@@ -43,6 +46,9 @@ impl Reader<'_> {
         self.take(cells, |text| match text.as_str() {
             "every" => Ok(Quantity::Every),
             "some" => Ok(Quantity::Some),
+            MEAN => Err(format!(
+                "`{MEAN}` is for an arithmetic test: write `every` or `some`"
+            )),
             other => Err(format!("cells `{other}`: write `every` or `some`")),
         })
     }
@@ -67,6 +73,7 @@ impl Reader<'_> {
             value,
             against: self.named_value(axis, against)?,
             place: self.place(raw)?,
+            if_measured: raw.if_measured.as_ref().is_some_and(|b| *b.get_ref()),
         };
         if contrast.value == contrast.against {
             return self.fail(against.span(), "`value` and `against` are the same");
@@ -207,8 +214,10 @@ impl Reader<'_> {
             })?,
             None => 0.0,
         };
+        let of_mean = raw.cells.as_ref().is_some_and(|c| c.get_ref() == MEAN);
         Ok(Test::Arithmetic(Arithmetic {
-            expect: self.expected(raw, against.is_some())?,
+            // A mean is a number, and has nothing to be among.
+            expect: self.expected(raw, against.is_some() && !of_mean)?,
             term,
             against,
             by: raw
@@ -217,7 +226,12 @@ impl Reader<'_> {
                 .map(|by| by.get_ref().clone())
                 .unwrap_or_default(),
             tolerance,
-            cells: self.cells(raw)?,
+            cells: if of_mean {
+                Quantity::Every
+            } else {
+                self.cells(raw)?
+            },
+            of_mean,
         }))
     }
 }

@@ -1,0 +1,112 @@
+//! What a server and the machine used between the edges of a window.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context as _, Result, bail};
+use bytecost_lab::load::Stage;
+use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
+use bytecost_spec::{Counter, Reading};
+
+/// CPU time of the server and of the machine at both edges of the window.
+pub struct Edges {
+    server: u32,
+    cpu_ns: [AtomicU64; 2],
+    machine: Mutex<(MachineMeter, [Option<MachineSnapshot>; 2])>,
+}
+
+impl Edges {
+    /// For a server by its process id.
+    pub fn new(server: u32) -> Edges {
+        Edges {
+            server,
+            cpu_ns: [AtomicU64::new(0), AtomicU64::new(0)],
+            machine: Mutex::new((MachineMeter::open(Path::new("/")), [None; 2])),
+        }
+    }
+
+    /// Reads both at an edge.
+    pub fn pass(&self, stage: Stage) {
+        // Whatever else a load tells is no edge.
+        let edge = if stage == Stage::WindowOpens {
+            0
+        } else if stage == Stage::WindowCloses {
+            1
+        } else {
+            return;
+        };
+        let cpu_ns = cpu_of(self.server).unwrap_or(0);
+        self.cpu_ns[edge].store(cpu_ns, Ordering::Relaxed);
+        if let Ok(mut machine) = self.machine.lock() {
+            let snapshot = match edge {
+                0 => machine.0.read_start(),
+                _ => machine.0.read_end(),
+            };
+            machine.1[edge] = Some(snapshot);
+        }
+    }
+
+    /// CPU time of the server within the window.
+    pub fn cpu_ns(&self) -> Result<f64> {
+        let [from, to] = [0, 1].map(|edge: usize| self.cpu_ns[edge].load(Ordering::Relaxed));
+        if from == 0 || to <= from {
+            bail!("the server used no CPU time that could be read: is the window too short?");
+        }
+        Ok((to - from) as f64)
+    }
+
+    /// The share of the machine that anything but server and generator used.
+    pub fn others(&self, own_ns: f64) -> Option<f64> {
+        let machine = self.machine.lock().ok()?;
+        let [Some(start), Some(end)] = machine.1 else {
+            return None;
+        };
+        let readings = machine.0.difference(&start, &end);
+        let get = |counter| {
+            readings
+                .get(&counter)
+                .and_then(Reading::measured)
+                .map(|n| n as f64)
+        };
+        let capacity = get(Counter::MachineElapsedNs)? * get(Counter::MachineCpus)?;
+        Some(((get(Counter::MachineBusyNs)? - own_ns) / capacity).max(0.0))
+    }
+}
+
+/// CPU time of all threads of a process in ns: the first number of `/proc/PID/task/*/schedstat`,
+/// which for a thread that runs just now is that of the last tick.
+fn cpu_of(pid: u32) -> Result<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let mut text = String::new();
+        fs::File::open(task?.path().join("schedstat"))?.read_to_string(&mut text)?;
+        let first = text.split_whitespace().next();
+        sum += first
+            .and_then(|n| n.parse::<u64>().ok())
+            .context("schedstat has no number")?;
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn the_cpu_time_of_a_process_is_that_of_all_its_threads() {
+        let before = cpu_of(std::process::id()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let end = bytecost_sys::clock::thread_cpu_ns() + 50_000_000;
+                while bytecost_sys::clock::thread_cpu_ns() < end {}
+                let after = cpu_of(std::process::id()).unwrap();
+                assert!(after >= before + 30_000_000, "{before} {after}");
+            });
+        });
+        assert!(cpu_of(u32::MAX).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Runs of files with known truths: reads in several ways, and files sent to sockets.
+#![allow(dead_code)] // each test file uses a part of it
+
+use bytecost_spec::survey::{InFlight, Release, Route};
+use bytecost_spec::{Cell, Counter, Reading, Sample, SideReadings};
+
+use crate::world::{self, True, World};
+
+pub const READS: &str = r#"
+name = "file-read"
+title = "Files"
+question = "When is asynchronous slower?"
+prediction = "From the page cache."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "pread", "posix-aio", "libaio"]
+size = ["4KiB", "64KiB"]
+depth = [1, 16]
+cache = ["warm", "direct"]
+
+[[compare]]
+axis = "mover"
+baseline = "pread"
+metrics = ["throughput_gbit_per_s", "latency_us_p99"]
+"#;
+
+pub const SENDS: &str = r#"
+name = "file-to-socket"
+title = "Files to sockets"
+question = "What does sendfile save?"
+prediction = "The calls."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["read-write", "sendfile", "mmap-send"]
+size = ["64KiB", "256KiB"]
+cache = ["warm", "cold"]
+
+[[compare]]
+axis = "mover"
+baseline = "read-write"
+metrics = ["throughput_gbit_per_s", "sender_cpu_s_per_gb"]
+"#;
+
+fn facts(world: &mut World, rows: &[(&str, Route, InFlight)]) {
+    let row = |(name, route, in_flight): &(&str, Route, InFlight)| {
+        let mut row = world::facts(name, Release::AtReturn, route.has_peer());
+        (row.route, row.in_flight) = (*route, *in_flight);
+        row
+    };
+    world.manifest.survey.mover_facts = rows.iter().map(row).collect();
+}
+
+/// A world of reads, with so many context switches and calls a request.
+pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) -> World {
+    let mut world = World::new(study);
+    // As the plan does: who waits for each request has one in flight.
+    world.cells.retain(|c| c.depth == 1 || c.mover != "pread");
+    facts(
+        &mut world,
+        &[
+            ("null", Route::Nowhere, InFlight::One),
+            ("pread", Route::FileToMemory, InFlight::One),
+            ("libaio", Route::FileToMemory, InFlight::Several),
+            (
+                "uring-read",
+                Route::FileToMemory,
+                InFlight::SeveralByThreads,
+            ),
+            ("posix-aio", Route::FileToMemory, InFlight::SeveralByThreads),
+        ],
+    );
+    let mut world = world.run(7, 12, 0.01, truth);
+    let mut asked = World::new(&study.replace("cache = ", "pattern = [\"ask\"]\ncache = "))
+        .run(7, 1, 0.02, truth);
+    let histogram = asked.samples.remove(3).latency_ns_histogram;
+    world.change(
+        |c| c.mover != "null",
+        |sample| {
+            sample.receiver = None;
+            sample.latency_ns_histogram.clone_from(&histogram);
+        },
+    );
+    for cell in world.cells.clone() {
+        let times = switches(&cell);
+        world.change(
+            |c| *c == cell,
+            |sample| {
+                let messages = count(&sample.sender, Counter::Messages);
+                set(sample, Counter::ContextSwitchesVoluntary, times * messages);
+                set(sample, Counter::ContextSwitchesInvoluntary, 0);
+            },
+        );
+    }
+    world
+}
+
+pub fn count(side: &SideReadings, counter: Counter) -> u64 {
+    side.readings[&counter].measured().expect("a reading")
+}
+
+pub fn set(sample: &mut Sample, counter: Counter, value: u64) {
+    let reading = Reading::Measured(value);
+    sample.sender.readings.insert(counter, reading);
+}
+
+pub fn speed(gbit_per_s: f64) -> True {
+    True {
+        gbit_per_s,
+        ..True::costs(6.0 / gbit_per_s)
+    }
+}
+
+/// A world of files to sockets, in which `read-write` makes two calls for each 4 KiB.
+pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
+    let mut world = World::new(study);
+    let names = [
+        "read-write",
+        "sendfile",
+        "mmap-send",
+        "java-stream",
+        "java-transfer-to",
+    ];
+    let rows = names.map(|name| (name, Route::FileToSocket, InFlight::One));
+    facts(&mut world, &rows);
+    for row in &mut world.manifest.survey.mover_facts {
+        let reads = ["read-write", "java-stream"].contains(&row.name.as_str());
+        if !reads {
+            row.release = Release::Never;
+        }
+    }
+    let mut world = world.run(5, 12, 0.01, truth);
+    world.change(
+        |_| true,
+        |sample| {
+            let bytes = count(&sample.sender, Counter::Bytes);
+            let per_call = if sample.cell.contains("/read-write/") {
+                2048
+            } else {
+                1 << 16
+            };
+            set(sample, Counter::Calls, bytes / per_call);
+        },
+    );
+    world
+}
+
+/// Files that are answered, in which one mover waits for a delayed acknowledgement each time.
+pub fn stalling(study: &str, truth: fn(&Cell) -> True, mover: &str) -> World {
+    let asked = "pattern = [\"ask\"]\nnodelay = [\"off\"]\ncache =";
+    let mut world = sends(&study.replace("cache =", asked), truth);
+    world.change(
+        |_| true,
+        |sample| {
+            let messages = count(&sample.sender, Counter::Messages);
+            let waits = sample.cell.contains(&format!("/{mover}/"));
+            let acks = if waits { messages } else { 0 };
+            sample
+                .machine
+                .insert(Counter::TcpDelayedAcks, Reading::Measured(acks));
+        },
+    );
+    world
+}

@@ -1,0 +1,197 @@
+//! `bytecost ask`: a question to a server, and a load on it.
+
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use bytecost_engine::services::{Service, top};
+use bytecost_lab::descriptors;
+use bytecost_lab::load::{self, Load, Outcome, Span};
+use bytecost_report::service;
+use bytecost_spec::service::{Answer, Asked, Asking, Generator, Latencies, Pace, Process};
+use bytecost_spec::units;
+
+use super::drive::address;
+use super::service::{check_patience, named, serving};
+use crate::args::AskArgs;
+use crate::failure::{Ending, bad_input};
+use crate::{pinning, signals, terminal};
+
+/// The longest that a load lasts, thinks or takes to begin.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Asks once, shows the answer, and then asks as often as was wished. Status 1 where the server
+/// did not serve all of it, 130 where Ctrl-C ended it early.
+pub fn run(args: &AskArgs) -> Result<Ending> {
+    let load = wished(args)?;
+    if let Some(list) = &args.cpu {
+        pinning::pin(list)?;
+    }
+    descriptors::make_room(load.descriptors()).map_err(bad_input)?;
+    let asking = asking(&load);
+    let answered = load::ask(load.address, load.service, &load.asking, load.patience)
+        .map_err(|e| nobody(&load, e))?;
+    let answer = read(load.service, &answered);
+    // From here on Ctrl-C ends the load; before, it ends the command.
+    let stop = signals::stop_flag()?;
+    super::print(&match args.json {
+        true => service::answer_json(&asking, &answer),
+        false => service::answer(&asking, &answer, terminal::style()) + "\n",
+    })?;
+    let outcome = load.run(&stop, &|_| ())?;
+    let interrupted = stop.load(std::sync::atomic::Ordering::Relaxed);
+    let asked = found(asking, &outcome, interrupted);
+    super::print(&match args.json {
+        true => service::asked_json(&asked),
+        false => service::asked(&asked, terminal::style()),
+    })?;
+    let failed = asked.errors_in_all() > 0 || asked.unanswered > 0;
+    Ok(match (interrupted, failed) {
+        (true, _) => Ending::Interrupted,
+        (false, true) => Ending::SomeFailed,
+        (false, false) => Ending::Done,
+    })
+}
+
+/// The load that the options make.
+fn wished(args: &AskArgs) -> Result<Load> {
+    let service = named(&args.service)?;
+    let asking = serving(service, args.size)?;
+    let mut load = Load::once(v4(&args.address, args.port)?, service, asking);
+    check_patience("patience", args.patience)?;
+    for (option, time) in [
+        ("duration", args.duration),
+        ("warmup", args.warmup),
+        ("think", args.think),
+        ("ramp", args.ramp),
+    ] {
+        if let Some(time) = time.filter(|t| *t > LONGEST) {
+            return Err(bad_input(format!(
+                "{option} `{}` is out of bounds: at most {}",
+                units::duration(time),
+                units::duration(LONGEST)
+            )));
+        }
+    }
+    load.connections = args.connections;
+    load.idle = args.idle;
+    load.kept = !args.new_connections;
+    load.depth = args.depth;
+    load.threads = args.threads;
+    load.patience = args.patience;
+    load.ramp = args.ramp.unwrap_or_default();
+    load.pace = match args.rate {
+        Some(per_s) => load::Pace::Open { per_s },
+        None => load::Pace::Closed {
+            think: args.think.unwrap_or_default(),
+        },
+    };
+    load.span = match args.duration {
+        Some(window) if window < Duration::from_millis(1) => {
+            return Err(bad_input(format!(
+                "duration `{}` is out of bounds: at least 1ms",
+                units::duration(window)
+            )));
+        }
+        Some(window) => Span::Time {
+            warmup: args.warmup.unwrap_or_default(),
+            window,
+        },
+        None => Span::Requests(args.requests.unwrap_or(1)),
+    };
+    load.check().map_err(bad_input)?;
+    Ok(load)
+}
+
+fn v4(text: &str, port: Option<u16>) -> Result<SocketAddrV4> {
+    match address(text, port)? {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(address) => Err(bad_input(format!(
+            "`{address}` is an IPv6 address, and servers listen at IPv4 addresses: write one such as 127.0.0.1:{}",
+            address.port()
+        ))),
+    }
+}
+
+/// What a question that failed means to whoever asked it.
+fn nobody(load: &Load, error: io::Error) -> anyhow::Error {
+    let (address, name) = (load.address, load.service.name);
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => anyhow!(
+            "nobody listens at {address}: start `bytecost serve {name} --port {}` there first",
+            address.port()
+        ),
+        io::ErrorKind::TimedOut => anyhow!("{error}"),
+        io::ErrorKind::InvalidData => anyhow!("{address}: {error}"),
+        _ => anyhow!("{address} cannot be asked: {error}"),
+    }
+}
+
+/// An answer, which was found right.
+fn read(service: &Service, answer: &[u8]) -> Answer {
+    if service.name != top::SERVICE.name {
+        return Answer::Content {
+            bytes: answer.len() as u64,
+        };
+    }
+    let processes = top::entries(answer).flatten().map(|entry| Process {
+        name: String::from_utf8_lossy(entry.name).into_owned(),
+        pid: entry.pid,
+        user_s: entry.user_hundredths as f64 / 100.0,
+        kernel_s: entry.kernel_hundredths as f64 / 100.0,
+    });
+    Answer::Busiest(processes.collect())
+}
+
+fn asking(load: &Load) -> Asking {
+    Asking {
+        address: load.address.to_string(),
+        service: load.service.name.to_owned(),
+        size_bytes: load.service.sizes.map(|_| load.asking.size as u64),
+        connections: load.connections,
+        idle: load.idle,
+        kept: load.kept,
+        depth: load.depth,
+        threads: load.threads,
+        pace: match load.pace {
+            load::Pace::Closed { think } => Pace::Closed {
+                think_s: think.as_secs_f64(),
+            },
+            load::Pace::Open { per_s } => Pace::Open { per_s },
+        },
+    }
+}
+
+fn found(asking: Asking, outcome: &Outcome, interrupted: bool) -> Asked {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let histogram = &outcome.latency_ns;
+    let at = |quantile| us(histogram.value_at_quantile(quantile));
+    let late = &outcome.generator.late_ns;
+    let fair = outcome.fairness();
+    Asked {
+        asking,
+        elapsed_s: outcome.window_ns as f64 / 1e9,
+        answers: outcome.answers,
+        answers_per_s: outcome.answers_per_s(),
+        unanswered: outcome.unanswered,
+        latency: (!histogram.is_empty()).then(|| Latencies {
+            count: histogram.len(),
+            us_p50: at(0.5),
+            us_p90: at(0.9),
+            us_p99: at(0.99),
+            us_p999: at(0.999),
+            us_max: us(histogram.max()),
+        }),
+        errors: outcome.errors.by_kind().to_vec(),
+        opened: outcome.opened,
+        fairness: (fair.min, fair.median, fair.max),
+        generator: Generator {
+            busy_share: outcome.generator.busy_share,
+            cpu_s: outcome.generator.cpu_ns as f64 / 1e9,
+            late_us_p99: (!late.is_empty()).then(|| us(late.value_at_quantile(0.99))),
+            limit: outcome.generator_limit(),
+        },
+        interrupted,
+    }
+}

@@ -1,0 +1,214 @@
+//! `bytecost serve SERVICE`: a server by hand, with the concurrency model of choice.
+
+use std::io::{self, Write};
+use std::net::SocketAddrV4;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use bytecost_engine::servers::{self, Limits, Server};
+use bytecost_engine::services::{self, Service};
+use bytecost_engine::{SERVERS, SERVICES};
+use bytecost_host::Roots;
+use bytecost_lab::descriptors;
+use bytecost_report::service;
+use bytecost_spec::service::Tally;
+use bytecost_spec::units;
+
+use crate::args::ServiceArgs;
+use crate::failure::{Ending, bad_input};
+use crate::{pinning, signals};
+
+/// The size of a message where none is chosen.
+const SIZE_BYTES: u64 = 64;
+/// What a client's time may be.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(3600));
+
+/// Serves until Ctrl-C, which is its proper end: status 0.
+pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Ending> {
+    let model = chosen(args)?;
+    let serving = serving(service, args.size)?;
+    let limits = limits(args)?;
+    if let Some(list) = &args.cpu {
+        pinning::pin(list)?;
+    }
+    let connections = room(model, args)?;
+    let (listener, address) =
+        servers::listen(SocketAddrV4::new(args.listen, args.port)).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse
+            | io::ErrorKind::AddrNotAvailable
+            | io::ErrorKind::PermissionDenied => bad_input(e),
+            _ => bad_input(format!("cannot listen at {}: {e}", args.listen)),
+        })?;
+    let stop = signals::stop_pipe()?;
+    tell(model, service, &serving, address);
+    let tally = (model.serve)(servers::Setup {
+        listener,
+        stop,
+        service,
+        serving,
+        workers: args.workers.map_or_else(cpus, |n| n as usize),
+        limits: Limits {
+            connections,
+            ..limits
+        },
+    })
+    .with_context(|| format!("`{}` cannot serve here", model.name))?;
+    let tally = told(model, service, tally);
+    super::print(&match args.json {
+        true => service::tally_json(&tally),
+        false => service::tally(&tally),
+    })?;
+    Ok(Ending::Done)
+}
+
+/// The model that was named, and only options that it has.
+fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
+    let model = Server::named(&args.model).ok_or_else(|| {
+        let names: Vec<&str> = SERVERS.iter().map(|s| s.name).collect();
+        bad_input(format!(
+            "model `{}` is not known: choose from {}",
+            units::one_line(&args.model),
+            names.join(", ")
+        ))
+    })?;
+    if args.workers.is_some() && !model.takes_workers {
+        let takes: Vec<&str> = SERVERS
+            .iter()
+            .filter(|s| s.takes_workers)
+            .map(|s| s.name)
+            .collect();
+        return Err(bad_input(format!(
+            "model `{}` has no fixed number of threads, so --workers means nothing to it: leave it out, or choose {}",
+            model.name,
+            takes.join(", ")
+        )));
+    }
+    Ok(model)
+}
+
+/// The service that was named.
+///
+/// # Errors
+/// There is none of that name.
+pub(super) fn named(name: &str) -> Result<&'static Service> {
+    Service::named(name).ok_or_else(|| {
+        let names: Vec<&str> = SERVICES.iter().map(|s| s.name).collect();
+        bad_input(format!(
+            "service `{}` is not known: choose from {}",
+            units::one_line(name),
+            names.join(", ")
+        ))
+    })
+}
+
+/// What both ends of a service are made from.
+///
+/// # Errors
+/// A size out of bounds, or one for a service that takes none.
+pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::Setup> {
+    if service.sizes.is_none() && size.is_some() {
+        return Err(bad_input(format!(
+            "--size means nothing to {}, whose answers are as long as they are: leave it out",
+            service.name
+        )));
+    }
+    let size = usize::try_from(size.unwrap_or(SIZE_BYTES)).unwrap_or(usize::MAX);
+    service.check_size(size).map_err(bad_input)?;
+    Ok(services::Setup {
+        size,
+        roots: Roots::real(),
+    })
+}
+
+fn limits(args: &ServiceArgs) -> Result<Limits> {
+    check_patience("patience", args.patience)?;
+    if let Some(idle) = args.idle_timeout {
+        check_patience("idle-timeout", idle)?;
+    }
+    Ok(Limits {
+        patience: args.patience,
+        idle: args.idle_timeout,
+        ..Limits::default()
+    })
+}
+
+/// Refuses a time that nobody can wait, or that overflows somewhere.
+///
+/// # Errors
+/// A time out of bounds.
+pub(super) fn check_patience(option: &str, time: Duration) -> Result<()> {
+    let (least, most) = PATIENCE;
+    if (least..=most).contains(&time) {
+        return Ok(());
+    }
+    Err(bad_input(format!(
+        "{option} `{}` is out of bounds: {} to {}",
+        units::duration(time),
+        units::duration(least),
+        units::duration(most)
+    )))
+}
+
+/// How many connections are served at one time, and descriptors for so many.
+fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
+    let most = match args.connections {
+        Some(wanted) => {
+            if let Some(why) = model.refused(wanted as usize) {
+                return Err(bad_input(why));
+            }
+            descriptors::make_room(wanted.into()).map_err(bad_input)?;
+            return Ok(wanted as usize);
+        }
+        None => Limits::default().connections,
+    };
+    let room = descriptors::make_most_room(most as u64).map_err(bad_input)?;
+    Ok(usize::try_from(room).unwrap_or(most))
+}
+
+fn cpus() -> usize {
+    available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Says where it listens, and what a newcomer should know.
+fn tell(model: &Server, service: &Service, serving: &services::Setup, address: SocketAddrV4) {
+    let note = |text: &str| {
+        let _ = writeln!(io::stderr(), "note: {text}");
+    };
+    if !address.ip().is_loopback() {
+        note(&format!(
+            "anyone who can reach port {} of {} can make this machine work",
+            address.port(),
+            address.ip()
+        ));
+    }
+    if let Some(caution) = model.caution {
+        note(&format!("`{}`: {caution}", model.name));
+    }
+    if let Some(bound) = &model.bound {
+        note(&format!(
+            "`{}` serves at most {} connections, further ones are closed: {}",
+            model.name, bound.connections, bound.reason
+        ));
+    }
+    let mut words = format!("{address} {}", service.name);
+    if service.sizes.is_some() {
+        words.push_str(&format!(" --size {}", units::bytes(serving.size as u64)));
+    }
+    note(&format!(
+        "listening at {address}; ask with `bytecost ask {words}`, end with Ctrl-C"
+    ));
+}
+
+fn told(model: &Server, service: &Service, tally: servers::Tally) -> Tally {
+    Tally {
+        model: model.name.to_owned(),
+        service: service.name.to_owned(),
+        connections: tally.connections,
+        requests: tally.requests,
+        too_long: tally.too_long,
+        timed_out: tally.timed_out,
+        broken: tally.broken,
+        put_off: tally.put_off,
+    }
+}

@@ -1,0 +1,144 @@
+//! Movers that have Java do their work, as a user calls them: what they measure, what is refused
+//! and why, and that no virtual machine outlives a run.
+
+mod fault_common;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use bytecost_spec::{Counter, Record};
+use fault_common::{PATIENCE, Place, ended, until};
+use rustix::process::Signal;
+
+const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
+    --ring message --blocks 6 --window 10ms --warmup 2ms --budget 8s --seed 3 --quiet";
+
+/// The command with this program in the place of Java; none where it is the machine's own.
+fn with_java(place: &Place, words: &str, java: Option<&str>) -> Command {
+    let mut command = place.bytecost(words);
+    if let Some(text) = java {
+        let bin = place.dir.path().join("jdk/bin");
+        fs::create_dir_all(&bin).unwrap();
+        let path = bin.join("java");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        command.env("JAVA_HOME", place.dir.path().join("jdk"));
+    }
+    command
+}
+
+fn has_java() -> bool {
+    let found = bytecost_engine::java::find();
+    if let Err(e) = &found {
+        eprintln!("skipped: {e}");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
+    if !has_java() {
+        return;
+    }
+    let place = Place::new();
+    ended(&mut with_java(&place, WORDS, None)).measured();
+    let log = fs::read_to_string(place.run().join("samples.jsonl")).unwrap();
+    for name in ["java-stream", "java-transfer-to"] {
+        let of_it = log
+            .lines()
+            .find_map(|line| match serde_json::from_str(line) {
+                Ok(Record::Sample(sample)) if sample.cell.contains(&format!("/{name}/")) => {
+                    Some(sample)
+                }
+                _ => None,
+            });
+        let sample = of_it.unwrap_or_else(|| panic!("no sample of {name}: {log}"));
+        let truth = sample.truth.unwrap();
+        assert_eq!(truth.checked, "content");
+        assert_eq!(truth.sent_bytes, truth.received_bytes);
+        let read = |counter| sample.sender.readings[&counter].measured();
+        assert!(read(Counter::CpuNs).unwrap() > 0);
+        assert!(read(Counter::ContextSwitchesVoluntary).unwrap() > 0);
+        assert_eq!(read(Counter::TaskClockNs), None, "of one thread only");
+        let calls = read(Counter::Calls).unwrap();
+        let messages = read(Counter::Messages).unwrap();
+        let of_each = if name == "java-stream" { 2 * 16 } else { 1 };
+        assert!(calls >= of_each * messages, "{calls} for {messages}");
+    }
+}
+
+#[test]
+fn a_java_that_does_not_work_is_refused_with_what_it_says() {
+    let check = |java: &str, expected: &str| {
+        let place = Place::new();
+        let end = ended(&mut with_java(&place, WORDS, Some(java)));
+        let line = end.refused();
+        assert!(line.contains("nothing of this study works here"), "{line}");
+        assert!(line.contains(expected), "{line}");
+    };
+    check(
+        "#!/bin/sh\necho the licence has expired >&2; exit 7\n",
+        "java ended with status 7 (the licence has expired)",
+    );
+    check(
+        "#!/bin/sh\necho Unrecognized option: --source; exit 1\n",
+        "install a JDK",
+    );
+    check("#!/bin/nowhere\n", "cannot be started");
+}
+
+#[test]
+fn without_java_the_others_are_measured_and_the_reason_is_told() {
+    let place = Place::new();
+    let words = WORDS.replace("java-stream,java-transfer-to", "read-write,java-stream");
+    let mut command = place.bytecost(&words);
+    command.env_remove("JAVA_HOME").env("PATH", "/nowhere");
+    let end = ended(&mut command);
+    end.measured();
+    let told = end.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains("there is no java in JAVA_HOME or PATH"),
+        "{told}"
+    );
+}
+
+/// Virtual machines of ours that have this directory for their home.
+fn machines(home: &Path) -> usize {
+    let home = format!("HOME={}", home.display());
+    let is_one = |dir: &Path| {
+        let read = |name| fs::read(dir.join(name)).unwrap_or_default();
+        let has = |bytes: &[u8], word: &str| {
+            bytes
+                .split(|b| *b == 0)
+                .any(|w| w.starts_with(word.as_bytes()))
+        };
+        has(&read("environ"), &home) && has(&read("cmdline"), "-Dbytecost.endpoint=")
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| is_one(&entry.path())).count()
+}
+
+#[test]
+fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
+    if !has_java() {
+        return;
+    }
+    for signal in [Signal::KILL, Signal::INT] {
+        let place = Place::new();
+        let words = WORDS.replace("10ms", "3s").replace("8s", "100s");
+        let mut command = with_java(&place, &words, None);
+        let mut run = place.start(command.env("HOME", place.dir.path()));
+        let coordinator = run.pid();
+        run.until("a trial of a virtual machine", || {
+            fault_common::endpoints_of(coordinator).len() == 2 && machines(place.dir.path()) > 0
+        });
+        run.send(signal);
+        run.end(PATIENCE);
+        until("the end of the machines", Duration::from_secs(20), || {
+            machines(place.dir.path()) == 0
+        });
+    }
+}

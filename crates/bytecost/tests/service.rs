@@ -1,0 +1,227 @@
+//! Servers by hand: `bytecost serve SERVICE` and `bytecost ask`, as a newcomer starts them.
+
+mod fault_common;
+mod hand_common;
+mod service_common;
+
+use bytecost_engine::{SERVERS, Server};
+use hand_common::{ENDING, Running, last, objects};
+use rustix::process::Signal;
+use serde_json::Value;
+use service_common::{Served, line, places};
+
+/// What a load needs so that a model that serves in turn serves all of it.
+fn in_turn(model: &Server) -> &'static str {
+    if model.in_turn {
+        "--new-connections"
+    } else {
+        ""
+    }
+}
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key}: {of}"))
+}
+
+#[test]
+fn every_model_tells_who_is_busy_to_a_person_to_clients_and_to_nc() {
+    for model in SERVERS {
+        let served = Served::start(&format!("top --model {}", model.name));
+        let load = format!("--connections 4 {} --json", in_turn(model));
+        let end = served.ask(&load);
+        assert_eq!(end.status, Some(0), "{}: {}", model.name, end.stderr);
+        let told = objects(&end.stdout);
+        let [answer, load] = &told[..] else {
+            panic!("{}: {}", model.name, end.stdout);
+        };
+        let processes = answer["processes"].as_array().unwrap();
+        assert!((1..=2).contains(&processes.len()), "{answer}");
+        for process in processes {
+            assert!(number(process, "pid") > 0 && process["user_s"].is_f64());
+        }
+        assert_eq!(number(load, "answers"), 4);
+        let mut client = served.client();
+        for _ in 0..2 {
+            let line = line(&mut client, "whatever\n");
+            assert!(
+                line.contains(" pid ") && line.contains(" kernel "),
+                "{line}"
+            );
+        }
+        drop(client);
+        let tally = served.end(Signal::INT);
+        assert_eq!(tally["model"], model.name);
+        assert_eq!(number(&tally, "requests"), 4 + 1 + 2, "{}", model.name);
+        assert_eq!(number(&tally, "connections"), 4 + 1 + 1, "{}", model.name);
+    }
+}
+
+#[test]
+fn an_answer_and_what_a_load_found_are_told_in_words() {
+    let served = Served::start("top");
+    let end = served.ask("top --connections 3 --requests 2");
+    assert_eq!(end.status, Some(0), "{}", end.stderr);
+    // Where a line is wrapped depends on its figures.
+    let said: Vec<&str> = end.stdout.split_whitespace().collect();
+    let said = said.join(" ");
+    for words in [
+        "answers `top`",
+        "process pid user s kernel s",
+        "over 3 connections, kept",
+        "6 requests, ",
+        " requests/s",
+        "p50 ",
+        "p99.9 ",
+        "of 6 requests",
+        "errors none",
+        "2 to 2 answers a connection",
+        "generator had something to do",
+        "verdict none, ",
+    ] {
+        assert!(said.contains(words), "`{words}`: {}", end.stdout);
+    }
+    let served = Served::of(Running::start("serve echo --port 0"));
+    served.running.send(Signal::INT);
+    let end = served.running.end(ENDING);
+    assert_eq!(
+        end.stdout,
+        "`epoll` answered 0 requests of `echo` on 0 connections\n"
+    );
+}
+
+#[test]
+fn a_load_is_what_its_options_say() {
+    let check = |serve: &str, ask: &str, answers: u64, opened: u64| {
+        let served = Served::start(serve);
+        let load = served.asked(ask);
+        assert_eq!(number(&load, "answers"), answers, "{ask}: {load}");
+        assert_eq!(number(&load, "connections_opened"), opened, "{ask}: {load}");
+        assert_eq!(number(&load, "latency_count"), answers);
+        let at = |key: &str| load[key].as_f64().unwrap();
+        assert!(at("latency_us_p50") <= at("latency_us_p999"));
+        assert!(at("latency_us_p999") <= at("latency_us_max") * 1.01);
+        // Answers of an open loop may be missing from the rate, which the window makes.
+        assert!(at("answers_per_s") > 0.0, "{load}");
+        let tally = served.end(Signal::TERM);
+        assert_eq!(number(&tally, "requests"), answers + 1, "{ask}");
+        assert_eq!(number(&tally, "connections"), opened + 1, "{ask}");
+    };
+    check("echo", "echo --requests 20", 20, 1);
+    check(
+        "echo --size 4KiB",
+        "echo --size 4096 --connections 8 --requests 5",
+        40,
+        8,
+    );
+    check("fixed --size 1MiB", "fixed --size 1MiB --requests 3", 3, 1);
+    check(
+        "echo",
+        "echo --connections 6 --threads 3 --requests 7",
+        42,
+        6,
+    );
+    check(
+        "echo",
+        "echo --connections 4 --requests 3 --new-connections",
+        12,
+        12,
+    );
+    check(
+        "echo",
+        "echo --connections 2 --depth 8 --requests 24",
+        48,
+        2,
+    );
+    check("echo", "echo --connections 2 --idle 30 --ramp 50ms", 2, 32);
+    check(
+        "echo",
+        "echo --connections 2 --requests 2 --think 20ms",
+        4,
+        2,
+    );
+    check(
+        "echo",
+        "echo --connections 4 --requests 5 --rate 500",
+        20,
+        4,
+    );
+    check(
+        "echo --model pool --workers 3 --connections 50",
+        "echo --connections 40 --requests 3",
+        120,
+        40,
+    );
+}
+
+#[test]
+fn a_load_of_some_time_counts_what_comes_within_it() {
+    let served = Served::start("echo");
+    let load = served.asked("echo --connections 4 --duration 300ms --warmup 50ms");
+    let elapsed_s = load["elapsed_s"].as_f64().unwrap();
+    assert!(elapsed_s >= 0.3, "{load}");
+    let answers = number(&load, "answers");
+    assert!(answers > 0);
+    let per_s = load["answers_per_s"].as_f64().unwrap();
+    assert!((per_s * elapsed_s - answers as f64).abs() < 1.0, "{load}");
+    let tally = served.end(Signal::INT);
+    assert!(number(&tally, "requests") > answers);
+}
+
+#[test]
+fn who_is_pinned_stays_so_with_all_threads_and_children() {
+    for model in SERVERS {
+        let served = Served::start(&format!("echo --cpu 0 --model {}", model.name));
+        let mut clients: Vec<_> = (0..3).map(|_| served.client()).collect();
+        // The first one is in when it is answered; of a model in turn it is the only one.
+        let waits_for = if model.in_turn { 1 } else { 3 };
+        for client in &mut clients[..waits_for] {
+            let message = format!("{}\n", "x".repeat(63));
+            assert_eq!(line(client, &message), message);
+        }
+        let places = places(served.running.pid());
+        assert!(!places.is_empty());
+        assert!(
+            places.iter().all(|p| p == "0"),
+            "{}: {places:?}",
+            model.name
+        );
+        drop(clients);
+        served.end(Signal::INT);
+    }
+    let served = Served::start("echo");
+    let mut load = served.loaded("echo --cpu 0 --connections 4 --threads 2 --duration 100s");
+    load.until("an answer", |out, _| !objects(out).is_empty());
+    let pid = load.pid();
+    fault_common::until("two threads", fault_common::PATIENCE, || {
+        let places = places(pid);
+        assert!(places.iter().all(|p| p == "0"), "{places:?}");
+        places.len() >= 2
+    });
+    load.send(Signal::INT);
+    assert_eq!(load.end(ENDING).status, Some(130));
+}
+
+#[test]
+fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
+    let served = Served::start("echo");
+    let mut load = served.loaded("echo --connections 2 --duration 100s");
+    load.until("an answer", |out, _| !objects(out).is_empty());
+    load.send(Signal::INT);
+    let end = load.end(ENDING);
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    let told = last(&end.stdout);
+    assert_eq!(told["interrupted"], true);
+    assert_eq!(number(&told["errors"], "closed"), 0);
+    served.end(Signal::INT);
+}
+
+#[test]
+fn who_can_reach_the_server_is_said_where_it_is_more_than_this_machine() {
+    let mut running = Running::start("serve top --port 0 --listen 0.0.0.0");
+    running.until("a port", |_, err| err.contains("listening at 0.0.0.0:"));
+    assert!(running.err().contains("anyone who can reach"));
+    running.send(Signal::INT);
+    assert_eq!(running.end(ENDING).status, Some(0));
+    let served = Served::start("top");
+    assert!(!served.running.err().contains("anyone"));
+}

@@ -1,0 +1,306 @@
+//! What a server by hand meets on an open port and where a limit is reached, and what is refused.
+
+mod fault_common;
+mod hand_common;
+mod service_common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
+
+use bytecost_engine::SERVERS;
+use fault_common::{PATIENCE, Place, ended, until};
+use hand_common::{ENDING, Running, last, objects};
+use rustix::process::Signal;
+use service_common::{Served, is_closed, line, patient};
+
+/// A message of `echo` that is a line as well.
+fn message() -> String {
+    format!("{}\n", "x".repeat(63))
+}
+
+#[test]
+fn what_is_bad_is_refused_in_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let in_use = format!("serve top --port {port}");
+    let check = |words: &str, says: &[&str]| {
+        let end = ended(&mut Place::new().bytecost(words));
+        let line = end.refused();
+        for part in says {
+            assert!(line.contains(part), "`{part}` is not in: {line}");
+        }
+        assert_eq!(end.stdout, "", "{words}");
+    };
+    check(
+        &in_use,
+        &[&format!("port {port} is in use"), "choose another"],
+    );
+    check("serve zap", &["`zap`", "top, echo, fixed", "messages"]);
+    check(
+        "serve --mover send top",
+        &["`top` comes before its options"],
+    );
+    check("serve top --mover send", &["--mover"]);
+    check(
+        "serve top --model warp",
+        &["`warp`", "choose from single", "uring"],
+    );
+    check("serve top --size 64", &["--size", "top"]);
+    check("serve echo --size 0", &["size `0`", "1 to 65536"]);
+    check("serve echo --size 1MiB", &["size `1048576`", "1 to 65536"]);
+    check("serve echo --workers 2", &["`epoll`", "--workers", "pool"]);
+    check("serve top --patience 0", &["patience `0s`", "1ms"]);
+    check("serve top --idle-timeout 9h", &["idle-timeout", "3600s"]);
+    check("serve top --listen ::1", &["IPv4"]);
+    check("serve top --listen 192.0.2.7", &["192.0.2.7 is no address"]);
+    for command in ["serve top --port 0", "ask 127.0.0.1:1"] {
+        let with = |cpus: &str| format!("{command} --cpu {cpus}");
+        check(
+            &with("60000"),
+            &["CPU 60000 does not exist", "choose from 0"],
+        );
+        check(&with("0-60000"), &["does not exist"]);
+        check(&with("x"), &["--cpu `x`", "0-3,8"]);
+        check(&with("1-0"), &["runs backwards"]);
+        check(&with(","), &["--cpu `,`"]);
+    }
+    check("ask nowhere", &["`nowhere` is no IP address"]);
+    check("ask ::1", &["IPv6"]);
+    check("ask 127.0.0.1 zap", &["`zap`", "top, echo, fixed"]);
+    check("ask --size 64", &["--size", "top"]);
+    check("ask --connections 0", &["0 connections"]);
+    check("ask --threads 2", &["2 threads", "1 connection"]);
+    check("ask --depth 2 --think 1s", &["depth 2"]);
+    check("ask --rate 0", &["rate 0"]);
+    check("ask --rate 5 --think 1s", &["--rate", "--think"]);
+    check("ask --duration 0s", &["duration `0s`"]);
+    check("ask --ramp 48h", &["ramp", "86400s"]);
+    check(
+        "ask --requests 1 --duration 1s",
+        &["--requests", "--duration"],
+    );
+}
+
+#[test]
+fn nobody_and_somebody_else_are_told_with_what_to_do() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let end = ended(&mut Place::new().bytecost(&format!("ask 127.0.0.1:{port} echo")));
+    assert_eq!(end.status, Some(1));
+    let told = format!("start `bytecost serve echo --port {port}`");
+    assert!(end.stderr.contains(&told), "{}", end.stderr);
+
+    let served = Served::start("echo --size 100");
+    for (ask, says) in [
+        ("echo --size 101 --patience 300ms", "did not answer within"),
+        ("fixed --size 4 --patience 300ms", "did not answer within"),
+    ] {
+        let end = served.ask(ask);
+        assert_eq!(end.status, Some(1), "{ask}");
+        assert_eq!(end.stderr.lines().count(), 1, "{}", end.stderr);
+        assert!(end.stderr.contains(says), "{ask}: {}", end.stderr);
+    }
+    let served = Served::start("fixed --size 100");
+    let end = served.ask("top");
+    assert_eq!(end.status, Some(1));
+    assert!(end.stderr.contains("same service"), "{}", end.stderr);
+}
+
+#[test]
+fn a_signal_under_load_ends_every_model_with_its_tally() {
+    for model in SERVERS {
+        let mut served = Served::start(&format!("echo --model {}", model.name));
+        let connections = if model.in_turn { 1 } else { 8 };
+        let mut load = served.loaded(&format!("echo --connections {connections} --duration 100s"));
+        load.until("an answer", |out, _| !objects(out).is_empty());
+        // Besides, some who say nothing, who say half, and who do not read.
+        let mut others = Vec::new();
+        if !model.in_turn {
+            for words in ["", "half a message"] {
+                let mut client = served.client();
+                assert_eq!(line(&mut client, &message()), message()); // it is in
+                client.write_all(words.as_bytes()).unwrap();
+                others.push(client);
+            }
+        }
+        let signal = if model.in_turn {
+            Signal::INT
+        } else {
+            Signal::TERM
+        };
+        served
+            .running
+            .until("nothing on stdout", |out, _| out.is_empty());
+        let tally = served.end(signal);
+        assert!(tally["requests"].as_u64().unwrap() > 0, "{}", model.name);
+        assert!(others.iter_mut().all(is_closed), "{}", model.name);
+        load.send(Signal::INT);
+        let end = load.end(ENDING);
+        assert_eq!(end.status, Some(130), "{}", model.name);
+        let told = last(&end.stdout);
+        assert_eq!(told["errors"]["wrong"], 0, "{told}");
+        assert_eq!(told["errors"]["timeout"], 0, "{told}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_under_way_is_finished() {
+    const SIZE: usize = 1 << 20;
+    for model in SERVERS {
+        let served = Served::start(&format!("fixed --size 1MiB --model {}", model.name));
+        let mut client = served.client();
+        client.write_all(b"get\nget\n").unwrap();
+        let mut answers = vec![0; 2 * SIZE];
+        client.read_exact(&mut answers[..1000]).unwrap(); // it is under way
+        served.running.send(Signal::INT);
+        client.read_exact(&mut answers[1000..]).unwrap();
+        assert_eq!(answers[SIZE - 1], b'\n');
+        assert!(is_closed(&mut client));
+        let end = served.running.end(ENDING);
+        assert_eq!(end.status, Some(0), "{}: {}", model.name, end.stderr);
+        assert_eq!(last(&end.stdout)["requests"], 2, "{}", model.name);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    for model in SERVERS {
+        let served = Served::start(&format!("fixed --size 1MiB --model {}", model.name));
+        let mut client = served.client();
+        client.write_all(b"get\nget\nget\nget\n").unwrap();
+        client.read_exact(&mut [0]).unwrap(); // the answers wait for somebody to read them
+        // Both signals are there when it goes on: the end does not depend on who is faster.
+        served.running.send(Signal::STOP);
+        served.running.send(Signal::INT);
+        served.running.send(Signal::TERM);
+        served.running.send(Signal::CONT);
+        let end = served.running.end(ENDING);
+        assert_eq!(end.status, Some(130), "{}", model.name);
+        assert_eq!(end.stdout, "", "{}", model.name);
+        assert!(is_closed(&mut client), "{}: a child is left", model.name);
+    }
+}
+
+#[test]
+fn what_a_client_does_wrong_is_in_the_tally() {
+    let served = Served::start("top --patience 1s --idle-timeout 1s");
+    let mut long = served.client();
+    let _ = long.write_all(&vec![b'x'; 10 << 20]);
+    let _ = long.shutdown(Shutdown::Write);
+    assert!(is_closed(&mut long));
+    let mut half = served.client();
+    half.write_all(b"to").unwrap();
+    assert!(is_closed(&mut half));
+    let mut silent = served.client();
+    assert!(is_closed(&mut silent));
+    served.asked("top");
+    let tally = served.end(Signal::INT);
+    assert_eq!(tally["too_long"], 1, "{tally}");
+    assert_eq!(tally["timed_out"], 2, "{tally}");
+    assert_eq!(tally["requests"], 2, "{tally}");
+}
+
+/// Started by a shell with a limit set.
+fn limited(limit: &str, words: &str) -> Served {
+    let place = Place::new();
+    let command = &mut place.limited(limit, &patient(words));
+    Served::of(Running::of(place, command))
+}
+
+#[test]
+fn the_limit_of_descriptors_is_raised_as_far_as_is_allowed_and_told_beyond() {
+    let check = |words: &str| {
+        let end = ended(&mut Place::new().limited("-n 200", words));
+        let line = end.refused();
+        assert!(line.contains("ulimit -Hn"), "{line}");
+        assert!(line.contains("200 are allowed"), "{line}");
+    };
+    check("serve echo --port 0 --connections 1000");
+    check("ask 127.0.0.1:1 --connections 1000");
+    check("ask 127.0.0.1:1 --idle 1000");
+    // Soft below hard: raised.
+    let served = limited("-Sn 100", "serve echo --port 0 --connections 300 --json");
+    let load = served.asked("echo --connections 200 --requests 2");
+    assert_eq!(load["answers"], 400);
+    served.end(Signal::INT);
+}
+
+#[test]
+fn at_its_limit_a_server_serves_those_that_it_has_and_later_the_others() {
+    for model in ["epoll", "uring", "pool", "thread"] {
+        let words = format!("serve echo --port 0 --json --model {model}");
+        let served = limited("-n 100", &words);
+        let mut clients: Vec<_> = (0..120).map(|_| served.client()).collect();
+        for client in &mut clients {
+            client.write_all(message().as_bytes()).unwrap();
+        }
+        // Those at the end of the queue are served once the others have gone.
+        for mut client in clients {
+            let mut answer = vec![0; message().len()];
+            client.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, message().as_bytes());
+        }
+        let tally = served.end(Signal::INT);
+        assert_eq!(tally["requests"], 120, "{model}");
+        assert!(tally["put_off"].as_u64().unwrap() > 0, "{model}: {tally}");
+    }
+}
+
+#[test]
+fn select_is_not_to_be_had_beyond_its_sets() {
+    let words = "serve top --port 0 --model select --connections 1001";
+    let end = ended(&mut Place::new().bytecost(words));
+    let line = end.refused();
+    assert!(
+        line.contains("FD_SETSIZE") && line.contains("poll or epoll"),
+        "{line}"
+    );
+    let served = Served::start("echo --model select");
+    assert!(served.running.err().contains("at most 1000 connections"));
+    let mut first = served.client();
+    assert_eq!(line_of(&mut first), message());
+    // Those beyond are closed, and those within go on.
+    let end = served.ask("echo --idle 1100 --json");
+    assert_eq!(end.status, Some(1), "{}{}", end.stdout, end.stderr);
+    let told = last(&end.stdout);
+    let errors = ["closed", "reset"].map(|kind| told["errors"][kind].as_u64().unwrap());
+    assert!(errors.iter().sum::<u64>() > 0, "{told}");
+    assert_eq!(line_of(&mut first), message());
+    assert!(served.end(Signal::INT)["broken"].as_u64().unwrap() > 0);
+}
+
+fn line_of(client: &mut std::net::TcpStream) -> String {
+    line(client, &message())
+}
+
+/// The hard limit of descriptors.
+fn descriptors() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap();
+    let line = limits.lines().find(|l| l.starts_with("Max open files"));
+    let hard = line.unwrap().split_whitespace().nth(4).unwrap();
+    hard.parse().unwrap_or(u64::MAX)
+}
+
+#[test]
+fn ten_thousand_connections_are_held_and_served() {
+    let most = descriptors().saturating_sub(200).min(10_000);
+    let asking = most / 5;
+    for model in ["poll", "epoll", "uring"] {
+        let served = Served::start(&format!("echo --model {model}"));
+        let load = served.asked(&format!(
+            "echo --connections {asking} --idle {} --requests 2",
+            most - asking
+        ));
+        assert_eq!(load["answers"], 2 * asking, "{model}");
+        assert_eq!(load["connections_opened"], most, "{model}");
+        assert_eq!(load["connection_answers_min"], 2, "{model}");
+        // It has let go of all of them but its own few.
+        let pid = served.running.pid();
+        until("descriptors are let go", PATIENCE, || {
+            fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() < 40
+        });
+        assert_eq!(served.end(Signal::INT)["connections"], most + 1, "{model}");
+    }
+}

@@ -1,0 +1,393 @@
+//! A Java virtual machine that sends files: found, started with our program, told what to send
+//! line by line, and ended with the thread that started it.
+//!
+//! The program is a single source file, which `java` compiles as it starts (JEP 330). It lies in
+//! a memory file, and so does what it is compiled to, so nothing is written anywhere. Both its standard output and its standard error
+//! go to one pipe, from which the last line is told where it goes wrong; what it is asked and
+//! what it answers goes through two pipes of their own.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use bytecost_sys::helper;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::{MemfdFlags, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal};
+
+mod found;
+mod lines;
+
+pub use found::{PASSED_ON, find};
+use lines::{cannot_compile, greeting, in_words, last_line, sent};
+
+const PROGRAM: &str = include_str!("../java/FileSender.java");
+
+/// How long the machine may take until it is ready: it compiles the program first, which takes
+/// about a second of CPU time.
+pub const START_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest line that is taken from it, in bytes, its end included.
+const LINE_BYTES: usize = 256;
+/// What is kept of what it says beside its answers, in bytes: as much as a pipe holds.
+const SAID_BYTES: usize = 64 << 10;
+/// The length of a message for which patience lasts once; a longer one may take longer, since its
+/// progress is not seen from here.
+const PATIENCE_BYTES: u64 = 256 << 20;
+
+/// Options of the virtual machine. It leaves no files, whatever happens to it, takes no other
+/// collector than the one without threads, and keeps its threads, so that what they count stays.
+const OPTIONS: &[&str] = &[
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:-UsePerfData",
+    "-XX:+DisableAttachMechanism",
+    "-XX:+SuppressFatalErrorMessage",
+    "-XX:-CreateCoredumpOnCrash",
+    "-XX:+UseSerialGC",
+    "-XX:-UseDynamicNumberOfCompilerThreads",
+];
+/// The property of the machine that says which process has started it.
+pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
+/// The oldest Java that starts source files, and so the language of the program.
+const SOURCE: &str = "11";
+
+/// How the program sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It reads into an array and writes that.
+    Stream,
+    /// FileChannel.transferTo.
+    TransferTo,
+    /// It does not, but makes an archive of itself.
+    Pack,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Stream => "stream",
+            Way::TransferTo => "transfer-to",
+            Way::Pack => "pack",
+        }
+    }
+}
+
+/// What a virtual machine is started with.
+#[derive(Debug)]
+pub struct Start {
+    /// A connected, blocking stream socket.
+    pub socket: OwnedFd,
+    /// The file; it is opened anew.
+    pub file: OwnedFd,
+    /// How it sends.
+    pub way: Way,
+    /// Bytes of the array that [`Way::Stream`] goes through.
+    pub block: usize,
+    /// The program, compiled; where there is none, its source is.
+    pub compiled: Option<PathBuf>,
+    /// How long it may take to be ready.
+    pub start_patience: Duration,
+    /// How long a message of up to 256 MiB may take, and as much again for each further one.
+    pub patience: Duration,
+}
+
+/// The program, compiled once for all who start it: a memory file, gone with this.
+#[derive(Debug)]
+pub struct Compiled(OwnedFd);
+
+impl Compiled {
+    /// Has `java` compile it, which takes it about a second of CPU time.
+    ///
+    /// # Errors
+    /// As [`Jvm::start`].
+    pub fn new(java: &Path, patience: Duration) -> io::Result<Compiled> {
+        let archive = rustix::fs::memfd_create("FileSender.jar", MemfdFlags::CLOEXEC)?;
+        let start = Start {
+            socket: File::open("/dev/null")?.into(),
+            file: archive.try_clone()?,
+            way: Way::Pack,
+            block: 0,
+            compiled: None,
+            start_patience: patience,
+            patience,
+        };
+        Jvm::start(java, start)?;
+        Ok(Compiled(archive))
+    }
+
+    /// Where other processes of the same user find it, as long as this one lives.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.0.as_raw_fd()
+        ))
+    }
+}
+
+/// A virtual machine at work. Dropping it ends it.
+#[derive(Debug)]
+pub struct Jvm {
+    child: Child,
+    commands: OwnedFd,
+    answers: OwnedFd,
+    said: OwnedFd,
+    patience: Duration,
+    version: String,
+}
+
+impl Jvm {
+    /// Starts `java` and waits until it is ready. The calling thread must outlive it.
+    ///
+    /// # Errors
+    /// In a sentence: it cannot be started, it cannot run a source file, it ends, says something
+    /// else or nothing in time.
+    pub fn start(java: &Path, start: Start) -> io::Result<Jvm> {
+        let Start { socket, file, .. } = start;
+        let (read_commands, commands) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (answers, write_answers) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (said, write_said) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Not its ends, which would not wait any more: only what is read here.
+        rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
+        let source = rustix::fs::memfd_create("FileSender.java", MemfdFlags::CLOEXEC)?;
+        let mut source = File::from(source);
+        source.write_all(PROGRAM.as_bytes())?;
+        let source = OwnedFd::from(source);
+
+        let mut command = Command::new(java);
+        command
+            .env_clear()
+            .envs(
+                PASSED_ON
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
+            .args(OPTIONS)
+            .arg(format!("{ENDPOINT_PROPERTY}{}", std::process::id()))
+            .args(match start.compiled {
+                Some(archive) => ["-cp".into(), archive.into(), "FileSender".into()],
+                None => {
+                    let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+                    ["--source".into(), SOURCE.into(), OsString::from(source)]
+                }
+            })
+            .args([start.way.name(), &start.block.to_string()])
+            .args([&file, &read_commands, &write_answers].map(|fd| fd.as_raw_fd().to_string()))
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::from(write_said.try_clone()?))
+            .stderr(Stdio::from(write_said))
+            .process_group(0);
+        helper::attach(
+            &mut command,
+            vec![source, file, read_commands, write_answers],
+        );
+        let child = command
+            .spawn()
+            .map_err(|e| told(&format!("{} cannot be started: {e}", java.display())))?;
+        // With it the ends go that are the machine's: it must be the last to have them.
+        drop(command);
+        let mut jvm = Jvm {
+            child,
+            commands,
+            answers,
+            said,
+            patience: start.patience,
+            version: String::new(),
+        };
+        jvm.version = jvm.greeting(java, start.start_patience)?;
+        Ok(jvm)
+    }
+
+    fn greeting(&mut self, java: &Path, patience: Duration) -> io::Result<String> {
+        let mut line = [0; LINE_BYTES];
+        let line = self.answer(&mut line, patience)?;
+        match greeting(line) {
+            Some(version) => Ok(version.to_owned()),
+            None => Err(self.wrong(line, java)),
+        }
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The version of Java that it says.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Has it send `len` bytes of the file from `offset` on, and waits until it has: the system
+    /// calls that it took, as far as the program can tell. Does not allocate where that works.
+    ///
+    /// # Errors
+    /// What the program says; that it has ended, with its last line; that it answers something
+    /// else, too much, or nothing in time.
+    pub fn send(&mut self, offset: u64, len: u64) -> io::Result<u64> {
+        let mut command = [0; LINE_BYTES];
+        let mut rest = &mut command[..];
+        writeln!(rest, "send {offset} {len}")?;
+        let written = LINE_BYTES - rest.len();
+        // Less than what a pipe takes as one, and nothing else waits in it.
+        match rustix::io::write(&self.commands, &command[..written]) {
+            Ok(_) => {}
+            Err(Errno::PIPE) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let times = u32::try_from(1 + len / PATIENCE_BYTES).unwrap_or(u32::MAX);
+        let mut line = [0; LINE_BYTES];
+        let line = self.answer(&mut line, self.patience.saturating_mul(times))?;
+        match sent(line) {
+            Some((bytes, calls)) if bytes == len => Ok(calls),
+            _ => Err(self.wrong(line, Path::new("java"))),
+        }
+    }
+
+    /// The next line that it answers, without its end.
+    fn answer<'l>(
+        &mut self,
+        line: &'l mut [u8; LINE_BYTES],
+        patience: Duration,
+    ) -> io::Result<&'l str> {
+        let mut got = 0;
+        loop {
+            if !self.speaks(patience)? {
+                return Err(self.silence(patience));
+            }
+            match rustix::io::read(&self.answers, &mut line[got..]) {
+                Ok(0) => return Err(self.end()),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => continue,
+                Err(e) => return Err(e.into()),
+            }
+            match line[..got].iter().position(|b| *b == b'\n') {
+                Some(end) if end + 1 == got => {
+                    return std::str::from_utf8(&line[..end])
+                        .map_err(|_| told("java answered something that is no text"));
+                }
+                Some(_) => return Err(told("java answered more than it was asked")),
+                None if got == LINE_BYTES => {
+                    return Err(told(&format!(
+                        "java answered a line of more than {LINE_BYTES} bytes"
+                    )));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Whether there is something to read before patience ends.
+    fn speaks(&self, patience: Duration) -> io::Result<bool> {
+        let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut polled = [PollFd::new(&self.answers, PollFlags::IN)];
+        loop {
+            match rustix::event::poll(&mut polled, Some(&timeout)) {
+                Ok(ready) => return Ok(ready > 0),
+                // A signal handler ran; there are few.
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    #[cold]
+    fn wrong(&mut self, line: &str, java: &Path) -> io::Error {
+        match line.strip_prefix("failed ") {
+            Some(why) => told(&format!("java: {}", in_words(why))),
+            None => told(&format!(
+                "{} answered nonsense: {:?}",
+                java.display(),
+                line.get(..64).unwrap_or(line)
+            )),
+        }
+    }
+
+    #[cold]
+    fn silence(&mut self, patience: Duration) -> io::Error {
+        io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!(
+                "java said nothing for {} s{}",
+                patience.as_secs_f32(),
+                self.last_line()
+            ),
+        )
+    }
+
+    /// Says how it ended.
+    #[cold]
+    fn end(&mut self) -> io::Error {
+        // It has closed its pipe and may be about to end by itself, with a status that says more.
+        let how = match self.ended() {
+            Some(status) => match (status.signal(), status.code()) {
+                (Some(signal), _) => format!("was ended by signal {signal}"),
+                (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
+            },
+            None => "closed its pipe".to_owned(),
+        };
+        let said = self.said();
+        if cannot_compile(&said) {
+            return told(
+                "this java cannot run a source file: install a JDK of version 11 or newer (16 for Unix sockets); a JRE has no compiler",
+            );
+        }
+        told(&format!("java {how}{}", last_line(&said)))
+    }
+
+    /// Its status, where it ends within a moment.
+    fn ended(&mut self) -> Option<std::process::ExitStatus> {
+        const LOOKS: u32 = 50;
+        for _ in 0..LOOKS {
+            match self.child.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
+                Ok(Some(status)) => return Some(status),
+                Err(_) => break,
+            }
+        }
+        None
+    }
+
+    fn last_line(&self) -> String {
+        last_line(&self.said())
+    }
+
+    /// What it said beside its answers.
+    fn said(&self) -> String {
+        let mut bytes = vec![0; SAID_BYTES];
+        let mut got = 0;
+        while got < SAID_BYTES {
+            match rustix::io::read(self.said.as_fd(), &mut bytes[got..]) {
+                Ok(0) | Err(_) => break,
+                Ok(n) => got += n,
+            }
+        }
+        String::from_utf8_lossy(&bytes[..got]).into_owned()
+    }
+}
+
+impl Drop for Jvm {
+    fn drop(&mut self) {
+        // A script that stands before the virtual machine may have others started in its turn.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn told(what: &str) -> io::Error {
+    io::Error::other(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

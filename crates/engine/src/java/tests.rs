@@ -1,0 +1,283 @@
+use super::*;
+use std::fs::Permissions;
+use std::io::Read;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::file::{TestFile, content};
+
+/// Long enough for a machine that does much else.
+const LONG: Duration = Duration::from_secs(60);
+
+fn tcp() -> (OwnedFd, OwnedFd) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (a.into(), listener.accept().unwrap().0.into())
+}
+
+fn unix() -> (OwnedFd, OwnedFd) {
+    let (a, b) = UnixStream::pair().unwrap();
+    (a.into(), b.into())
+}
+
+/// A file of its content, so long.
+fn file(len: u64) -> TestFile {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(len).unwrap();
+    file
+}
+
+fn opened(file: &TestFile) -> OwnedFd {
+    crate::file::open(&file.path(), crate::file::Opening::default()).unwrap()
+}
+
+fn start(socket: OwnedFd, file: OwnedFd, way: Way, block: usize) -> Start {
+    Start {
+        socket,
+        file,
+        way,
+        block,
+        compiled: compiled(),
+        start_patience: LONG,
+        patience: LONG,
+    }
+}
+
+/// The machine that is here; none where the tests of it must be skipped.
+fn java() -> Option<PathBuf> {
+    let found = find();
+    if let Err(e) = &found {
+        eprintln!("skipped: {e}");
+    }
+    found.ok()
+}
+
+/// The program, compiled once for all tests.
+fn compiled() -> Option<PathBuf> {
+    static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
+    let made = || Some(Compiled::new(&find().ok()?, LONG).unwrap());
+    COMPILED.get_or_init(made).as_ref().map(Compiled::path)
+}
+
+/// Sends these parts of a file, and holds what arrives against it.
+fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u64, u64)]) {
+    let Some(java) = java() else {
+        return;
+    };
+    let file = file(parts.iter().map(|(at, len)| at + len).max().unwrap());
+    let (socket, peer) = pair();
+    let mut jvm = Jvm::start(&java, start(socket, opened(&file), way, block)).unwrap();
+    assert!(jvm.version().starts_with(|c: char| c.is_ascii_digit()));
+    let parts_there = parts.to_vec();
+    let reader = std::thread::spawn(move || {
+        let mut peer = File::from(peer);
+        for (at, len) in parts_there {
+            let mut bytes = vec![0; len as usize];
+            peer.read_exact(&mut bytes).unwrap();
+            assert_eq!(content().mismatch(at, &bytes), None, "{at} {len}");
+        }
+        peer.read(&mut [0; 8]).unwrap()
+    });
+    let mut position = 0;
+    for (at, len) in parts {
+        let calls = jvm.send(*at, *len).unwrap();
+        let pieces = len.div_ceil(block as u64);
+        match way {
+            Way::Stream => assert_eq!(calls, 2 * pieces + u64::from(*at != position)),
+            Way::TransferTo | Way::Pack => assert!(calls >= 1),
+        }
+        position = at + len;
+    }
+    assert!(helper::cpu_ns(jvm.pid()).unwrap() > 0);
+    drop(jvm);
+    assert_eq!(reader.join().unwrap(), 0, "nothing more");
+}
+
+#[test]
+fn a_file_arrives_as_it_is_over_either_kind_of_socket_and_in_either_way() {
+    for pair in [tcp, unix] {
+        arrives(
+            pair,
+            Way::Stream,
+            4096,
+            &[(0, 1), (0, 4096), (5, 1_000_003)],
+        );
+        arrives(
+            pair,
+            Way::TransferTo,
+            4096,
+            &[(0, 1), (0, 4096), (5, 20_000_003)],
+        );
+    }
+    arrives(tcp, Way::Stream, 1, &[(3, 7)]);
+    arrives(tcp, Way::Stream, 1 << 20, &[(0, 3_000_000), (1 << 20, 100)]);
+}
+
+#[test]
+fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
+    let Some(java) = java() else {
+        return;
+    };
+    let (socket, peer) = unix();
+    let mut begun = start(socket, opened(&file(5000)), Way::Stream, 4096);
+    begun.compiled = None;
+    let mut jvm = Jvm::start(&java, begun).unwrap();
+    jvm.send(100, 4900).unwrap();
+    let mut bytes = [0; 4900];
+    File::from(peer).read_exact(&mut bytes).unwrap();
+    assert_eq!(content().mismatch(100, &bytes), None);
+
+    let (socket, _peer) = unix();
+    let mut begun = start(socket, opened(&file(1)), Way::Stream, 1);
+    begun.compiled = Some(PathBuf::from("/nowhere/FileSender.jar"));
+    let error = Jvm::start(&java, begun).unwrap_err().to_string();
+    assert!(error.starts_with("java ended with status 1"), "{error}");
+}
+
+#[test]
+fn what_goes_wrong_in_the_program_is_told() {
+    let Some(java) = java() else {
+        return;
+    };
+    for way in [Way::Stream, Way::TransferTo] {
+        let (socket, _peer) = tcp();
+        let short = file(100);
+        let mut jvm = Jvm::start(&java, start(socket, opened(&short), way, 4096)).unwrap();
+        let error = jvm.send(50, 51).unwrap_err().to_string();
+        assert!(error.contains("ends before the request does"), "{error}");
+        let error = jvm.send(0, 1).unwrap_err().to_string();
+        assert!(error.starts_with("java ended with status 0"), "{error}");
+
+        let (socket, peer) = unix();
+        let long = file(8 << 20);
+        let mut jvm = Jvm::start(&java, start(socket, opened(&long), way, 4096)).unwrap();
+        drop(peer);
+        let error = jvm.send(0, 8 << 20).unwrap_err().to_string();
+        assert!(error.ends_with("the other side is gone"), "{error}");
+    }
+}
+
+#[test]
+fn a_receiver_that_stalls_is_waited_for_as_long_as_patience_lasts() {
+    let Some(java) = java() else {
+        return;
+    };
+    let file = file(64 << 20);
+    for way in [Way::Stream, Way::TransferTo] {
+        let (socket, peer) = unix();
+        let mut start = start(socket, opened(&file), way, 4096);
+        start.patience = Duration::from_millis(300);
+        let mut jvm = Jvm::start(&java, start).unwrap();
+        let pid = jvm.pid();
+        let error = jvm.send(0, 64 << 20).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+        drop(jvm);
+        assert!(helper::cpu_ns(pid).is_err(), "nothing is left running");
+        drop(peer);
+    }
+}
+
+/// A script in the place of Java; `$A` is where it answers to, `$C` where its commands come from.
+fn fake(script: &str, patience: Duration, expected: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("java");
+    let text = format!(
+        "#!/bin/sh\nfor w; do C=$A; A=$w; done\nC=/proc/self/fd/$C; exec 9>/proc/self/fd/$A\n{script}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    let (socket, peer) = unix();
+    let begun = Start {
+        start_patience: patience,
+        patience,
+        ..start(socket, opened(&file(4096)), Way::Stream, 4096)
+    };
+    let error = match Jvm::start(&path, begun) {
+        Ok(mut jvm) => jvm.send(0, 4096).unwrap_err(),
+        Err(e) => e,
+    };
+    let error = error.to_string();
+    assert!(error.contains(expected), "{script}: {error}");
+    assert!(!error.contains('\n'), "{error}");
+    // The socket was theirs, and so it is closed when the last of them has ended.
+    let mut peer = UnixStream::from(peer);
+    peer.set_read_timeout(Some(LONG)).unwrap();
+    assert_eq!(peer.read(&mut [0; 8]).unwrap(), 0, "{script}");
+    let _ = peer.shutdown(Shutdown::Both);
+}
+
+#[test]
+fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
+    let soon = Duration::from_millis(200);
+    let check = |script: &str, expected: &str| fake(script, LONG, expected);
+    check("exit 3", "java ended with status 3");
+    check(
+        "echo out; echo of memory >&2; exit 1",
+        "java ended with status 1 (of memory)",
+    );
+    check("kill -9 $$", "java was ended by signal 9");
+    check(
+        "echo Module jdk.compiler not found >&2; exit 1",
+        "this java cannot run a source file: install a JDK",
+    );
+    check(
+        "echo Unrecognized option: --source; exit 1",
+        "install a JDK of version 11",
+    );
+    check(
+        "echo garbage >&9; sleep 600",
+        "/java answered nonsense: \"garbage\"",
+    );
+    check("echo 'ready ' >&9; sleep 600", "answered nonsense");
+    check("echo 'ready 17;rm' >&9; sleep 600", "answered nonsense");
+    check("printf '\\377\\n' >&9; sleep 600", "no text");
+    check(
+        "printf '%999d\\n' 1 >&9; sleep 600",
+        "a line of more than 256 bytes",
+    );
+    check(
+        "printf 'ready 1\\nready 1\\n' >&9; sleep 600",
+        "more than it was asked",
+    );
+    check("echo failed >&9; sleep 600", "answered nonsense");
+    fake("sleep 600", soon, "java said nothing for 0.2 s");
+    fake(
+        "echo ready 1 >&9; sleep 600",
+        soon,
+        "java said nothing for 0.2 s",
+    );
+    let check = |answer: &str, expected: &str| {
+        let script = format!("echo ready 1 >&9; read line < $C; {answer}; sleep 600");
+        fake(&script, LONG, expected);
+    };
+    check("exit 4", "java ended with status 4");
+    check("echo sent 4095 9 >&9", "answered nonsense: \"sent 4095 9\"");
+    check("echo sent 4096 >&9", "answered nonsense");
+    check("echo sent +4096 1 >&9", "answered nonsense");
+    check("echo sent 4096 1 1 >&9", "answered nonsense");
+    check(
+        "echo sent 4096 99999999999999999999 >&9",
+        "answered nonsense",
+    );
+    check(
+        "echo failed java.io.IOException: disk on fire >&9",
+        "java: disk on fire",
+    );
+    check("cat /dev/zero >&9", "a line of more than 256 bytes");
+}
+
+#[test]
+fn what_cannot_be_started_is_told() {
+    let (socket, _peer) = unix();
+    let begun = start(socket, opened(&file(1)), Way::Stream, 1);
+    let error = Jvm::start(Path::new("/nowhere/java"), begun).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("/nowhere/java cannot be started"),
+        "{error}"
+    );
+}

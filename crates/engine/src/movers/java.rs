@@ -1,0 +1,89 @@
+//! `java-stream` and `java-transfer-to`: a file sent by a Java virtual machine, in the two ways
+//! that its library has.
+
+use std::io;
+
+use bytecost_spec::survey::Release;
+use rustix::fs::OFlags;
+
+use super::sent_file::take;
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
+use crate::walk::Walk;
+
+pub const STREAM: Mover = Mover {
+    name: "java-stream",
+    summary: "Java: FileInputStream.read into an array of `block` bytes, and that written to the socket's stream, which copies it once more on the way out",
+    route: Route::FileToSocket,
+    in_flight: InFlight::OneByProcess,
+    release: Release::AtReturn,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: DESCRIPTORS,
+    leaves_completions: false,
+    caution: Some(CAUTION),
+    open: |setup| open(setup, Way::Stream),
+};
+
+pub const TRANSFER_TO: Mover = Mover {
+    name: "java-transfer-to",
+    summary: "Java: FileChannel.transferTo to the socket, which is sendfile(2) on Linux",
+    release: Release::Never,
+    open: |setup| open(setup, Way::TransferTo),
+    ..STREAM
+};
+
+/// The socket, the file, and the ends of the pipes that stay open here.
+const DESCRIPTORS: u32 = 5;
+const CAUTION: &str = "a virtual machine of its own does the work and is told of each message through a pipe, some 10 µs of each: compare it at sizes of 1 MiB and more";
+
+struct Java {
+    jvm: Jvm,
+    walk: Walk,
+    size: u64,
+    tally: Tally,
+}
+
+fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let work = take(&mut setup)?;
+    if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the Java program does not pass the page cache by: choose --cache warm or cold",
+        ));
+    }
+    let start = Start {
+        socket,
+        file: work.file,
+        way,
+        block: work.block.max(1),
+        compiled: setup.java.take(),
+        start_patience: START_PATIENCE,
+        patience: setup.patience,
+    };
+    Ok(Box::new(Java {
+        jvm: Jvm::start(&java::find()?, start)?,
+        walk: work.walk,
+        size: setup.size as u64,
+        tally: Tally::default(),
+    }))
+}
+
+impl Move for Java {
+    fn offer(&mut self) -> io::Result<Offer> {
+        // Those of the exchange are no part of what a Java program does to send a file.
+        self.tally.calls += self.jvm.send(self.walk.step(), self.size)?;
+        self.tally.messages += 1;
+        self.tally.bytes += self.size;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn helper(&self) -> Option<u32> {
+        Some(self.jvm.pid())
+    }
+}

@@ -1,0 +1,37 @@
+//! `uring-splice`: io_uring splices, from a file into a pipe and from the pipe to the socket.
+
+use std::io;
+
+use bytecost_spec::survey::Release;
+use bytecost_sys::pipe::Pipe;
+use bytecost_sys::places::ALIGN_BYTES;
+use bytecost_sys::uring_relay::UringRelay;
+
+use super::relay::{PIECES, Relay};
+use super::sent_file::take;
+use super::splice::PIPE_BYTES;
+use super::{InFlight, Move, Mover, Route, Setup};
+
+pub const MOVER: Mover = Mover {
+    name: "uring-splice",
+    summary: "io_uring splices through a pipe: up to eight linked pairs in one call, carried out by io_uring's own threads; the socket refers to the file's pages",
+    route: Route::FileToSocket,
+    in_flight: InFlight::SeveralByThreads,
+    release: Release::Never,
+    uses_fields: false,
+    locks_rings: 0,
+    descriptors_per_flow: 5,
+    leaves_completions: false,
+    caution: None,
+    open,
+};
+
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let work = take(&mut setup)?;
+    let pipe = Pipe::new(PIPE_BYTES)?;
+    // A piece that begins within a page takes a slot of the pipe more than its pages.
+    let piece = pipe.capacity().saturating_sub(ALIGN_BYTES);
+    let ring = UringRelay::by_pipe(work.file, socket, PIECES as u32, pipe)?;
+    Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
+}

@@ -1,0 +1,176 @@
+//! Movers that send a file: what arrives, and what becomes of a file that ends too early, one that
+//! cannot be spliced, and a receiver that is gone.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_engine::file::{self, Opening, TestFile};
+use bytecost_engine::{FileWork, MOVERS, Move, Mover, Offer, Route, Setup, Walk};
+use bytecost_spec::{Access, Reaping};
+
+/// Bytes of a message: neither whole pages nor whole blocks.
+const SIZE: u64 = 300_007;
+const MESSAGES: u64 = 3;
+const BLOCK: usize = 5000;
+
+/// Those that work over a socket without TCP.
+fn movers() -> impl Iterator<Item = &'static Mover> {
+    let sends = |m: &&Mover| m.route == Route::FileToSocket && m.name != "sendfile-cork";
+    MOVERS.iter().filter(sends)
+}
+
+/// Ready to send the file at `path` over `socket`; none where the mover cannot be had here.
+fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<Box<dyn Move>> {
+    let file = file::open(path, Opening::default()).unwrap();
+    let opened = (mover.open)(Setup {
+        socket: Some(OwnedFd::from(socket)),
+        file: Some(FileWork {
+            file,
+            walk: Walk::new(Access::Sequential, 0, MESSAGES, size, 1),
+            depth: 1,
+            block: BLOCK,
+        }),
+        size: size as usize,
+        fields: 1,
+        slots: 1,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        patience: Duration::from_secs(5),
+    });
+    if let Err(e) = &opened {
+        eprintln!("{} does not work here: {e}", mover.name);
+    }
+    opened.ok()
+}
+
+/// A file of so many bytes.
+fn sent(bytes: u64) -> TestFile {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(bytes).unwrap();
+    file
+}
+
+/// What the first message that fails says.
+fn refused(engine: &mut dyn Move) -> io::Error {
+    for _ in 0..=MESSAGES {
+        if let Err(e) = engine.offer() {
+            return e;
+        }
+    }
+    panic!("every message was sent");
+}
+
+#[test]
+fn every_byte_arrives_in_its_order_and_the_walk_goes_round() {
+    let file = sent(MESSAGES * SIZE);
+    for mover in movers() {
+        let (a, mut b) = UnixStream::pair().unwrap();
+        let Some(mut engine) = opened(mover, &file.path(), a, SIZE) else {
+            continue;
+        };
+        let reader = thread::spawn(move || {
+            let mut all = Vec::new();
+            b.read_to_end(&mut all).unwrap();
+            all
+        });
+        for _ in 0..2 * MESSAGES {
+            assert_eq!(engine.offer().unwrap(), Offer::Moved, "{}", mover.name);
+        }
+        let tally = engine.tally();
+        assert_eq!(
+            (tally.messages, tally.bytes),
+            (2 * MESSAGES, 2 * MESSAGES * SIZE)
+        );
+        assert!(tally.calls >= 2 * MESSAGES, "{}", mover.name);
+        drop(engine);
+        let all = reader.join().unwrap();
+        assert_eq!(all.len() as u64, 2 * MESSAGES * SIZE, "{}", mover.name);
+        let content = file::content().part(0, MESSAGES * SIZE);
+        assert_eq!(content.mismatch(0, &all), None, "{}", mover.name);
+    }
+}
+
+#[test]
+fn what_goes_through_memory_takes_a_read_and_a_write_for_each_block() {
+    let file = sent(SIZE);
+    let (a, mut b) = UnixStream::pair().unwrap();
+    let read_write = Mover::named("read-write").unwrap();
+    let size = SIZE / MESSAGES;
+    let mut engine = opened(read_write, &file.path(), a, size).unwrap();
+    let reader = thread::spawn(move || b.read_to_end(&mut Vec::new()).unwrap());
+    engine.offer().unwrap();
+    assert_eq!(engine.tally().calls, 2 * size.div_ceil(BLOCK as u64));
+    drop(engine);
+    reader.join().unwrap();
+}
+
+#[test]
+fn a_file_that_ends_before_the_message_does_is_an_error() {
+    // It ends within the second message, within a page and on one, and before the first.
+    for bytes in [SIZE + 4097, (SIZE + 8192) / 4096 * 4096, 0] {
+        for mover in movers() {
+            let file = sent(bytes);
+            let (a, mut b) = UnixStream::pair().unwrap();
+            let Some(mut engine) = opened(mover, &file.path(), a, SIZE) else {
+                continue;
+            };
+            let reader = thread::spawn(move || {
+                let _ = b.read_to_end(&mut Vec::new());
+            });
+            let why = refused(&mut *engine);
+            assert_eq!(
+                why.kind(),
+                io::ErrorKind::UnexpectedEof,
+                "{}: {why}",
+                mover.name
+            );
+            assert!(why.to_string().contains("truncated"), "{why}");
+            drop(engine);
+            reader.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_spliced_is_told_with_what_to_do() {
+    // Files of procfs that are made up as they are read have no splice.
+    let path = Path::new("/proc/self/auxv");
+    for name in ["sendfile", "splice", "uring-splice"] {
+        let (a, _b) = UnixStream::pair().unwrap();
+        let mover = Mover::named(name).unwrap();
+        let Some(mut engine) = opened(mover, path, a, 16) else {
+            continue;
+        };
+        let why = refused(&mut *engine);
+        assert_eq!(why.kind(), io::ErrorKind::Unsupported, "{name}: {why}");
+        for word in ["splice", "--dir", "read-write"] {
+            assert!(why.to_string().contains(word), "{name}: {why}");
+        }
+    }
+    let (a, mut b) = UnixStream::pair().unwrap();
+    let read_write = Mover::named("read-write").unwrap();
+    let mut engine = opened(read_write, path, a, 16).unwrap();
+    engine.offer().unwrap();
+    b.read_exact(&mut [0; 16]).unwrap();
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_an_error() {
+    let file = sent(MESSAGES * SIZE);
+    for mover in movers() {
+        let (a, b) = UnixStream::pair().unwrap();
+        let Some(mut engine) = opened(mover, &file.path(), a, SIZE) else {
+            continue;
+        };
+        drop(b);
+        let why = refused(&mut *engine);
+        let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+        assert!(expected.contains(&why.kind()), "{}: {why}", mover.name);
+    }
+}

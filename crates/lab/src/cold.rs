@@ -1,0 +1,113 @@
+//! Makes a file cold, also where the network still holds pages of it.
+//!
+//! A socket that sends a file refers to its pages, which cannot be dropped from the page cache
+//! until the packets are freed. A packet that was read on another CPU than the one that made it is
+//! put on a list of that CPU, at most 64 of them (net.core.skb_defer_max), and freed when that
+//! CPU next takes packets in: on a quiet machine that may be never. Source: skb_attempt_defer_free
+//! and net_rx_action, net/core/skbuff.c and net/core/dev.c of Linux 5.19 and later.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_engine::file;
+use bytecost_sys::{clock, process};
+
+/// How long is waited between two attempts: a receiver may still be reading.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Drops a piece of a file from the page cache and makes sure that it is gone. Where sockets
+/// still hold pages of it, this is tried again, at most for `patience`.
+///
+/// # Errors
+/// As [`file::cool`].
+pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -> io::Result<()> {
+    let file = file.as_fd();
+    let until_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
+    loop {
+        match file::cool(file, offset, len) {
+            Err(e)
+                if e.kind() == io::ErrorKind::Unsupported && clock::monotonic_ns() < until_ns =>
+            {
+                free_packets();
+                thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Has each CPU that this process may use take in a packet: an empty datagram to itself, by a
+/// thread that ends afterwards, so that the caller stays on its CPU. Where that cannot be had,
+/// nothing is lost but time.
+fn free_packets() {
+    let Ok(cpus) = process::affinity() else {
+        return;
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for cpu in cpus {
+                let _ = process::set_affinity(&[cpu]).and_then(|()| take_one_in());
+            }
+        });
+    });
+}
+
+fn take_one_in() -> io::Result<()> {
+    let socket = UdpSocket::bind(("127.0.0.1", 0))?;
+    socket.send_to(&[], socket.local_addr()?)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_engine::file::TestFile;
+    use bytecost_sys::file_map::resident_pages;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
+
+    /// 4 MiB of a new file, sent over loopback and read to the end; the connection stays.
+    fn sent(file: &TestFile) -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut taker, _) = listener.accept().unwrap();
+        let len = file.len();
+        let reader = thread::spawn(move || {
+            let mut left = vec![0; len as usize];
+            io::Read::read_exact(&mut taker, &mut left).unwrap();
+            taker
+        });
+        let mut offset = 0;
+        while offset < len {
+            let left = (len - offset) as usize;
+            rustix::fs::sendfile(&sender, file, Some(&mut offset), left).unwrap();
+        }
+        (sender, reader.join().unwrap())
+    }
+
+    #[test]
+    fn a_file_that_was_sent_a_moment_ago_is_cold_all_the_same() {
+        let mut file = TestFile::in_dir(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap();
+        file.grow(4 << 20).unwrap();
+        for _ in 0..5 {
+            let connection = sent(&file);
+            cool(&file, 0, file.len(), Duration::from_secs(20)).unwrap();
+            let (resident, pages) = resident_pages(&file, 0, file.len()).unwrap();
+            assert!(resident * 100 <= pages, "{resident} of {pages}");
+            drop(connection);
+        }
+    }
+
+    #[test]
+    fn what_is_never_cold_is_told_after_so_long() {
+        let mut file = TestFile::in_memory().unwrap();
+        file.grow(1 << 16).unwrap();
+        let began = Instant::now();
+        let why = cool(&file, 0, file.len(), Duration::from_millis(30)).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::Unsupported);
+        assert!(began.elapsed() >= Duration::from_millis(30));
+    }
+}

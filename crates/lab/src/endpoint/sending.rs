@@ -1,0 +1,171 @@
+//! One flow of the sending side: made ready, and run through its window.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
+use bytecost_meter::{HelpedMeter, Meter, ProcessMeter, ThreadMeter};
+use bytecost_spec::{Cache, Pattern as Exchange};
+use hdrhistogram::Histogram;
+
+use super::file_side;
+use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh, meter};
+use super::turn::Turn;
+use crate::cold;
+use crate::conduct::{answer, mover_of, sending_end};
+use crate::connection::ConnectionMeter;
+use crate::files;
+use crate::flow::{Ask, Finish, stream};
+use crate::passes::{Outgo, Passes};
+use crate::protocol::Task;
+
+/// Carries one flow through the trial.
+pub(super) fn run(
+    task: &Task,
+    socket: Option<OwnedFd>,
+    flow: u32,
+    turn: Turn<'_>,
+) -> io::Result<FlowDone> {
+    let cell = &task.cell;
+    let mover = mover_of(cell)?;
+    if mover.route.is_of_files() {
+        let (ready, closed) = (|| turn.ready(), || turn.closed());
+        return file_side::run(task, mover, flow, turn.gate, ready, closed);
+    }
+    let mut flow = Flow::ready(task, mover, socket, flow)?;
+    // What io_uring's workers do is the mover's, and what a process does that it has started.
+    let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
+        let thread = ThreadMeter::open_without_perf();
+        flow.carry(turn, HelpedMeter::new(thread, pid))?
+    } else if mover.in_flight == InFlight::SeveralByThreads {
+        flow.carry(turn, ProcessMeter::new(meter(cell)))?
+    } else {
+        flow.carry(turn, meter(cell))?
+    };
+    let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
+    done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    Ok(done)
+}
+
+/// A flow that is ready to send.
+struct Flow<'a> {
+    task: &'a Task,
+    engine: Box<dyn Move>,
+    /// The connection; none for a mover without a peer.
+    socket: Option<OwnedFd>,
+    /// The file that is made cold before each pass, and which part of it, in bytes.
+    cooled: Option<(OwnedFd, u64, u64)>,
+    patience: Duration,
+}
+
+impl<'a> Flow<'a> {
+    fn ready(
+        task: &'a Task,
+        mover: &Mover,
+        socket: Option<OwnedFd>,
+        flow: u32,
+    ) -> io::Result<Flow<'a>> {
+        let cell = &task.cell;
+        let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
+        let (fresh, patience) = (
+            is_fresh(task, mover),
+            Duration::from_millis(task.patience_ms),
+        );
+        let file = file_of(task, mover, flow)?;
+        let is_cold = file.is_some() && cell.cache == Cache::Cold;
+        let cooled = match &file {
+            Some(work) if is_cold => {
+                let (offset, len) = work.walk.part();
+                Some((work.file.try_clone()?, offset, len))
+            }
+            _ => None,
+        };
+        Ok(Flow {
+            task,
+            engine: sending_end(
+                cell,
+                socket,
+                file,
+                flow,
+                fresh,
+                patience,
+                task.java.as_deref(),
+            )?,
+            socket: kept,
+            cooled,
+            patience,
+        })
+    }
+
+    fn carry<M: Meter>(
+        &mut self,
+        turn: Turn<'_>,
+        thread: M,
+    ) -> io::Result<(Measured, Option<Histogram<u64>>)> {
+        let cell = &self.task.cell;
+        let mut meter = ConnectionMeter {
+            thread,
+            socket: self.socket.as_ref(),
+            is_tcp: cell.transport.is_tcp() && self.socket.is_some(),
+        };
+        let finish = Finish {
+            closed: || turn.closed(),
+            messages_least: self.task.messages_least,
+        };
+        let asked = match (cell.pattern, &self.socket) {
+            (Exchange::Ask, Some(socket)) => Some((socket, answer(cell)?)),
+            _ => None,
+        };
+        let engine = &mut *self.engine;
+        let shut = |socket: &Option<OwnedFd>| -> io::Result<()> {
+            if let Some(socket) = socket {
+                rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
+            }
+            Ok(())
+        };
+        if let Some(passes) = Passes::of(cell) {
+            let patience = self.patience;
+            let mut cool = self
+                .cooled
+                .as_ref()
+                .map(|(file, offset, len)| move || cold::cool(file, *offset, *len, patience));
+            let mut outgo = Outgo::new(engine, passes);
+            let is_asked = asked.is_some();
+            outgo.answers = asked;
+            outgo.cool = cool.as_mut().map(|cool| cool as _);
+            turn.ready();
+            let all = outgo.run(turn.gate, &mut meter, || turn.opening(), finish)?;
+            let latency_ns = is_asked.then(|| outgo.latency_ns.clone());
+            // The receiver's window ends with the connection.
+            shut(&self.socket)?;
+            turn.stop();
+            return Ok((Measured::passes(&all, &meter), latency_ns));
+        }
+        let (window, latency_ns) = match asked {
+            Some((socket, answer)) => {
+                let mut ask = Ask::new(engine, socket, answer);
+                turn.ready();
+                let window = ask.run(turn.gate, &mut meter, finish)?;
+                (window, Some(ask.latency_ns))
+            }
+            None => {
+                turn.ready();
+                (stream(engine, turn.gate, &mut meter, finish)?, None)
+            }
+        };
+        shut(&self.socket)?;
+        Ok((Measured::window(&window, &meter), latency_ns))
+    }
+}
+
+/// The file that the flow sends, its pages where the cell wants them; none for a mover that sends
+/// from memory.
+fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>> {
+    let (Route::FileToSocket, Some(at)) = (mover.route, &task.file) else {
+        return Ok(None);
+    };
+    let work = files::open(&task.cell, mover, at, flow)?;
+    files::settle(&task.cell, &work)?;
+    Ok(Some(work))
+}

@@ -1,0 +1,65 @@
+//! What a flow's thread and the thread that watches the clock tell each other.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::gate::{Gate, Phase, SharedGate};
+
+/// How long a thread sleeps at most before it looks at the gate again. Wake-ups may be spurious;
+/// the bound is for a wake-up that comes too early.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What a flow's thread tells the one that watches the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// It waits for the gate.
+    Ready,
+    /// Of passes: the warm-up is over, and it waits for the window.
+    Opening,
+    /// Its window is over.
+    Closed,
+    /// It is over, well or not.
+    Ended,
+}
+
+/// A flow's own end of both.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) gate: &'a SharedGate,
+    pub(super) tell: &'a mpsc::Sender<Signal>,
+}
+
+impl Turn<'_> {
+    /// Says that it is ready, and waits until bytes may move.
+    pub(super) fn ready(self) {
+        self.say(Signal::Ready);
+        self.wait(Phase::Warmup);
+    }
+
+    /// Says that the warm-up is over, and waits until the window opens.
+    pub(super) fn opening(self) {
+        self.say(Signal::Opening);
+        self.wait(Phase::Window);
+    }
+
+    /// Says that its window is over.
+    pub(super) fn closed(self) {
+        self.say(Signal::Closed);
+    }
+
+    /// Waits until all windows are over.
+    pub(super) fn stop(self) {
+        self.wait(Phase::Stop);
+    }
+
+    fn say(self, signal: Signal) {
+        let _ = self.tell.send(signal);
+    }
+
+    fn wait(self, phase: Phase) {
+        while self.gate.phase() < phase {
+            thread::park_timeout(LOOK);
+        }
+    }
+}

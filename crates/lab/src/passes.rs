@@ -1,0 +1,286 @@
+//! The loops of long messages, and of files that are sent cold: a window is a number of passes.
+//!
+//! A message of a gigabyte takes longer than a window is open, and a file that is to be cold must
+//! be dropped from the page cache before it is sent again. So both sides go by what is sent, not
+//! by the clock alone: a warm-up of [`WARMUP_PASSES`], then passes until the window's time is over,
+//! at least one. Each pass is a stretch that is measured by itself: the sender's from its first
+//! call to its last answer, the receiver's from the first byte that is there to the last one.
+//! What is done between two passes is in neither.
+//!
+//! As in [`crate::flow`] nothing allocates, locks, formats or logs within a stretch.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::{Move, Mover, Offer, Route};
+use bytecost_meter::Meter;
+use bytecost_spec::{Cache, Cell};
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::flow::{Edge, Finish, Intake, drain, histogram, read_exactly};
+use crate::gate::{Gate, Phase};
+use crate::requests::{Cool, STRETCHES_MOST, Stretches};
+
+/// From this size on a message is long, in bytes: a few of them fill a window.
+pub const LONG_BYTES: u64 = 4 << 20;
+/// Passes before the window: the connection and its buffers have grown by then.
+pub const WARMUP_PASSES: u64 = 1;
+/// Bytes before the window, in whole passes, of a mover whose program compiles itself as it runs;
+/// 16,384 turns of a loop through 4 KiB.
+const WARMUP_BYTES: u64 = 64 << 20;
+/// The most such passes.
+const WARMUP_MOST: u64 = 100;
+/// The slowest rate at which a pass is waited for, in bytes per second.
+const SLOWEST_BYTES_PER_S: u64 = 20_000_000;
+
+/// How a cell's messages are taken together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// Messages of a pass.
+    pub messages: u64,
+    /// Bytes of a pass of one flow.
+    pub bytes: u64,
+    /// Passes before the window.
+    pub warmup: u64,
+}
+
+impl Passes {
+    /// The passes of a cell; none where its window is one stretch of time.
+    #[must_use]
+    pub fn of(cell: &Cell) -> Option<Passes> {
+        // Both ends go by them.
+        if !cell.transport.has_receiver() {
+            return None;
+        }
+        let mover = Mover::named(&cell.mover)?;
+        let is_cold = mover.route == Route::FileToSocket && cell.cache == Cache::Cold;
+        let messages = match (mover.has_peer(), is_cold) {
+            (true, true) => cell.ring_slots(),
+            (true, false) if cell.size_bytes >= LONG_BYTES => 1,
+            _ => return None,
+        };
+        let bytes = messages.saturating_mul(cell.size_bytes);
+        let warmup = if mover.is_helped() {
+            WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST)
+        } else {
+            WARMUP_PASSES
+        };
+        Some(Passes {
+            messages,
+            bytes,
+            warmup,
+        })
+    }
+
+    /// How long a pass of all flows may take, in ns.
+    #[must_use]
+    pub fn most_ns(&self, flows: u32) -> u64 {
+        let bytes = self.bytes.saturating_mul(u64::from(flows));
+        (bytes / SLOWEST_BYTES_PER_S + 1).saturating_mul(1_000_000_000)
+    }
+}
+
+/// The sending side.
+pub struct Outgo<'a> {
+    /// Sends.
+    pub mover: &'a mut dyn Move,
+    /// In the `ask` pattern: where answers come in, and room for one.
+    pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
+    /// Makes the file cold before each pass but the first.
+    pub cool: Option<Cool<'a>>,
+    /// How messages are taken together.
+    pub passes: Passes,
+    /// From the beginning of a message to its answer, within the window, in ns.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl<'a> Outgo<'a> {
+    /// Ready to send.
+    #[must_use]
+    pub fn new(mover: &'a mut dyn Move, passes: Passes) -> Outgo<'a> {
+        Outgo {
+            mover,
+            answers: None,
+            cool: None,
+            passes,
+            latency_ns: histogram(),
+        }
+    }
+
+    /// Warms up, waits in `opening` until the window opens, and sends until it is over.
+    ///
+    /// # Errors
+    /// What the mover, recv(2) and the dropping of the file's pages answer.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+        opening: impl FnOnce(),
+        finish: Finish<impl FnOnce()>,
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        let mut stretches = Stretches::none(self.mover.tally());
+        for _ in 0..self.passes.warmup {
+            self.pass(false)?;
+            self.renew()?;
+        }
+        // To read what a process does that works for the mover takes too long to be forgotten.
+        let is_helped = self.mover.helper().is_some();
+        let mut since_ns = None;
+        opening();
+        loop {
+            let from = Edge {
+                tally: self.mover.tally(),
+                snapshot: meter.read_start(),
+            };
+            if let Some(since_ns) = since_ns {
+                stretches.aside_ns += clock::thread_cpu_ns() - since_ns;
+            }
+            self.pass(true)?;
+            since_ns = is_helped.then(clock::thread_cpu_ns);
+            let to = Edge {
+                snapshot: meter.read_end(),
+                tally: self.mover.tally(),
+            };
+            stretches.of.push((from, to));
+            let enough = self.mover.tally().messages >= finish.messages_least;
+            if gate.phase() >= Phase::Cooldown && enough || stretches.of.len() == STRETCHES_MOST {
+                break;
+            }
+            if self.cool.is_some() {
+                let cpu_ns = clock::thread_cpu_ns();
+                self.renew()?;
+                if !is_helped {
+                    stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+                }
+            }
+        }
+        drain(self.mover)?;
+        stretches.total = self.mover.tally();
+        (finish.closed)();
+        Ok(stretches)
+    }
+
+    fn pass(&mut self, timed: bool) -> io::Result<()> {
+        let mut began_ns = clock::monotonic_ns();
+        for _ in 0..self.passes.messages {
+            while self.mover.offer()? == Offer::Full {
+                self.mover.reap(1)?;
+            }
+            let Some((socket, answer)) = &mut self.answers else {
+                continue;
+            };
+            self.mover.flush()?;
+            read_exactly(socket, answer)?;
+            if timed {
+                let ended_ns = clock::monotonic_ns();
+                self.latency_ns.saturating_record(ended_ns - began_ns);
+                began_ns = ended_ns;
+            }
+        }
+        self.mover.flush()
+    }
+
+    /// Makes the file cold again.
+    fn renew(&mut self) -> io::Result<()> {
+        let Some(cool) = &mut self.cool else {
+            return Ok(());
+        };
+        self.mover.let_go()?;
+        cool()
+    }
+}
+
+impl Intake<'_> {
+    /// Takes passes until the sender has closed the connection; `closed` is told then. `socket`
+    /// is the receiver's, which is watched for the first byte of a pass, at most for `patience`.
+    ///
+    /// # Errors
+    /// What the receiver answers; `InvalidData` when something else arrives than was sent,
+    /// `UnexpectedEof` when the sender goes away within a pass or before the window.
+    pub fn run_passes<M: Meter>(
+        &mut self,
+        passes: Passes,
+        socket: &OwnedFd,
+        patience: Duration,
+        meter: &mut M,
+        closed: impl FnOnce(),
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        let mut stretches = Stretches::none(self.tally());
+        let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
+        while self.checker.offset() < warm_bytes {
+            if !self.pull()? {
+                return Err(gone(self.checker.offset()));
+            }
+        }
+        loop {
+            wait_for_bytes(socket, patience)?;
+            let from = Edge {
+                tally: self.tally(),
+                snapshot: meter.read_start(),
+            };
+            if !self.pull()? {
+                break;
+            }
+            // A stream may have gone on into the next pass with what was taken last.
+            let end = (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes);
+            while self.checker.offset() < end {
+                if !self.pull()? {
+                    return Err(gone(self.checker.offset()));
+                }
+            }
+            let to = Edge {
+                snapshot: meter.read_end(),
+                tally: self.tally(),
+            };
+            if stretches.of.len() == STRETCHES_MOST {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the sender sends more passes than it may",
+                ));
+            }
+            stretches.of.push((from, to));
+        }
+        if !self.checker.offset().is_multiple_of(self.size_bytes) {
+            return Err(gone(self.checker.offset()));
+        }
+        if stretches.of.is_empty() {
+            return Err(gone(self.checker.offset()));
+        }
+        stretches.total = self.tally();
+        closed();
+        Ok(stretches)
+    }
+}
+
+#[cold]
+fn gone(bytes: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!("the sender went away before it had sent all: {bytes} bytes came"),
+    )
+}
+
+/// Waits until there is something to take, or the end.
+fn wait_for_bytes(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
+    let timeout = Timespec {
+        tv_sec: patience.as_secs() as _,
+        tv_nsec: patience.subsec_nanos() as _,
+    };
+    loop {
+        let mut polled = [PollFd::new(socket, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "no byte came for as long as patience lasts: does the sender still send?",
+                ));
+            }
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+}

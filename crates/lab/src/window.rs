@@ -1,0 +1,184 @@
+//! The window of a trial, as the coordinator keeps it: it says when, and reads the machine and
+//! the network at the edges.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_spec::Readings;
+use bytecost_sys::clock;
+
+use crate::ends::{Endpoint, Trouble, wait, wait_until};
+use crate::protocol::{Answer, Done, Order, Schedule};
+use crate::watch::Watch;
+
+/// From the order to go to the first byte: both sides must have read it by then.
+const LEAD_NS: u64 = 500_000;
+/// How long a side may take for anything outside of its schedule.
+pub(crate) const GRACE_NS: u64 = 10_000_000_000;
+
+/// How long things last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    /// Time before the window.
+    pub(crate) warmup: Duration,
+    /// The window's.
+    pub(crate) window: Duration,
+    /// How long a pass may take, in ns; 0 without passes.
+    pub(crate) slowest_ns: u64,
+}
+
+impl Span {
+    fn schedule(self) -> Schedule {
+        let begin_ns = clock::monotonic_ns() + LEAD_NS;
+        let window_from_ns = begin_ns + self.warmup.as_nanos() as u64;
+        Schedule {
+            begin_ns,
+            window_from_ns,
+            window_to_ns: window_from_ns + self.window.as_nanos() as u64,
+        }
+    }
+}
+
+/// Gives both sides the schedule, reads the machine and the network at its edges, and takes in
+/// what comes back: the receiver's first, where there is one.
+pub(crate) fn by_clock(
+    meter: &mut MachineMeter,
+    ends: &mut [Endpoint],
+    network: &NetworkMeter,
+    span: Span,
+    mut watch: Option<&mut Watch>,
+    stop: &AtomicBool,
+) -> Result<(Readings, Vec<Done>), Trouble> {
+    let schedule = span.schedule();
+    for end in ends.iter_mut() {
+        end.order(&Order::Go(schedule))?;
+    }
+    let mut edges = Vec::with_capacity(2);
+    let mut opened = None;
+    let mut open = ends.len();
+    for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+        if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+            while let Some((_, early)) = watch.wait_until(ends, at_ns, stop)? {
+                closed(&early, &mut open)?;
+            }
+        }
+        // A side may be quicker to close its window than this process is to wake up.
+        while let Some((_, early)) = wait_until(ends, at_ns, stop)? {
+            closed(&early, &mut open)?;
+        }
+        let machine = if edges.is_empty() {
+            meter.read_start()
+        } else {
+            meter.read_end()
+        };
+        edges.push(machine);
+        opened.get_or_insert_with(|| network.read());
+        match &mut watch {
+            Some(watch) if edges.len() == 1 => watch.begin()?,
+            Some(watch) => watch.end(ends)?,
+            None => {}
+        }
+    }
+    let mut machine = meter.difference(&edges[0], &edges[1]);
+    let deadline_ns = schedule.window_to_ns + GRACE_NS;
+    while open > 0 {
+        let (_, answer) = wait(ends, deadline_ns, stop)?;
+        closed(&answer, &mut open)?;
+    }
+    // An exchange under way is finished first, and its packets belong to the flows' windows.
+    if let Some(opened) = opened {
+        machine.extend(network.difference(&opened, &network.read()));
+    }
+    // The sender's is the last; receivers end with their connections.
+    if let Some(sender) = ends.last_mut() {
+        sender.order(&Order::Stop)?;
+    }
+    Ok((machine, brought_back(ends, deadline_ns, stop)?))
+}
+
+/// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
+/// over, and the window lasts until both sides have closed it.
+pub(crate) fn by_passes(
+    meter: &mut MachineMeter,
+    ends: &mut [Endpoint],
+    network: &NetworkMeter,
+    span: Span,
+    mut watch: Option<&mut Watch>,
+    stop: &AtomicBool,
+) -> Result<(Readings, Vec<Done>), Trouble> {
+    let schedule = span.schedule();
+    for end in ends.iter_mut() {
+        end.order(&Order::Go(schedule))?;
+    }
+    let patience_ns = GRACE_NS + 2 * span.slowest_ns;
+    match wait(ends, schedule.begin_ns + patience_ns, stop)? {
+        (_, Answer::Opening) => {}
+        (_, other) => return Err(out_of_turn(&other)),
+    }
+    if let Some(watch) = &mut watch {
+        watch.begin()?;
+    }
+    let (opened, before) = (meter.read_start(), network.read());
+    if let Some(sender) = ends.last_mut() {
+        sender.order(&Order::Open)?;
+    }
+    let window_ns = span.window.as_nanos() as u64;
+    let mut open = ends.len();
+    while open > 0 {
+        // Each pass has its time: the last one begins within the window.
+        let deadline_ns = clock::monotonic_ns() + window_ns + patience_ns;
+        let answer = match &mut watch {
+            Some(watch) => watch.wait_until(ends, deadline_ns, stop)?,
+            None => None,
+        };
+        let (_, answer) = match answer {
+            Some(answer) => answer,
+            None => wait(ends, deadline_ns, stop)?,
+        };
+        closed(&answer, &mut open)?;
+    }
+    let over = meter.read_end();
+    if let Some(watch) = watch {
+        watch.end(ends)?;
+    }
+    let mut machine = meter.difference(&opened, &over);
+    machine.extend(network.difference(&before, &network.read()));
+    // The connections are over, so receivers wait for it as well.
+    for end in ends.iter_mut() {
+        end.order(&Order::Stop)?;
+    }
+    let deadline_ns = clock::monotonic_ns() + GRACE_NS;
+    Ok((machine, brought_back(ends, deadline_ns, stop)?))
+}
+
+/// What both sides bring back, once they were told to stop.
+fn brought_back(
+    ends: &mut [Endpoint],
+    deadline_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<Done>, Trouble> {
+    let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
+    for _ in 0..ends.len() {
+        match wait(ends, deadline_ns, stop)? {
+            (i, Answer::Done(d)) => done[i] = Some(*d),
+            (_, other) => return Err(out_of_turn(&other)),
+        }
+    }
+    Ok(done.into_iter().flatten().collect())
+}
+
+/// Counts a side that has closed its window; nothing else may be said before all have.
+fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
+    match answer {
+        Answer::Closed if *open > 0 => {
+            *open -= 1;
+            Ok(())
+        }
+        other => Err(out_of_turn(other)),
+    }
+}
+
+pub(crate) fn out_of_turn(answer: &Answer) -> Trouble {
+    Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
+}

@@ -1,0 +1,250 @@
+//! The loops of long messages: nothing is allocated within a pass, and both sides count the same.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_engine::file::{self, Opening, TestFile};
+use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
+use bytecost_lab::flow::{Finish, Intake};
+use bytecost_lab::gate::CountingGate;
+use bytecost_lab::passes::{Outgo, Passes, WARMUP_PASSES};
+use bytecost_lab::requests::Stretches;
+use bytecost_lab::transports;
+use bytecost_meter::FakeMeter;
+use bytecost_spec::{Access, Cache, Cell, Reaping, Ring};
+
+const SIZE: usize = 50_001;
+/// Messages of a pass.
+const MESSAGES: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn passes() -> Passes {
+    Passes {
+        messages: MESSAGES,
+        bytes: MESSAGES * SIZE as u64,
+        warmup: WARMUP_PASSES,
+    }
+}
+
+fn pair() -> (OwnedFd, OwnedFd) {
+    let cell = Cell {
+        congestion: "default".to_owned(),
+        ..Cell::default()
+    };
+    let listener = transports::listen(&cell, None).unwrap();
+    let a = transports::connect(&cell, &listener.address()).unwrap();
+    let b = listener.accept(PATIENCE).unwrap();
+    for socket in [&a, &b] {
+        transports::set_patience(socket, PATIENCE).unwrap();
+    }
+    (a, b)
+}
+
+fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
+    Setup {
+        socket: Some(socket),
+        file: Some(FileWork {
+            file: file::open(&sent.path(), Opening::default()).unwrap(),
+            walk: Walk::new(Access::Sequential, 0, MESSAGES, SIZE as u64, 1),
+            depth: 1,
+            block: 4096,
+        }),
+        java: None,
+        size: SIZE,
+        fields: 1,
+        slots: 1,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        patience: PATIENCE,
+    }
+}
+
+/// Takes passes in to the end: what it allocated, and what it measured.
+fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> {
+    thread::spawn(move || {
+        let kept = socket.try_clone().unwrap();
+        let mut engine = (RECEIVERS[0].open)(socket, 1 << 16).unwrap();
+        let (start, len) = (0, passes().bytes);
+        let mut intake = Intake {
+            receiver: &mut *engine,
+            checker: Checker::new(file::content().part(start, len), true),
+            size_bytes: SIZE as u64,
+            answers: answers.then(|| (&kept, vec![1; 64])),
+        };
+        let mut meter = FakeMeter::new(&[]);
+        let mut all = None;
+        let info = allocation_counter::measure(|| {
+            all = Some(intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || ()));
+        });
+        let all = all.unwrap().unwrap();
+        assert_eq!(intake.checker.compared(), all.total.bytes);
+        (info.count_total, bytes_of(&all))
+    })
+}
+
+/// The bytes of each pass.
+fn bytes_of<S>(all: &Stretches<S>) -> Vec<u64> {
+    let of_one = all.of.iter();
+    of_one.map(|(a, b)| b.tally.bytes - a.tally.bytes).collect()
+}
+
+#[test]
+fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
+    let mut sent = TestFile::in_memory().unwrap();
+    sent.grow(passes().bytes).unwrap();
+    for mover in MOVERS.iter().filter(|m| m.route == Route::FileToSocket) {
+        for is_asked in [true, false] {
+            let (a, b) = pair();
+            let kept = a.try_clone().unwrap();
+            let Ok(mut engine) = (mover.open)(setup(a, &sent)) else {
+                eprintln!("{} does not work here", mover.name);
+                continue;
+            };
+            // Patience begins now: to open a mover may take longer.
+            let taker = taker(b, is_asked);
+            let cooled = RefCell::new(0);
+            let mut cool = || {
+                *cooled.borrow_mut() += 1;
+                Ok(())
+            };
+            let mut outgo = Outgo::new(&mut *engine, passes());
+            outgo.answers = is_asked.then(|| (&kept, vec![0; 64]));
+            outgo.cool = Some(&mut cool);
+            let gate = CountingGate::new(0, 6);
+            let finish = Finish {
+                closed: || (),
+                messages_least: 0,
+            };
+            let mut opened = 0;
+            let mut all = None;
+            let mut meter = FakeMeter::new(&[]);
+            let info = allocation_counter::measure(|| {
+                all = Some(outgo.run(&gate, &mut meter, || opened += 1, finish));
+            });
+            let all = all.unwrap().unwrap();
+            // The one place for the edges of passes, before the first of them.
+            assert!(
+                info.count_total <= 1,
+                "{}: {}",
+                mover.name,
+                info.count_total
+            );
+            let timed = outgo.latency_ns.len();
+            drop(engine);
+            rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
+            let (allocated, came) = taker.join().unwrap();
+            assert!(allocated <= 1, "{}: {allocated}", mover.name);
+            let went = bytes_of(&all);
+            assert_eq!(went, vec![passes().bytes; 7], "{}", mover.name);
+            if is_asked {
+                assert_eq!(came, went, "{}", mover.name);
+                assert_eq!(timed, 7 * MESSAGES, "each message is timed");
+            } else {
+                let (came, went): (u64, u64) = (came.iter().sum(), went.iter().sum());
+                // What is taken first may hold the end of the warm-up's pass, and the other way.
+                assert!(came.abs_diff(went) <= 1 << 16, "{came} {went}");
+                assert_eq!(timed, 0);
+            }
+            assert_eq!(opened, 1, "the window opens once");
+            let pauses = WARMUP_PASSES as usize + all.of.len() - 1;
+            assert_eq!(*cooled.borrow(), pauses, "between any two passes");
+            let whole = (WARMUP_PASSES + 7) * passes().bytes;
+            assert_eq!(all.total.bytes, whole);
+        }
+    }
+}
+
+#[test]
+fn a_sender_that_goes_away_within_a_pass_is_told() {
+    for bytes in [10, passes().bytes as usize, passes().bytes as usize + 10] {
+        let (a, b) = pair();
+        let kept = b.try_clone().unwrap();
+        let mut engine = (RECEIVERS[0].open)(b, 1 << 16).unwrap();
+        let mut intake = Intake {
+            receiver: &mut *engine,
+            checker: Checker::of_count(),
+            size_bytes: SIZE as u64,
+            answers: None,
+        };
+        let sender = thread::spawn(move || {
+            let bytes = vec![0; bytes];
+            let mut done = 0;
+            while done < bytes.len() {
+                done += rustix::io::write(&a, &bytes[done..]).unwrap();
+            }
+        });
+        let mut closed = false;
+        let mut meter = FakeMeter::new(&[]);
+        let why = intake
+            .run_passes(passes(), &kept, PATIENCE, &mut meter, || closed = true)
+            .unwrap_err();
+        sender.join().unwrap();
+        let says = format!("went away before it had sent all: {bytes} bytes came");
+        assert!(why.to_string().contains(&says), "{why}");
+        assert!(!closed);
+    }
+}
+
+#[test]
+fn long_messages_and_cold_files_go_by_passes_and_others_by_the_clock() {
+    let check = |mover: &str, size_bytes, cache, ring, expected: Option<u64>| {
+        let cell = Cell {
+            mover: mover.to_owned(),
+            size_bytes,
+            cache,
+            ring,
+            ..Cell::default()
+        };
+        let found = Passes::of(&cell);
+        assert_eq!(found.map(|p| p.messages), expected, "{}", cell.id());
+        if let Some(passes) = found {
+            assert_eq!(passes.bytes, passes.messages * size_bytes);
+        }
+    };
+    let (small, long) = (64 << 10, 4 << 20);
+    let ring = Ring::Bytes(1 << 20);
+    check("sendfile", small, Cache::Warm, ring, None);
+    check("sendfile", small, Cache::Cold, ring, Some(16));
+    check("sendfile", small, Cache::Cold, Ring::Message, Some(1));
+    check("sendfile", long, Cache::Memory, Ring::Message, Some(1));
+    check(
+        "sendfile",
+        long,
+        Cache::Cold,
+        Ring::Bytes(5 * long),
+        Some(5),
+    );
+    check("send", small, Cache::Memory, ring, None);
+    check("send", long, Cache::Memory, ring, Some(1));
+    check("pread", long, Cache::Cold, ring, None);
+    check("null", long, Cache::Memory, ring, None);
+    check("java-stream", long, Cache::Warm, ring, Some(1));
+}
+
+#[test]
+fn a_program_that_compiles_itself_as_it_runs_is_warmed_up_for_longer() {
+    let check = |mover: &str, size_bytes, expected| {
+        let cell = Cell {
+            mover: mover.to_owned(),
+            size_bytes,
+            ring: Ring::Message,
+            cache: Cache::Warm,
+            ..Cell::default()
+        };
+        assert_eq!(
+            Passes::of(&cell).map(|p| p.warmup),
+            expected,
+            "{}",
+            cell.id()
+        );
+    };
+    check("sendfile", 7_000_000, Some(WARMUP_PASSES));
+    check("java-transfer-to", 7_000_000, Some(10));
+    check("java-stream", 63 << 20, Some(2));
+    check("java-stream", 1 << 30, Some(1));
+    check("java-stream", 4096, None);
+}

@@ -1,0 +1,324 @@
+//! The meter of a thread that has another process do its work.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_sys::{clock, helper};
+use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
+
+use crate::thread::{Snapshot, ThreadMeter};
+use crate::{Meter, grown, proc_text};
+
+const HELPER: &str =
+    "a process of its own does the work, which this counter of a thread does not see";
+const UNREADABLE: &str = "what /proc says of the process that does the work could not be read";
+
+/// Reads a thread, and beside it a process that works for it: both together, where a counter
+/// exists of both; else it is absent.
+///
+/// CPU time of the process is exact. Its user and system time come in steps of 10 ms (USER_HZ,
+/// proc_pid_stat(5)). Context switches are those of its threads that live at the edge, so a
+/// thread that ended within the window takes its own along.
+#[derive(Debug)]
+pub struct HelpedMeter {
+    thread: ThreadMeter,
+    pid: u32,
+    /// `/proc/PID/stat` and `/proc/PID/task`.
+    stat: Option<File>,
+    tasks: Option<File>,
+    stat_ns: u64,
+}
+
+/// What a [`HelpedMeter`] read.
+#[derive(Clone, Copy, Debug)]
+pub struct HelpedSnapshot {
+    thread: Snapshot,
+    cpu_ns: Option<u64>,
+    used: Option<Used>,
+    switches: Option<Switches>,
+}
+
+/// What `/proc/PID/stat` says of all threads, those that have ended included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    faults_minor: u64,
+    faults_major: u64,
+    /// In the file's own unit.
+    user: u64,
+    system: u64,
+}
+
+/// Context switches of all threads that live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Switches {
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl HelpedMeter {
+    /// A thread's meter beside that of the process `pid`, which it has started.
+    #[must_use]
+    pub fn new(thread: ThreadMeter, pid: u32) -> HelpedMeter {
+        let dir = PathBuf::from(format!("/proc/{pid}"));
+        HelpedMeter {
+            thread,
+            pid,
+            stat: File::open(dir.join("stat")).ok(),
+            tasks: File::open(dir.join("task")).ok(),
+            stat_ns: clock::proc_stat_unit_ns(),
+        }
+    }
+
+    fn used(&self) -> Option<Used> {
+        let mut buffer = [0_u8; 1024];
+        Used::parse(proc_text::reread(self.stat.as_ref()?, &mut buffer)?)
+    }
+
+    fn switches(&self) -> Option<Switches> {
+        let tasks = self.tasks.as_ref()?;
+        rustix::fs::seek(tasks, SeekFrom::Start(0)).ok()?;
+        let mut entries = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(tasks, &mut entries);
+        let mut all = Switches::default();
+        while let Some(entry) = entries.next() {
+            let entry = entry.ok()?;
+            if entry.file_name().to_bytes().starts_with(b".") {
+                continue;
+            }
+            // A thread may end after it was listed.
+            if let Some(of_one) = of_thread(tasks, entry.file_name()) {
+                all.voluntary = all.voluntary.saturating_add(of_one.voluntary);
+                all.involuntary = all.involuntary.saturating_add(of_one.involuntary);
+            }
+        }
+        Some(all)
+    }
+}
+
+fn of_thread(tasks: &File, name: &CStr) -> Option<Switches> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(tasks, name, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+    let status = rustix::fs::openat(dir, c"status", flags, Mode::empty()).ok()?;
+    let mut buffer = [0_u8; 4096];
+    let text = proc_text::reread(&File::from(status), &mut buffer)?;
+    Some(Switches {
+        voluntary: proc_text::value_of(text, "voluntary_ctxt_switches")?,
+        involuntary: proc_text::value_of(text, "nonvoluntary_ctxt_switches")?,
+    })
+}
+
+impl Used {
+    /// Of the fields behind the name in brackets, which may hold anything: minflt is the 8th,
+    /// majflt the 10th, utime and stime the 12th and 13th, proc_pid_stat(5).
+    fn parse(text: &[u8]) -> Option<Used> {
+        let end = text.iter().rposition(|b| *b == b')')?;
+        let field = |at| proc_text::nth_number(&text[end + 1..], at);
+        Some(Used {
+            faults_minor: field(7)?,
+            faults_major: field(9)?,
+            user: field(11)?,
+            system: field(12)?,
+        })
+    }
+}
+
+impl Meter for HelpedMeter {
+    type Snapshot = HelpedSnapshot;
+
+    fn read_start(&mut self) -> HelpedSnapshot {
+        let switches = self.switches();
+        let used = self.used();
+        let cpu_ns = helper::cpu_ns(self.pid).ok();
+        HelpedSnapshot {
+            thread: self.thread.read_start(),
+            cpu_ns,
+            used,
+            switches,
+        }
+    }
+
+    fn read_end(&mut self) -> HelpedSnapshot {
+        let thread = self.thread.read_end();
+        HelpedSnapshot {
+            thread,
+            cpu_ns: helper::cpu_ns(self.pid).ok(),
+            used: self.used(),
+            switches: self.switches(),
+        }
+    }
+
+    fn difference(&self, start: &HelpedSnapshot, end: &HelpedSnapshot) -> Readings {
+        let both = |own: &Reading, of_helper: Option<[u64; 2]>, unit: u64| match of_helper {
+            None => Reading::absent(UNREADABLE),
+            Some([start, end]) => own.plus(&match grown(start, end) {
+                Reading::Measured(n) => Reading::Measured(n.saturating_mul(unit)),
+                absent => absent,
+            }),
+        };
+        let used = |field: fn(&Used) -> u64| {
+            Some([field(start.used.as_ref()?), field(end.used.as_ref()?)])
+        };
+        let switches = |field: fn(&Switches) -> u64| {
+            Some([
+                field(start.switches.as_ref()?),
+                field(end.switches.as_ref()?),
+            ])
+        };
+        let cpu = || Some([start.cpu_ns?, end.cpu_ns?]);
+        let of_thread = self.thread.difference(&start.thread, &end.thread);
+        let readings = of_thread.into_iter().map(|(counter, own)| {
+            let reading = match counter {
+                Counter::ElapsedNs => own,
+                Counter::CpuNs => both(&own, cpu(), 1),
+                Counter::UserNs => both(&own, used(|u| u.user), self.stat_ns),
+                Counter::SystemNs => both(&own, used(|u| u.system), self.stat_ns),
+                Counter::PageFaultsMinor => both(&own, used(|u| u.faults_minor), 1),
+                Counter::PageFaultsMajor => both(&own, used(|u| u.faults_major), 1),
+                Counter::ContextSwitchesVoluntary => both(&own, switches(|s| s.voluntary), 1),
+                Counter::ContextSwitchesInvoluntary => both(&own, switches(|s| s.involuntary), 1),
+                _ => Reading::absent(HELPER),
+            };
+            (counter, reading)
+        });
+        readings.collect()
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        self.thread.refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PROCESS_COUNTERS;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
+    /// A shell that does what it is told, and says when it has.
+    struct Shell(Child, BufReader<std::process::ChildStdout>);
+
+    impl Shell {
+        fn new() -> Shell {
+            let mut child = Command::new("sh")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let out = BufReader::new(child.stdout.take().unwrap());
+            Shell(child, out)
+        }
+
+        fn does(&mut self, script: &str) {
+            let stdin = self.0.stdin.as_mut().unwrap();
+            stdin
+                .write_all(format!("{script}; echo done\n").as_bytes())
+                .unwrap();
+            let mut line = String::new();
+            self.1.read_line(&mut line).unwrap();
+            assert_eq!(line, "done\n");
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn the_work_of_the_helper_is_counted_beside_the_thread_s_own() {
+        let mut shell = Shell::new();
+        shell.does("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
+        let pid = shell.0.id();
+        let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), pid);
+        let before = helper::cpu_ns(pid).unwrap();
+        let start = meter.read_start();
+        let (begun, own) = (helper::cpu_ns(pid).unwrap(), clock::thread_cpu_ns());
+        shell.does("sleep 0.01; work");
+        let (ended, own) = (helper::cpu_ns(pid).unwrap(), clock::thread_cpu_ns() - own);
+        let end = meter.read_end();
+        let after = helper::cpu_ns(pid).unwrap();
+        let readings = meter.difference(&start, &end);
+        let read = |counter| readings[&counter].measured().unwrap();
+        assert!(begun > 0 && ended > begun);
+        assert!(read(Counter::CpuNs) >= ended - begun + own);
+        // The thread's own is what the loop above takes, and a little more.
+        assert!(read(Counter::CpuNs) <= after - before + own + read(Counter::ElapsedNs));
+        let split = read(Counter::UserNs) + read(Counter::SystemNs);
+        assert!(
+            split + 40_000_000 > ended - begun,
+            "{split} of {}",
+            ended - begun
+        );
+        // It has waited for what it started.
+        assert!(read(Counter::ContextSwitchesVoluntary) >= 1);
+        for counter in PROCESS_COUNTERS {
+            assert!(readings[counter].measured().is_some(), "{counter:?}");
+        }
+        for counter in [Counter::Migrations, Counter::TaskClockNs, Counter::Cycles] {
+            assert_eq!(readings[&counter], Reading::absent(HELPER));
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_of_the_helper_is_absent() {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), child.id());
+        let (start, end) = (meter.read_start(), meter.read_end());
+        let readings = meter.difference(&start, &end);
+        assert!(readings[&Counter::ElapsedNs].measured().is_some());
+        for counter in PROCESS_COUNTERS {
+            assert_eq!(
+                readings[counter],
+                Reading::absent(UNREADABLE),
+                "{counter:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_with_brackets_does_not_move_the_fields() {
+        let line = b"12 (a) b 1) S 1 2 3 4 -1 6 71 8 91 10 1101 1201 0 0 20\n";
+        let used = Used {
+            faults_minor: 71,
+            faults_major: 91,
+            user: 1101,
+            system: 1201,
+        };
+        assert_eq!(Used::parse(line), Some(used));
+        assert_eq!(
+            Used::parse(b"12 (a S 1 2 3 4 5 6 7 8 9 10 11 12 13\n"),
+            None
+        );
+        assert_eq!(Used::parse(b"12 (a) S 1 2 3 4 5 6 7 8 9 10\n"), None);
+    }
+
+    #[test]
+    fn the_switches_of_all_threads_are_added_up() {
+        let meter = HelpedMeter::new(ThreadMeter::open_without_perf(), std::process::id());
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let before = meter.switches().unwrap();
+        let thread = std::thread::spawn(move || {
+            for _ in 0..5 {
+                clock::sleep_until_ns(clock::monotonic_ns() + 100_000);
+            }
+            tell.send(()).unwrap();
+            let _ = wait.recv();
+        });
+        told.recv().unwrap();
+        let after = meter.switches().unwrap();
+        assert!(
+            after.voluntary >= before.voluntary + 5,
+            "{before:?} {after:?}"
+        );
+        drop(go);
+        thread.join().unwrap();
+    }
+}

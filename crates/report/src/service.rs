@@ -1,0 +1,282 @@
+//! What is seen by hand of a server and of a load on it: an answer, what a load found, what a
+//! server has done; and the same as JSON.
+
+use bytecost_spec::service::{Answer, Asked, Asking, Latencies, Pace, Process, Tally};
+use bytecost_spec::units;
+
+use crate::grid::Layout;
+use crate::numbers::{percent, whole};
+use crate::prose::{count, wrap};
+use crate::style::{Ink, Style};
+
+mod json;
+
+pub use json::{answer_json, asked_json, tally_json};
+
+/// Fewer answers than this say nothing of what a server can do.
+const FEW_ANSWERS: u64 = 1000;
+/// The share of the asked rate that must be answered, for a server to have kept up with it.
+const KEPT_UP: f64 = 0.99;
+
+/// The answer to one question.
+#[must_use]
+pub fn answer(asking: &Asking, answer: &Answer, style: Style) -> String {
+    let title = format!("{} answers `{}`", asking.address, asking.service);
+    let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
+    match answer {
+        Answer::Busiest(processes) => {
+            for line in busiest(processes, style) {
+                out.push_str(&line);
+                out.push('\n');
+            }
+        }
+        Answer::Content { bytes } => {
+            let bytes = units::bytes_in_words(*bytes);
+            out.push_str(&format!("  {bytes}, which are what they must be\n"));
+        }
+    }
+    out
+}
+
+fn busiest(processes: &[Process], style: Style) -> Vec<String> {
+    let header = ["process", "pid", "user s", "kernel s"].map(str::to_owned);
+    let rows: Vec<Vec<String>> = processes
+        .iter()
+        .map(|p| {
+            vec![
+                p.name.clone(),
+                p.pid.to_string(),
+                format!("{:.2}", p.user_s),
+                format!("{:.2}", p.kernel_s),
+            ]
+        })
+        .collect();
+    let layout = Layout {
+        width: style.columns(),
+        indent: "  ",
+        most: &[40, 16],
+        right: true,
+    };
+    layout.lines(&header, &rows)
+}
+
+/// What a load found.
+#[must_use]
+pub fn asked(asked: &Asked, style: Style) -> String {
+    let title = format!(
+        "load {} after {} s",
+        match asked.interrupted {
+            true => "ended here",
+            false => "ended",
+        },
+        units::number(asked.elapsed_s)
+    );
+    let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
+    let mut row = |label: &str, text: &str| {
+        let first = format!("  {label:<12}");
+        for line in wrap(text, style.columns(), &first, "              ") {
+            out.push_str(&line);
+            out.push('\n');
+        }
+    };
+    row("asked", &what(&asked.asking));
+    row("answered", &answered(asked));
+    if let Some(latency) = &asked.latency {
+        row("latency", &latencies(latency));
+    }
+    row("errors", &errors(asked));
+    row("fairness", &fairness(asked));
+    row("generator", &generator(asked));
+    row("verdict", &verdict(asked));
+    row("note", "a look by hand, without statistics");
+    out
+}
+
+/// What is asked, in words.
+fn what(asking: &Asking) -> String {
+    let mut words = format!("`{}`", asking.service);
+    if let Some(bytes) = asking.size_bytes {
+        words.push_str(&format!(" of {}", units::bytes_in_words(bytes)));
+    }
+    let connections = count(asking.connections as usize, "connection", "connections");
+    words.push_str(&format!(" over {connections}"));
+    words.push_str(match asking.kept {
+        true => ", kept",
+        false => " at a time, a new one for each request",
+    });
+    if asking.idle > 0 {
+        words.push_str(&format!(", beside {} idle ones", whole(asking.idle.into())));
+    }
+    if asking.depth > 1 {
+        words.push_str(&format!(", each with {} requests under way", asking.depth));
+    }
+    words.push_str(&match asking.pace {
+        Pace::Open { per_s } => format!(
+            "; open loop, {} requests/s at fixed times",
+            units::number(per_s)
+        ),
+        Pace::Closed { think_s } if think_s > 0.0 => format!(
+            "; closed loop, the next request {} s after the answer",
+            units::number(think_s)
+        ),
+        Pace::Closed { .. } => "; closed loop, the next request upon the answer".to_owned(),
+    });
+    words
+}
+
+fn answered(asked: &Asked) -> String {
+    let requests = match asked.answers {
+        1 => "1 request".to_owned(),
+        n => format!("{} requests", whole(n)),
+    };
+    let mut text = format!("{requests}, {} requests/s", rate(asked.answers_per_s));
+    if asked.unanswered > 0 {
+        text.push_str(&format!("; {} without an answer", whole(asked.unanswered)));
+    }
+    text
+}
+
+fn rate(per_s: f64) -> String {
+    if per_s >= 100.0 {
+        whole(per_s as u64)
+    } else {
+        units::number(per_s)
+    }
+}
+
+fn latencies(latency: &Latencies) -> String {
+    let us = units::number;
+    format!(
+        "p50 {} µs, p90 {} µs, p99 {} µs, p99.9 {} µs, max {} µs, of {}",
+        us(latency.us_p50),
+        us(latency.us_p90),
+        us(latency.us_p99),
+        us(latency.us_p999),
+        us(latency.us_max),
+        count(latency.count as usize, "request", "requests")
+    )
+}
+
+fn errors(asked: &Asked) -> String {
+    let some: Vec<String> = asked
+        .errors
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(kind, n)| format!("{} {}", whole(*n), in_words(kind)))
+        .collect();
+    if some.is_empty() {
+        return "none".to_owned();
+    }
+    some.join(", ")
+}
+
+/// What a kind of error is to a reader.
+fn in_words(kind: &str) -> String {
+    match kind {
+        "closed" => "closed by the server".to_owned(),
+        "timeout" => "not answered in time".to_owned(),
+        "wrong" => "answered wrongly".to_owned(),
+        "local" => "not opened here (no descriptor, port or memory)".to_owned(),
+        kind => kind.to_owned(),
+    }
+}
+
+fn fairness(asked: &Asked) -> String {
+    let (least, middle, most) = asked.fairness;
+    format!(
+        "{} to {} answers a connection, {} in the middle; {} opened",
+        whole(least),
+        whole(most),
+        whole(middle),
+        count(asked.opened as usize, "connection", "connections")
+    )
+}
+
+fn generator(asked: &Asked) -> String {
+    let generator = &asked.generator;
+    let threads = match asked.asking.threads {
+        1 => String::new(),
+        n => format!(", the busiest of {n} threads"),
+    };
+    let mut text = format!(
+        "had something to do {} of the time{threads}; CPU {} s",
+        percent(generator.busy_share),
+        units::number(generator.cpu_s)
+    );
+    if let Some(late) = generator.late_us_p99 {
+        let late = units::number(late);
+        text.push_str(&format!(
+            "; 99\u{a0}% of requests left at most {late} µs late"
+        ));
+    }
+    text
+}
+
+/// What the load says of the server; nothing where it cannot.
+fn verdict(asked: &Asked) -> String {
+    if let Some(limit) = &asked.generator.limit {
+        return format!("none, the figures are not the server's: {limit}");
+    }
+    let failed = asked.errors_in_all();
+    if failed > 0 || asked.unanswered > 0 {
+        return unserved(asked);
+    }
+    if asked.answers < FEW_ANSWERS {
+        return format!(
+            "none, {} are too few to tell what the server can do: ask for longer (--duration)",
+            count(asked.answers as usize, "answer", "answers")
+        );
+    }
+    match asked.asking.pace {
+        Pace::Open { per_s } if asked.answers_per_s >= KEPT_UP * per_s => {
+            "the server kept up with the rate".to_owned()
+        }
+        Pace::Open { per_s } => format!(
+            "the server did not keep up: {} of the rate that was asked",
+            percent(asked.answers_per_s / per_s)
+        ),
+        Pace::Closed { think_s } if think_s > 0.0 => {
+            "the clients' thinking set the pace; of the server the latency tells".to_owned()
+        }
+        Pace::Closed { .. } => {
+            "the server, and the way to it, set the pace: the generator had time to spare"
+                .to_owned()
+        }
+    }
+}
+
+fn unserved(asked: &Asked) -> String {
+    let mut text = "the server did not serve all that was asked".to_owned();
+    let (least, _, most) = asked.fairness;
+    if asked.asking.kept && least == 0 && most > 0 {
+        text.push_str(
+            "; some connections got nothing: a model that serves one connection to its end \
+             (`single`) is to be asked with --new-connections",
+        );
+    }
+    text
+}
+
+/// What a server has done, when it ends.
+#[must_use]
+pub fn tally(tally: &Tally) -> String {
+    let mut text = format!(
+        "`{}` answered {} of `{}` on {}",
+        tally.model,
+        count(tally.requests as usize, "request", "requests"),
+        tally.service,
+        count(tally.connections as usize, "connection", "connections")
+    );
+    for (n, what) in [
+        (tally.too_long, "requests refused as too long"),
+        (tally.timed_out, "connections closed as out of time"),
+        (tally.broken, "connections broken"),
+        (tally.put_off, "times put off for want of room"),
+    ] {
+        if n > 0 {
+            text.push_str(&format!("; {what}: {}", whole(n)));
+        }
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,99 @@
+//! Answers, loads and tallies for programs: one JSON object a line.
+
+use bytecost_spec::service::{Answer, Asked, Asking, Pace, Tally};
+use serde_json::{Map, Value, json};
+
+/// The answer to one question as one line of JSON, with its line feed.
+#[must_use]
+pub fn answer_json(asking: &Asking, answer: &Answer) -> String {
+    let mut object = json!({
+        "kind": "answer",
+        "address": asking.address,
+        "service": asking.service,
+    });
+    match answer {
+        Answer::Busiest(processes) => {
+            object["processes"] = processes
+                .iter()
+                .map(|p| {
+                    json!({
+                        "name": p.name, "pid": p.pid, "user_s": p.user_s, "kernel_s": p.kernel_s,
+                    })
+                })
+                .collect();
+        }
+        Answer::Content { bytes } => object["bytes"] = (*bytes).into(),
+    }
+    line(&object)
+}
+
+/// What a load found as one line of JSON. What cannot be had is `null`; `generator_limit` is so
+/// where the figures are the server's.
+#[must_use]
+pub fn asked_json(asked: &Asked) -> String {
+    let Asking { pace, .. } = &asked.asking;
+    let (think_s, rate_per_s) = match *pace {
+        Pace::Closed { think_s } => (Some(think_s), None),
+        Pace::Open { per_s } => (None, Some(per_s)),
+    };
+    let errors: Map<String, Value> = asked
+        .errors
+        .iter()
+        .map(|(kind, n)| ((*kind).to_owned(), (*n).into()))
+        .collect();
+    let latency = asked.latency.as_ref();
+    let (least, middle, most) = asked.fairness;
+    line(&json!({
+        "kind": "load",
+        "address": asked.asking.address,
+        "service": asked.asking.service,
+        "size_bytes": asked.asking.size_bytes,
+        "connections": asked.asking.connections,
+        "connections_idle": asked.asking.idle,
+        "kept": asked.asking.kept,
+        "depth": asked.asking.depth,
+        "threads": asked.asking.threads,
+        "think_s": think_s,
+        "rate_per_s": rate_per_s,
+        "interrupted": asked.interrupted,
+        "elapsed_s": asked.elapsed_s,
+        "answers": asked.answers,
+        "answers_per_s": asked.answers_per_s,
+        "unanswered": asked.unanswered,
+        "latency_count": latency.map_or(0, |l| l.count),
+        "latency_us_p50": latency.map(|l| l.us_p50),
+        "latency_us_p90": latency.map(|l| l.us_p90),
+        "latency_us_p99": latency.map(|l| l.us_p99),
+        "latency_us_p999": latency.map(|l| l.us_p999),
+        "latency_us_max": latency.map(|l| l.us_max),
+        "errors": errors,
+        "connections_opened": asked.opened,
+        "connection_answers_min": least,
+        "connection_answers_median": middle,
+        "connection_answers_max": most,
+        "generator_busy_share": asked.generator.busy_share,
+        "generator_cpu_s": asked.generator.cpu_s,
+        "generator_late_us_p99": asked.generator.late_us_p99,
+        "generator_limit": asked.generator.limit,
+    }))
+}
+
+/// What a server has done as one line of JSON.
+#[must_use]
+pub fn tally_json(tally: &Tally) -> String {
+    line(&json!({
+        "kind": "tally",
+        "model": tally.model,
+        "service": tally.service,
+        "connections": tally.connections,
+        "requests": tally.requests,
+        "too_long": tally.too_long,
+        "timed_out": tally.timed_out,
+        "broken": tally.broken,
+        "put_off": tally.put_off,
+    }))
+}
+
+fn line(value: &Value) -> String {
+    format!("{value}\n")
+}

@@ -1,0 +1,291 @@
+//! Published times that are no grid of ours: which cells they speak of, and how they become
+//! metrics of those.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::table::{Table, number};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Published, PublishedCell};
+
+/// A publication of times.
+#[derive(Debug)]
+pub struct Times {
+    /// Name of its table, and of what it is called.
+    pub source: &'static str,
+    /// How its numbers became metrics, and what it does not tell: a sentence each.
+    pub notes: &'static [&'static str],
+    /// The axes that it tells.
+    pub tells: &'static [Axis],
+    /// What it timed.
+    pub rows: &'static [Timed],
+}
+
+/// What was timed: a mover on a file.
+#[derive(Debug)]
+pub struct Timed {
+    /// The column of the times.
+    pub column: &'static str,
+    /// How many ms its unit is.
+    pub unit_ms: f64,
+    /// Which rows: columns with the values that they must have. Of several the mean is taken.
+    pub rows: &'static [(&'static str, &'static str)],
+    /// The cells that it may be.
+    pub axes: &'static [(Axis, &'static str)],
+    /// What was read or sent.
+    pub file: File,
+}
+
+/// The file that a time is for.
+#[derive(Debug)]
+pub enum File {
+    /// A column has its length in MiB, and the file is one message.
+    MibIn(&'static str),
+    /// One of so many bytes, in one message.
+    Whole(u64),
+    /// One of so many bytes, in requests whose size is not told: any of these.
+    InRequests(u64, &'static [&'static str]),
+}
+
+const GIB: u64 = 1 << 30;
+/// Sizes of requests beside which a time stands that does not tell its own.
+const ANY_REQUEST: &[&str] = &["4KiB", "64KiB", "1MiB"];
+
+const fn of_program(
+    rows: &'static [(&'static str, &'static str)],
+    axes: &'static [(Axis, &'static str)],
+    file: File,
+) -> Timed {
+    Timed {
+        column: "time_s",
+        unit_ms: 1e3,
+        rows,
+        axes,
+        file,
+    }
+}
+
+const fn of_transfer(column: &'static str, axes: &'static [(Axis, &'static str)]) -> Timed {
+    Timed {
+        column,
+        unit_ms: 1.0,
+        rows: &[],
+        axes,
+        file: File::MibIn("file_mb"),
+    }
+}
+
+const fn sent(mover: &'static str) -> [(Axis, &'static str); 3] {
+    [
+        (Axis::Pattern, "ask"),
+        (Axis::Mover, mover),
+        (Axis::Block, "4KiB"),
+    ]
+}
+
+const JAVA_STREAM: [(Axis, &str); 3] = sent("java-stream");
+const JAVA_TRANSFER_TO: [(Axis, &str); 3] = sent("java-transfer-to");
+const READ_WRITE: [(Axis, &str); 3] = sent("read-write");
+const SENDFILE: [(Axis, &str); 3] = sent("sendfile");
+
+/// Every publication of times, in the order of the documentation.
+pub const TIMES: &[Times] = &[
+    Times {
+        source: "file-transfer",
+        notes: &[
+            "Theirs is the time for a file in ms, as it was printed; the throughput is the file over that time, with a MB taken as 2^20 bytes.",
+            "Its programs are Java; their times stand beside the same two in Java and beside what they call, read and write of 4,096 bytes and sendfile.",
+            "It does not tell the path to the receiver, nor whether the files were in the page cache: each stands beside all of ours that differ in these.",
+        ],
+        tells: &[Axis::Mover, Axis::Size, Axis::Block],
+        rows: &[
+            of_transfer("read_write_ms", &JAVA_STREAM),
+            of_transfer("transfer_to_ms", &JAVA_TRANSFER_TO),
+            of_transfer("read_write_ms", &READ_WRITE),
+            of_transfer("transfer_to_ms", &SENDFILE),
+        ],
+    },
+    Times {
+        source: "os-features",
+        notes: &[
+            "Theirs are the seconds of a whole program, its start included, the mean of three runs; the throughput is 1 GiB over that time, so that 2.816 s are 3.05 Gbit/s. Ours is of the reads alone.",
+            "It tells neither the size of a request or block, nor how many were in flight, nor where the pages were: each stands beside all of ours that differ in these.",
+        ],
+        tells: &[Axis::Mover, Axis::Size],
+        rows: &[
+            of_program(
+                &[("feature", "async_io"), ("mode", "sync_io")],
+                &[(Axis::Mover, "pread")],
+                File::InRequests(GIB, ANY_REQUEST),
+            ),
+            of_program(
+                &[("feature", "async_io"), ("mode", "async_aio")],
+                &[(Axis::Mover, "posix-aio")],
+                File::InRequests(GIB, ANY_REQUEST),
+            ),
+            of_program(
+                &[("feature", "zero_copy_io"), ("mode", "regular_read")],
+                &[(Axis::Mover, "read-null")],
+                File::Whole(GIB),
+            ),
+            of_program(
+                &[("feature", "zero_copy_io"), ("mode", "sendfile")],
+                &[(Axis::Mover, "sendfile-null")],
+                File::Whole(GIB),
+            ),
+        ],
+    },
+];
+
+impl Times {
+    /// The publication as cells with metrics, from the table of its name.
+    ///
+    /// # Errors
+    /// That there is no such table or column, or no number where one should be.
+    pub fn published(&self, tables: &[Table]) -> Result<Published, String> {
+        let table = tables.iter().find(|t| t.name == self.source);
+        let table = table.ok_or_else(|| format!("there is no table {}", self.source))?;
+        let mut cells = Vec::new();
+        for timed in self.rows {
+            timed.cells(table, &mut cells)?;
+        }
+        Ok(Published {
+            source: self.source.to_owned(),
+            cells,
+            notes: self.notes.iter().map(|n| (*n).to_owned()).collect(),
+            tells: self.tells.to_vec(),
+        })
+    }
+}
+
+impl Timed {
+    fn cells(&self, table: &Table, out: &mut Vec<PublishedCell>) -> Result<(), String> {
+        let column = |name: &str| {
+            let place = table.column(name);
+            place.ok_or_else(|| format!("there is no column `{name}`"))
+        };
+        let wanted = self
+            .rows
+            .iter()
+            .map(|(name, value)| Ok((column(name)?, *value)));
+        let wanted: Vec<(usize, &str)> = wanted.collect::<Result<_, String>>()?;
+        let time = column(self.column)?;
+        // The times of each length in bytes.
+        let mut times: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for (line, row) in &table.rows {
+            if wanted.iter().any(|(at, value)| row[*at] != **value) {
+                continue;
+            }
+            let read = |at: usize| number(&row[at]).map_err(|e| format!("line {line}: {e}"));
+            let bytes = match self.file {
+                File::MibIn(name) => (read(column(name)?)? * f64::from(1 << 20)) as u64,
+                File::Whole(bytes) | File::InRequests(bytes, _) => bytes,
+            };
+            let ms = read(time)? * self.unit_ms;
+            if ms <= 0.0 || bytes == 0 {
+                return Err(format!("line {line}: no time and no file is 0"));
+            }
+            times.entry(bytes).or_default().push(ms);
+        }
+        for (bytes, ms) in times {
+            let ms = ms.iter().sum::<f64>() / ms.len() as f64;
+            match self.file {
+                File::InRequests(_, sizes) => {
+                    for size in sizes {
+                        out.push(self.cell(&[(Axis::Size, size)], bytes, ms, false)?);
+                    }
+                }
+                File::MibIn(_) | File::Whole(_) => {
+                    let size = bytes.to_string();
+                    out.push(self.cell(&[(Axis::Size, &size)], bytes, ms, true)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell with its throughput, and its time where the file is one message.
+    fn cell(
+        &self,
+        more: &[(Axis, &str)],
+        bytes: u64,
+        ms: f64,
+        is_message: bool,
+    ) -> Result<PublishedCell, String> {
+        let mut cell = Cell::default();
+        for (axis, value) in self.axes.iter().chain(more) {
+            cell.set(*axis, value).map_err(|e| e.to_string())?;
+        }
+        let gbit_per_s = 8.0 * bytes as f64 / ms / 1e6;
+        let time = is_message.then_some((Metric::both(Measure::MsPerMessage), ms));
+        let speed = (Metric::both(Measure::ThroughputGbitPerS), gbit_per_s);
+        Ok(PublishedCell {
+            id: cell.id(),
+            cell,
+            values: [speed].into_iter().chain(time).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRANSFER: &str = "file_mb,read_write_ms,transfer_to_ms\n7,156,45\n1024,18399,8537\n";
+
+    fn read(source: &str, text: &str) -> Result<Published, String> {
+        let times = TIMES.iter().find(|t| t.source == source).unwrap();
+        let table = Table::parse(source, text).unwrap();
+        times.published(&[table])
+    }
+
+    #[test]
+    fn a_file_that_is_one_message_has_its_time_and_its_throughput() {
+        let published = read("file-transfer", TRANSFER).unwrap();
+        let told: Vec<(&str, u64, f64)> = published
+            .cells
+            .iter()
+            .map(|c| {
+                let ms = c.values[&Metric::both(Measure::MsPerMessage)];
+                (c.cell.mover.as_str(), c.cell.size_bytes >> 20, ms)
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("java-stream", 7, 156.0),
+                ("java-stream", 1024, 18399.0),
+                ("java-transfer-to", 7, 45.0),
+                ("java-transfer-to", 1024, 8537.0),
+                ("read-write", 7, 156.0),
+                ("read-write", 1024, 18399.0),
+                ("sendfile", 7, 45.0),
+                ("sendfile", 1024, 8537.0),
+            ]
+        );
+        let speed = published.cells[0].values[&Metric::both(Measure::ThroughputGbitPerS)];
+        let expected = 7.0 * 1_048_576.0 * 8.0 / 0.156 / 1e9;
+        assert!((speed / expected - 1.0).abs() < 1e-9, "{speed}");
+    }
+
+    #[test]
+    fn a_table_that_is_another_is_told() {
+        let check = |source: &str, text: &str, says: &str| {
+            let why = read(source, text).unwrap_err();
+            assert!(why.contains(says), "{why}");
+        };
+        check("file-transfer", "file_mb\n7\n", "read_write_ms");
+        check(
+            "file-transfer",
+            &TRANSFER.replace("156", "fast"),
+            "line 2: `fast` is not a number",
+        );
+        check(
+            "file-transfer",
+            &TRANSFER.replace("156", "0"),
+            "line 2: no time and no file is 0",
+        );
+        check("file-transfer", &TRANSFER.replace("1024", "9e9"), "size");
+        check("os-features", TRANSFER, "feature");
+        let none = TIMES[0].published(&[]).unwrap_err();
+        assert!(none.contains("no table file-transfer"), "{none}");
+    }
+}

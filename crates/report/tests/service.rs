@@ -1,0 +1,156 @@
+//! What is said of servers by hand, and of loads on them.
+
+use bytecost_report::{Style, service};
+use bytecost_spec::service::{Answer, Asked, Asking, Generator, Latencies, Pace, Process, Tally};
+
+const STYLE: Style = Style {
+    width: 100,
+    color: false,
+};
+
+fn asked() -> Asked {
+    Asked {
+        asking: Asking {
+            address: "127.0.0.1:8080".to_owned(),
+            service: "echo".to_owned(),
+            size_bytes: Some(64),
+            connections: 4,
+            idle: 1000,
+            kept: true,
+            depth: 1,
+            threads: 2,
+            pace: Pace::Closed { think_s: 0.0 },
+        },
+        elapsed_s: 2.0,
+        answers: 123_456,
+        answers_per_s: 61_728.0,
+        unanswered: 0,
+        latency: Some(Latencies {
+            count: 123_456,
+            us_p50: 30.125,
+            us_p90: 41.0,
+            us_p99: 80.0,
+            us_p999: 912.0,
+            us_max: 12_345.0,
+        }),
+        errors: vec![("refused", 0), ("closed", 0), ("timeout", 0)],
+        opened: 1004,
+        fairness: (30_100, 30_864, 31_000),
+        generator: Generator {
+            busy_share: 0.34,
+            cpu_s: 0.7,
+            late_us_p99: None,
+            limit: None,
+        },
+        interrupted: false,
+    }
+}
+
+#[test]
+fn a_load_is_told_in_rows() {
+    insta::assert_snapshot!("service_load", service::asked(&asked(), STYLE));
+}
+
+#[test]
+fn the_verdict_is_what_the_figures_bear() {
+    let check = |change: &dyn Fn(&mut Asked), words: &str| {
+        let mut load = asked();
+        change(&mut load);
+        let text = service::asked(
+            &load,
+            Style {
+                width: 400,
+                ..STYLE
+            },
+        );
+        let verdict = text.lines().find(|l| l.starts_with("  verdict")).unwrap();
+        assert!(verdict.contains(words), "`{words}`: {verdict}");
+    };
+    check(&|_| (), "the generator had time to spare");
+    let limit = |l: &mut Asked| l.generator.limit = Some("it was busy".to_owned());
+    check(
+        &limit,
+        "none, the figures are not the server's: it was busy",
+    );
+    check(
+        &|l| {
+            limit(l);
+            l.errors[1].1 = 3;
+        },
+        "none, the figures are not the server's",
+    );
+    check(&|l| l.errors[1].1 = 3, "did not serve all");
+    check(&|l| l.unanswered = 1, "did not serve all");
+    check(
+        &|l| {
+            l.errors[2].1 = 3;
+            l.fairness.0 = 0;
+        },
+        "--new-connections",
+    );
+    check(&|l| l.answers = 999, "none, 999 answers are too few");
+    check(
+        &|l| l.asking.pace = Pace::Closed { think_s: 0.1 },
+        "thinking set the pace",
+    );
+    let open = |l: &mut Asked, per_s| l.asking.pace = Pace::Open { per_s };
+    check(&|l| open(l, 62_000.0), "kept up with the rate");
+    check(&|l| open(l, 123_456.0), "did not keep up: 50\u{a0}%");
+}
+
+#[test]
+fn an_answer_of_top_is_a_table_that_no_name_can_break() {
+    let process = |name: &str, pid| Process {
+        name: name.to_owned(),
+        pid,
+        user_s: 12.34,
+        kernel_s: 1.2,
+    };
+    let answer = Answer::Busiest(vec![process("cc1 (x) y", 99), process("a\x1b[2J\nb", 1)]);
+    insta::assert_snapshot!(
+        "service_top",
+        service::answer(&asked().asking, &answer, STYLE)
+    );
+}
+
+#[test]
+fn programs_get_one_object_a_line() {
+    let answer = Answer::Content { bytes: 64 };
+    let mut load = asked();
+    load.generator.limit = Some("it was busy".to_owned());
+    load.latency = None;
+    let texts = [
+        service::answer_json(&load.asking, &answer),
+        service::asked_json(&load),
+        service::tally_json(&Tally::default()),
+    ];
+    let objects = texts.map(|text| {
+        assert_eq!(text.matches('\n').count(), 1);
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    });
+    assert_eq!(objects[0]["bytes"], 64);
+    assert_eq!(objects[1]["generator_limit"], "it was busy");
+    assert!(objects[1]["latency_us_p50"].is_null());
+    assert_eq!(objects[1]["errors"]["closed"], 0);
+    assert_eq!(objects[1]["connections_idle"], 1000);
+    assert_eq!(objects[2]["kind"], "tally");
+}
+
+#[test]
+fn a_tally_names_what_went_wrong_and_nothing_else() {
+    let mut tally = Tally {
+        model: "epoll".to_owned(),
+        service: "top".to_owned(),
+        connections: 5,
+        requests: 1234,
+        ..Tally::default()
+    };
+    let text = "`epoll` answered 1,234 requests of `top` on 5 connections";
+    assert_eq!(service::tally(&tally), format!("{text}\n"));
+    tally.broken = 2;
+    tally.put_off = 1;
+    assert_eq!(
+        service::tally(&tally),
+        format!("{text}; connections broken: 2; times put off for want of room: 1\n")
+    );
+}

@@ -1,0 +1,153 @@
+//! What is seen by hand of a server and of a load on it, with `bytecost serve SERVICE` and
+//! `bytecost ask`. It is looked at and not kept; there are no statistics in it.
+
+/// A process, as the service `top` tells of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Process {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// User CPU time in seconds.
+    pub user_s: f64,
+    /// Kernel CPU time in seconds.
+    pub kernel_s: f64,
+}
+
+/// The answer to one question, which was right.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The busiest processes, the most busy first.
+    Busiest(Vec<Process>),
+    /// So many bytes, which are what they must be.
+    Content {
+        /// Its length in bytes.
+        bytes: u64,
+    },
+}
+
+/// When the next request is made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// When the answer has come, and so many seconds later.
+    Closed {
+        /// Time between an answer and the next request, in seconds.
+        think_s: f64,
+    },
+    /// At fixed times, whatever the server does.
+    Open {
+        /// Requests per second.
+        per_s: f64,
+    },
+}
+
+/// What is asked, by how many, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asking {
+    /// Where the server listens: address and port.
+    pub address: String,
+    /// What it is to offer.
+    pub service: String,
+    /// Bytes of a message, where the service takes a size.
+    pub size_bytes: Option<u64>,
+    /// Connections that ask.
+    pub connections: u32,
+    /// Connections beside them that are only there.
+    pub idle: u32,
+    /// Whether connections are kept; else each request has one of its own.
+    pub kept: bool,
+    /// Requests that a connection has under way at most.
+    pub depth: u32,
+    /// Threads of the load generator.
+    pub threads: u32,
+    /// When the next request is made.
+    pub pace: Pace,
+}
+
+/// Latencies in µs: from the moment at which a request was due to its answer. Those of requests
+/// that were given up are among them, as lower bounds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latencies {
+    /// How many.
+    pub count: u64,
+    /// Half of them are at most this.
+    pub us_p50: f64,
+    /// 90 % of them are at most this.
+    pub us_p90: f64,
+    /// 99 % of them are at most this.
+    pub us_p99: f64,
+    /// 99.9 % of them are at most this.
+    pub us_p999: f64,
+    /// The longest.
+    pub us_max: f64,
+}
+
+/// What the load generator itself had to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generator {
+    /// Share of the time in which it had something to do, from 0 to 1; the highest of its threads.
+    pub busy_share: f64,
+    /// CPU time of its threads in seconds.
+    pub cpu_s: f64,
+    /// How late 99 % of its requests were at most, in µs; none where it sent none at a set time.
+    pub late_us_p99: Option<f64>,
+    /// Why it may itself have limited what was found, if it may.
+    pub limit: Option<String>,
+}
+
+/// What a load found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// What was asked.
+    pub asking: Asking,
+    /// How long it was asked, in seconds.
+    pub elapsed_s: f64,
+    /// Right answers.
+    pub answers: u64,
+    /// Right answers per second.
+    pub answers_per_s: f64,
+    /// Requests that had no answer in the end.
+    pub unanswered: u64,
+    /// Latencies; none where nothing was asked.
+    pub latency: Option<Latencies>,
+    /// What went wrong, by kind.
+    pub errors: Vec<(&'static str, u64)>,
+    /// Connections that were opened.
+    pub opened: u64,
+    /// Right answers of the connection that got the fewest, of the middle one, and of the one
+    /// that got the most.
+    pub fairness: (u64, u64, u64),
+    /// The load generator.
+    pub generator: Generator,
+    /// Whether it was ended before its time.
+    pub interrupted: bool,
+}
+
+/// What a server has done in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The concurrency model.
+    pub model: String,
+    /// What it answered.
+    pub service: String,
+    /// Connections taken.
+    pub connections: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Requests refused because they were too long.
+    pub too_long: u64,
+    /// Connections closed because the client was out of time.
+    pub timed_out: u64,
+    /// Connections that broke.
+    pub broken: u64,
+    /// Times that taking connections was put off because a limit was reached.
+    pub put_off: u64,
+}
+
+impl Asked {
+    /// How much went wrong, of all kinds.
+    #[must_use]
+    pub fn errors_in_all(&self) -> u64 {
+        self.errors.iter().map(|(_, n)| n).sum()
+    }
+}

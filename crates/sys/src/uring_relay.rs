@@ -1,0 +1,334 @@
+//! io_uring from a file to a socket, by way of a buffer or of a pipe: two linked requests for
+//! each piece, the second of which begins when the first is done.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use rustix::pipe::SpliceFlags;
+
+use crate::pipe::Pipe;
+use crate::places::Places;
+
+/// How long a relay that is dropped waits for what is in flight.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+/// An offset that means none: pipes and sockets have no place to begin at.
+const NO_OFFSET: i64 = -1;
+
+/// What lies between the file and the socket.
+enum Between {
+    /// Memory, whose one place is in use while anything is in flight.
+    Buffer(Places),
+    /// A pipe.
+    Pipe(Pipe),
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// Bytes came from the file, 0 at its end; or a negative error number.
+    Brought(i32),
+    /// Bytes went to the socket; or a negative error number.
+    Passed(i32),
+}
+
+/// A ring that brings pieces of a file to a socket, one after the other.
+pub struct UringRelay {
+    // Dropped first, so that no request outlives the memory it uses.
+    ring: IoUring,
+    file: OwnedFd,
+    socket: OwnedFd,
+    between: Between,
+    in_flight: usize,
+}
+
+const BROUGHT: u64 = 0;
+const PASSED: u64 = 1;
+
+impl UringRelay {
+    /// A relay with room for `pieces` pieces of at most `bytes` bytes, which are read into one
+    /// buffer and sent from it.
+    ///
+    /// # Errors
+    /// What mmap(2) and io_uring_setup(2) answer: EPERM or ENOSYS where io_uring is forbidden or
+    /// missing.
+    pub fn by_buffer(
+        file: OwnedFd,
+        socket: OwnedFd,
+        pieces: u32,
+        bytes: usize,
+    ) -> io::Result<UringRelay> {
+        let between = Between::Buffer(Places::new(1, bytes)?);
+        UringRelay::new(file, socket, pieces, between)
+    }
+
+    /// A relay with room for `pieces` pieces, which are spliced through a pipe.
+    ///
+    /// # Errors
+    /// What io_uring_setup(2) answers, as above.
+    pub fn by_pipe(
+        file: OwnedFd,
+        socket: OwnedFd,
+        pieces: u32,
+        pipe: Pipe,
+    ) -> io::Result<UringRelay> {
+        UringRelay::new(file, socket, pieces, Between::Pipe(pipe))
+    }
+
+    fn new(
+        file: OwnedFd,
+        socket: OwnedFd,
+        pieces: u32,
+        between: Between,
+    ) -> io::Result<UringRelay> {
+        let entries = pieces.saturating_mul(2).max(2);
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .build(entries)
+            .or_else(|e| match e.raw_os_error() {
+                // Kernels before 6.1 know neither flag.
+                Some(libc::EINVAL) => IoUring::new(entries),
+                _ => Err(e),
+            })?;
+        Ok(UringRelay {
+            ring,
+            file,
+            socket,
+            between,
+            in_flight: 0,
+        })
+    }
+
+    /// The most bytes of a piece: what the buffer or the pipe holds.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        match &self.between {
+            Between::Buffer(places) => places.size(),
+            Between::Pipe(pipe) => pipe.capacity(),
+        }
+    }
+
+    /// Queues a piece of the file: `len` bytes from `offset` on are brought, then passed on.
+    /// `more` says that the message goes on after them, `linked` that the next piece begins when
+    /// this one is done; without it nothing may be queued until all is over.
+    ///
+    /// # Errors
+    /// `InvalidInput` for more bytes than [`UringRelay::capacity`], `WouldBlock` when the queue
+    /// is full.
+    pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
+        if len > self.capacity() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let file = Fd(self.file.as_raw_fd());
+        let socket = self.socket.as_raw_fd();
+        let (bring, pass) = match &mut self.between {
+            Between::Buffer(places) => {
+                if self.in_flight == 0 {
+                    places.begin(0)?;
+                }
+                let at = places.pointer(0);
+                let bring = opcode::Read::new(file, at, bytes).offset(offset).build();
+                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | more_of_it(more);
+                let pass = opcode::Send::new(Fd(socket), at, bytes)
+                    .flags(flags)
+                    .build();
+                (bring, pass)
+            }
+            Between::Pipe(pipe) => {
+                let (read, write) = pipe.raw();
+                let from = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
+                let bring = opcode::Splice::new(file, from, Fd(write), NO_OFFSET, bytes)
+                    .flags(SpliceFlags::MOVE.bits())
+                    .build();
+                (bring, out_of(read, socket, bytes, more))
+            }
+        };
+        self.push(bring.user_data(BROUGHT), true)?;
+        self.push(pass.user_data(PASSED), linked)
+    }
+
+    /// Queues the passing on of what the pipe still holds. Nothing is in flight.
+    ///
+    /// # Errors
+    /// `InvalidInput` where there is no pipe.
+    pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
+        let Between::Pipe(pipe) = &self.between else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let pass = out_of(pipe.raw().0, self.socket.as_raw_fd(), bytes, more);
+        self.push(pass.user_data(PASSED), false)
+    }
+
+    fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
+        let entry = if linked {
+            entry.flags(squeue::Flags::IO_LINK)
+        } else {
+            entry
+        };
+        // SAFETY: the request uses the one place, which nobody sees while anything is in flight,
+        // and whose memory is never given back before that.
+        unsafe { self.ring.submission().push(&entry) }
+            .map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        self.in_flight += 1;
+        Ok(())
+    }
+
+    /// Hands over what is queued and waits until `want` requests are over; false when `timeout`
+    /// ran out before, with nothing handed over and nothing that [`UringRelay::over`] would give.
+    /// One system call.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2) answers.
+    pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
+        let time = Timespec::new()
+            .sec(timeout.as_secs())
+            .nsec(timeout.subsec_nanos());
+        loop {
+            let entered = self
+                .ring
+                .submitter()
+                .submit_with_args(want, &SubmitArgs::new().timespec(&time));
+            match entered {
+                Ok(_) => return Ok(true),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// The next request that is over.
+    pub fn over(&mut self) -> Option<Half> {
+        let entry = self.ring.completion().next()?;
+        self.in_flight -= 1;
+        if self.in_flight == 0
+            && let Between::Buffer(places) = &mut self.between
+        {
+            places.end(0);
+        }
+        Some(match entry.user_data() {
+            BROUGHT => Half::Brought(entry.result()),
+            _ => Half::Passed(entry.result()),
+        })
+    }
+}
+
+fn more_of_it(more: bool) -> i32 {
+    if more { libc::MSG_MORE } else { 0 }
+}
+
+/// What the pipe holds, to the socket.
+fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
+    let flags = if more {
+        SpliceFlags::MOVE | SpliceFlags::MORE
+    } else {
+        SpliceFlags::MOVE
+    };
+    opcode::Splice::new(Fd(pipe), NO_OFFSET, Fd(socket), NO_OFFSET, bytes)
+        .flags(flags.bits())
+        .build()
+}
+
+impl Drop for UringRelay {
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            while self.over().is_some() {}
+            // What still does not end keeps its place in use, whose memory then stays.
+            if self.in_flight == 0 || !matches!(self.enter(1, LAST_WAIT), Ok(true)) {
+                break;
+            }
+        }
+        while self.over().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::MemfdFlags;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    fn relays(socket: &UnixStream) -> [UringRelay; 2] {
+        let file = || {
+            let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();
+            rustix::io::pwrite(&file, &[1; 4096], 0).unwrap();
+            rustix::io::pwrite(&file, &[2; 4096], 4096).unwrap();
+            file
+        };
+        let socket = || OwnedFd::from(socket.try_clone().unwrap());
+        [
+            UringRelay::by_buffer(file(), socket(), 4, 4096).unwrap(),
+            UringRelay::by_pipe(file(), socket(), 4, Pipe::new(65_536).unwrap()).unwrap(),
+        ]
+    }
+
+    fn all(relay: &mut UringRelay, count: usize) -> Vec<Half> {
+        let mut over = Vec::new();
+        while over.len() < count {
+            assert!(relay.enter(1, PATIENCE).unwrap());
+            over.extend(std::iter::from_fn(|| relay.over()));
+        }
+        over
+    }
+
+    #[test]
+    fn linked_pieces_arrive_whole_and_in_order_by_either_way() {
+        let (a, mut b) = UnixStream::pair().unwrap();
+        for mut relay in relays(&a) {
+            relay.piece(0, 4096, true, true).unwrap();
+            relay.piece(4096, 4096, false, false).unwrap();
+            let over = all(&mut relay, 4);
+            let expected = [Half::Brought(4096), Half::Passed(4096)];
+            assert_eq!(over, [expected, expected].concat());
+            let mut got = vec![0; 8192];
+            b.read_exact(&mut got).unwrap();
+            assert!(got[..4096].iter().all(|x| *x == 1) && got[4096..].iter().all(|x| *x == 2));
+        }
+    }
+
+    #[test]
+    fn what_comes_short_stops_the_chain_and_tells_what_came() {
+        let (a, mut b) = UnixStream::pair().unwrap();
+        for (mut relay, is_pipe) in relays(&a).into_iter().zip([false, true]) {
+            relay.piece(8000, 4096, true, true).unwrap();
+            relay.piece(0, 4096, false, false).unwrap();
+            let over = all(&mut relay, 4);
+            let cancelled = -libc::ECANCELED;
+            assert_eq!(over[0], Half::Brought(192), "{over:?}");
+            assert!(over[1..].iter().all(|half| matches!(half,
+                Half::Brought(r) | Half::Passed(r) if *r == cancelled)));
+            assert_eq!(relay.rest(192, false).is_ok(), is_pipe);
+            if is_pipe {
+                assert_eq!(all(&mut relay, 1), [Half::Passed(192)]);
+                let mut got = [0; 192];
+                b.read_exact(&mut got).unwrap();
+                assert_eq!(got, [2; 192]);
+            }
+            relay.piece(8192, 1, false, false).unwrap();
+            assert_eq!(all(&mut relay, 2)[0], Half::Brought(0), "the end");
+        }
+    }
+
+    #[test]
+    fn a_relay_that_is_dropped_while_nobody_reads_ends() {
+        let (a, _b) = UnixStream::pair().unwrap();
+        let big = 4 << 20;
+        let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, big as u64).unwrap();
+        let mut relay = UringRelay::by_buffer(file, a.into(), 1, big).unwrap();
+        assert!(relay.piece(0, big + 1, false, false).is_err());
+        relay.piece(0, big, false, false).unwrap();
+        let soon = Duration::from_millis(20);
+        assert!(relay.enter(2, soon).unwrap(), "something was handed over");
+        assert_eq!(relay.over(), Some(Half::Brought(big as i32)));
+        assert!(!relay.enter(1, soon).unwrap());
+    }
+}
