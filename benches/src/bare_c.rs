@@ -1,4 +1,4 @@
-//! `bare-c`: what `send` costs above a bare C loop of the same call. `bare-files` beside it drives
+//! `bare-c`: what `send` costs above a bare C loop of the same call. `bare-file` beside it drives
 //! the same program with files.
 //!
 //! Both senders send to the same receiver, bytecost's own endpoint with its `recv`: the same
@@ -252,7 +252,10 @@ impl Receiver {
             token,
             check: Check::Quick,
             messages_least: 0,
+            pins: Vec::new(),
+            java: None,
             file: None,
+            java: None,
             patience_ms: 5000,
         })))?;
         match receiver.answer()? {

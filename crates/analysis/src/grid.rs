@@ -65,7 +65,9 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Cache
-        | Axis::Access => None,
+        | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour => None,
     }
 }
 

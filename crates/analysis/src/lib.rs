@@ -15,6 +15,7 @@ mod findings;
 mod grid;
 mod histogram;
 mod pairing;
+mod places;
 pub mod progress;
 pub mod result;
 mod run;

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{Evidence, Kind, Party};
+use bytecost_spec::evidence::Evidence;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod cpu_time;
+
+pub use cpu_time::{CellTime, FunctionTime, KindTime};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -113,6 +117,9 @@ pub struct RunFacts {
     /// Where files were read and written, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// Where threads were held and what ran beside them, in sentences, as the kernel said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<String>,
 }
@@ -319,57 +326,6 @@ pub struct Explanation {
     pub missing: Option<String>,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
-}
-
-/// Where the CPU time of a cell went, from looks at the CPUs in a trial of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CellTime {
-    /// [`Cell::id`].
-    pub cell: String,
-    /// Looks that found one of the two sides at work.
-    pub looks: u64,
-    /// The sender's kinds of work, then the receiver's, in the order of the table of kinds;
-    /// those that no look found are left away.
-    pub kinds: Vec<KindTime>,
-    /// Functions of the kernel with most time, both sides together.
-    pub functions: Vec<FunctionTime>,
-    /// Share of the two sides' looks at functions that the map does not know.
-    pub unattributed: f64,
-    /// Share of the two sides' looks that landed in a function which works for its caller, or in
-    /// which interrupts are switched on again, and that were given to the caller.
-    pub moved: f64,
-    /// Share of all looks at busy CPUs that found neither side.
-    pub rest: f64,
-    /// Share of looks that were lost.
-    pub lost: f64,
-}
-
-/// CPU time of one side in one kind of work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct KindTime {
-    /// Whose.
-    pub party: Party,
-    /// The kind.
-    pub kind: Kind,
-    /// Looks that found it.
-    pub looks: u64,
-    /// CPU time for each KiB sent, in ns.
-    pub ns_per_kib: f64,
-    /// Lower end of its 95 % interval, were looks to fall by chance (Poisson).
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// CPU time of a function of the kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FunctionTime {
-    /// Its name.
-    pub function: String,
-    /// The kind that it counts as.
-    pub kind: Kind,
-    /// Share of the two sides' time.
-    pub share: f64,
 }
 
 /// What becomes of a claim.

@@ -1,7 +1,7 @@
 //! The run and the study in a few facts.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Manifest};
+use bytecost_spec::{Axis, Manifest, Route};
 
 use crate::findings::half_width;
 use crate::grid;
@@ -18,6 +18,18 @@ const OF_FILES: &[Axis] = &[
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
+    Axis::MemNode,
+    Axis::Neighbour,
+];
+
+/// The axes that mean something to a CPU at work.
+const OF_WORK: &[Axis] = &[
+    Axis::Mover,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Placement,
+    Axis::MemNode,
+    Axis::Neighbour,
 ];
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
@@ -29,16 +41,19 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         chosen.map(|c| c.cell)
     };
     let survey = &manifest.survey;
-    let of_files = cells().all(|c| {
-        survey
-            .mover(&c.mover)
-            .is_some_and(|m| m.route.is_of_files())
-    });
+    let all = |is: fn(Route) -> bool| {
+        cells().all(|c| survey.mover(&c.mover).is_some_and(|m| is(m.route)))
+    };
+    let meaningful = match (all(Route::is_of_files), all(Route::is_work)) {
+        (true, _) => Some(OF_FILES),
+        (_, true) => Some(OF_WORK),
+        _ => None,
+    };
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
-            .filter(|row| !of_files || OF_FILES.contains(&row.axis))
+            .filter(|row| meaningful.is_none_or(|axes| axes.contains(&row.axis)))
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });
@@ -99,6 +114,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
         }),
+        places: crate::places::sentences(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }

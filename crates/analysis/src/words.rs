@@ -202,7 +202,9 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Block
         | Axis::Depth
         | Axis::Cache
-        | Axis::Access => format!("{} {value}", axis.name()),
+        | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour => format!("{} {value}", axis.name()),
     }
 }
 
@@ -236,7 +238,9 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::AckBytes
         | Axis::Block
         | Axis::Cache
-        | Axis::Access => "with",
+        | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour => "with",
     };
     format!("{preposition} {}", named(axis, value))
 }

@@ -279,18 +279,43 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
         .help(row.summary)
         .allow_hyphen_values(true)
         .action(clap::ArgAction::Append);
-    // A placement has commas of its own.
-    if row.axis == Axis::Placement {
+    if has_lists(row.axis) {
         arg
     } else {
         arg.value_delimiter(',')
     }
 }
 
+/// Whether values of the axis have commas of their own: lists of CPUs.
+fn has_lists(axis: Axis) -> bool {
+    matches!(axis, Axis::Placement | Axis::Neighbour)
+}
+
+/// The values of an axis with lists: a piece that is a number goes on with the list before it.
+fn split(text: &str) -> Vec<String> {
+    let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let mut values: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        let goes_on = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        match values.last_mut() {
+            Some(last) if goes_on && is_list(last) => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => values.push(piece.to_owned()),
+        }
+    }
+    values
+}
+
 impl FromArgMatches for AxisArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let chosen = AXES.iter().filter_map(|row| {
-            let values: Vec<String> = matches.get_many::<String>(row.name)?.cloned().collect();
+            let given = matches.get_many::<String>(row.name)?;
+            let values: Vec<String> = match has_lists(row.axis) {
+                true => given.flat_map(|text| split(text)).collect(),
+                false => given.cloned().collect(),
+            };
             Some((row.axis, values))
         });
         Ok(AxisArgs(chosen.collect()))
@@ -310,6 +335,23 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_of_cpus_keep_their_commas() {
+        for (text, values) in [
+            ("free,same-cpu,0:1", &["free", "same-cpu", "0:1"][..]),
+            ("0,2:1,3", &["0,2:1,3"]),
+            ("0-1,4", &["0-1,4"]),
+            ("0:1,free,2", &["0:1", "free", "2"]),
+            (
+                "idle,spin@2,3,chase@smt-sibling",
+                &["idle", "spin@2,3", "chase@smt-sibling"],
+            ),
+            ("", &[""]),
+        ] {
+            assert_eq!(split(text), values, "{text}");
+        }
     }
 
     #[test]

@@ -14,6 +14,12 @@ pub const STUDIES: &[(&str, &str)] = &[
         "file-to-socket",
         include_str!("../../../studies/file-to-socket.toml"),
     ),
+    ("placement", include_str!("../../../studies/placement.toml")),
+    ("smt", include_str!("../../../studies/smt.toml")),
+    (
+        "access-patterns",
+        include_str!("../../../studies/access-patterns.toml"),
+    ),
 ];
 
 #[cfg(test)]

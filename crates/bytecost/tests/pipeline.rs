@@ -111,6 +111,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let setup = Setup {
         socket: None,
         file: None,
+        java: None,
         size: cell.size_bytes as usize,
         fields: 1,
         slots: 4,
@@ -150,6 +151,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
             messages: moved,
             elapsed_ns: ns,
         }],
+        ..SideReadings::default()
     };
     Sample {
         trial: TrialKey {
@@ -165,6 +167,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         machine: Default::default(),
         truth: None,
         latency_ns_histogram: None,
+        neighbour: Vec::new(),
         repeated_because: None,
     }
 }

@@ -47,6 +47,7 @@ mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
+mod work;
 mod write;
 mod writev;
 mod writing;
@@ -88,6 +89,14 @@ pub const MOVERS: &[Mover] = &[
     pwrite::WITH_FDATASYNC,
     uring_write::MOVER,
     uring_write::WITH_FDATASYNC,
+    work::INTEGER,
+    work::FLOAT,
+    work::CHASE,
+    work::TRIAD,
+    work::SEQUENTIAL,
+    work::BACKWARD,
+    work::STRIDED,
+    work::RANDOM,
 ];
 
 /// A row of the table.

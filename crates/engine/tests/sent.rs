@@ -37,6 +37,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
         size: size as usize,
         fields: 1,
         slots: 1,
+        java: None,
         flow: 0,
         fresh: false,
         refill: false,

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
-use bytecost_spec::{Cell, SideReadings};
+use bytecost_spec::{Cell, Noise, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -31,6 +31,8 @@ pub enum Role {
     Sender,
     /// It receives.
     Receiver,
+    /// It keeps CPUs busy beside the trial.
+    Neighbour,
 }
 
 impl Role {
@@ -40,6 +42,7 @@ impl Role {
         match self {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
+            Role::Neighbour => "neighbour",
         }
     }
 }
@@ -74,12 +77,31 @@ pub struct Task {
     pub messages_least: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
+    /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
+    #[serde(default)]
+    pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
     /// Where the Java program lies compiled, for a mover that starts it.
     #[serde(default)]
     pub java: Option<PathBuf>,
+}
+
+/// What a neighbour is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturb {
+    /// What keeps it busy.
+    pub noise: Noise,
+    /// A thread on each of these CPUs; empty is one thread where the scheduler puts it.
+    pub cpus: Vec<u32>,
+    /// Memory that it works on, in bytes, where it uses any.
+    pub memory_bytes: u64,
+    /// The node to take that from.
+    pub mem_node: Option<u32>,
+    /// When it ends by itself, in ns of CLOCK_MONOTONIC, whatever becomes of the order to stop.
+    pub until_ns: u64,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -100,11 +122,14 @@ pub struct Schedule {
 pub enum Order {
     /// Get ready.
     Prepare(Box<Task>),
+    /// Keep CPUs busy until [`Order::Stop`].
+    Disturb(Disturb),
     /// Go by this schedule.
     Go(Schedule),
     /// Sender of passes: open the window.
     Open,
     /// Sender, and receiver of passes: finish what is under way. All windows are closed.
+    /// Neighbour: end.
     Stop,
 }
 
@@ -253,6 +278,7 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            pins: vec![vec![0, 2], vec![1]],
             java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),

@@ -48,7 +48,7 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     };
     for &transport in transports {
         let place = Place::of(transport);
-        let apart = |m: &&Mover| m.route.is_of_files() || m.is_helped();
+        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_work() || m.is_helped();
         for mover in MOVERS.iter().filter(|m| !apart(m)) {
             let refused = attempt(mover, &RECEIVERS[0], &place, None);
             survey.movers.push(Support {
@@ -190,8 +190,11 @@ fn attempt(
     if !mover.has_peer() {
         return None;
     }
-    let tried = |java| match place {
-        Place::Away(wire) => away::one_message(mover, wire, java),
+    let tried = |java: Option<PathBuf>| match place {
+        Place::Away(_) if java.is_some() => Err(io::Error::other(
+            "movers that have a program do their work are not had there",
+        )),
+        Place::Away(wire) => away::one_message(mover, wire),
         _ => one_message(mover, receiver, place, None, java),
     };
     let java = helpers.map(Helpers::java).transpose();
@@ -292,8 +295,8 @@ mod tests {
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::ALL);
-        let here = |m: &&Mover| !m.route.is_of_files() && !m.is_helped();
-        let movers = MOVERS.iter().filter(here).count();
+        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_work() || m.is_helped();
+        let movers = MOVERS.iter().filter(|m| !apart(m)).count();
         assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
         assert_eq!(
             survey.receivers.len(),

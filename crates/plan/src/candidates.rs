@@ -31,7 +31,7 @@ impl<'a> Norm<'a> {
             .find(|cell| has_peer(survey, cell))
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
-            .filter(|cell| !is_of_files(survey, cell))
+            .filter(|cell| !is_of_files(survey, cell) && !is_work(survey, cell))
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -61,6 +61,9 @@ impl<'a> Norm<'a> {
         if is_of_files(self.survey, &cell) {
             return self.file(cell);
         }
+        if is_work(self.survey, &cell) {
+            return work(cell);
+        }
         let nothing = Cell::default();
         Cell {
             pattern: Pattern::Stream,
@@ -70,6 +73,8 @@ impl<'a> Norm<'a> {
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            mem_node: cell.mem_node,
+            neighbour: cell.neighbour,
             payload: nothing.payload,
             answer: nothing.answer,
             reaping: nothing.reaping,
@@ -94,6 +99,8 @@ impl<'a> Norm<'a> {
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            mem_node: cell.mem_node,
+            neighbour: cell.neighbour,
             depth: if one { 1 } else { cell.depth },
             cache: cell.cache,
             access: cell.access,
@@ -160,6 +167,24 @@ impl<'a> Norm<'a> {
         }
         cell
     }
+}
+
+/// Work has no other end, no socket and no file: memory of some size, and threads.
+fn work(cell: Cell) -> Cell {
+    Cell {
+        mover: cell.mover,
+        size_bytes: cell.size_bytes,
+        threads: cell.threads,
+        placement: cell.placement,
+        mem_node: cell.mem_node,
+        neighbour: cell.neighbour,
+        ..Cell::default()
+    }
+}
+
+/// Whether the cell's mover is a CPU at work, which moves nothing.
+pub(crate) fn is_work(survey: &Survey, cell: &Cell) -> bool {
+    survey.mover(&cell.mover).is_some_and(|m| m.route.is_work())
 }
 
 /// Whether the cell's mover has another end; one that is not known is taken to have.

@@ -8,10 +8,12 @@
 mod budget;
 mod candidates;
 mod order;
+mod pins;
 mod plan;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
+pub use pins::{Pins, exact};
 pub use plan::{Plan, TRIAL_OVERHEAD_MS};
 pub use refusal::refused;

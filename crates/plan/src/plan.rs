@@ -5,7 +5,9 @@ use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
 use crate::budget::{self, Price};
-use crate::candidates::{Candidate, Norm, candidates, has_peer, is_of_files, moves_nothing};
+use crate::candidates::{
+    Candidate, Norm, candidates, has_peer, is_of_files, is_work, moves_nothing,
+};
 use crate::{order, refusal};
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
@@ -163,13 +165,14 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         .find(|cell| has_peer(survey, cell))
         .or_else(|| chosen.iter().find(moves))?;
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
-    if is_of_files(survey, first) {
+    if is_of_files(survey, first) || is_work(survey, first) {
         // A file may be large; the loop's cost does not depend on what is not moved.
         return Some(norm.cell(Cell {
             mover: null.name.clone(),
             size_bytes: first.size_bytes,
             threads: first.threads,
             placement: first.placement.clone(),
+            neighbour: first.neighbour.clone(),
             ..Cell::default()
         }));
     }

@@ -3,9 +3,10 @@
 use bytecost_spec::cell::{Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Host, Placement, Survey};
+use bytecost_spec::{Cache, Cell, Host, Survey};
 
-use crate::candidates::{congestion_controls, has_peer, is_of_files};
+use crate::Pins;
+use crate::candidates::{congestion_controls, has_peer, is_of_files, is_work};
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
 /// socket, counters, the listener, and room for what libraries open.
@@ -25,7 +26,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     } else {
         None
     };
-    peer.or_else(|| placement(cell, host))
+    peer.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
         .or_else(|| descriptors(cell, host, survey))
         .or_else(|| locked_memory(cell, host, survey))
         .or_else(|| memory(cell, host, survey))
@@ -183,24 +184,6 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     ))
 }
 
-fn placement(cell: &Cell, host: &Host) -> Option<String> {
-    let Placement::Cpus { sender, receiver } = &cell.placement else {
-        return None;
-    };
-    if host.cpus_allowed.is_empty() {
-        return None;
-    }
-    let outside = sender
-        .iter()
-        .chain(receiver)
-        .find(|cpu| !host.cpus_allowed.contains(cpu))?;
-    let allowed: Vec<String> = host.cpus_allowed.iter().map(u32::to_string).collect();
-    Some(format!(
-        "CPU {outside} is not among those that this process may use ({}): choose others with --placement, or widen the set with `taskset`",
-        allowed.join(",")
-    ))
-}
-
 fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let each = survey.mover(&cell.mover)?.descriptors_per_flow;
     let needed = u64::from(cell.threads) * u64::from(each.max(1)) + DESCRIPTORS_BESIDES;
@@ -233,7 +216,9 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
-    let (who, needed) = if is_of_files(survey, cell) {
+    let (who, needed) = if is_work(survey, cell) {
+        ("the threads need", payload_bytes(cell, survey))
+    } else if is_of_files(survey, cell) {
         ("the file and its requests need", file_bytes(cell))
     } else if sends_a_file(cell, survey) {
         let of_file = match cell.cache {
@@ -250,8 +235,9 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let half = host.memory_bytes / 2;
     (half > 0 && needed > half).then(|| {
         format!(
-            "memory: {who} {} for payload, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
+            "memory: {who} {} for {}, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
+            if is_work(survey, cell) { "work" } else { "payload" },
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
@@ -274,7 +260,9 @@ fn file_bytes(cell: &Cell) -> u64 {
 
 /// Payload memory of the sending side, all flows.
 fn payload_bytes(cell: &Cell, survey: &Survey) -> u64 {
-    let messages = if is_of_files(survey, cell) {
+    let messages = if is_work(survey, cell) {
+        1
+    } else if is_of_files(survey, cell) {
         u64::from(cell.depth)
     } else {
         cell.ring_slots()

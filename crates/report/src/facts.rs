@@ -296,13 +296,12 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The machine, and where files lay, in one line.
+/// The machine, where files lay and where threads ran, in one line.
 pub(crate) fn place_line(a: &Analysis) -> String {
-    let host = host_line(&a.host);
-    match &a.run.files {
-        Some(files) => format!("{host} · {files}"),
-        None => host,
-    }
+    let mut parts = vec![host_line(&a.host)];
+    parts.extend(a.run.files.clone());
+    parts.extend(a.run.places.iter().cloned());
+    parts.join(" · ")
 }
 
 /// The command line as it can be typed again.

@@ -35,6 +35,7 @@ mod style;
 pub mod tables;
 mod terminal;
 pub mod times;
+mod topology;
 
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};

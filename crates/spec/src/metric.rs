@@ -88,7 +88,7 @@ measures! {
     BranchMissesPerMessage "branch_misses_per_message" Lower true "Branch misses per message" "" "kernel included";
     CopiedShare "copied_share" Lower false "Zero-copy buffers copied after all" "" "completions that the kernel flagged as copied, over all completions";
     DelayedAcksPerMessage "delayed_acks_per_message" Lower false "Delayed acknowledgements per message" "" "acknowledgements that the timer of delayed ones sent, per message sent; of the whole host on loopback, of the trial alone on veth";
-    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides, over CPUs times elapsed time";
+    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's neighbour, over CPUs times elapsed time";
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }
 

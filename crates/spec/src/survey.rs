@@ -52,6 +52,8 @@ pub enum Route {
     FileToMemory,
     /// From memory to a file: there is no peer.
     MemoryToFile,
+    /// Nothing is moved: a CPU works, on memory or in registers.
+    Work,
 }
 
 impl Route {
@@ -59,6 +61,12 @@ impl Route {
     #[must_use]
     pub fn is_of_files(self) -> bool {
         matches!(self, Route::FileToMemory | Route::MemoryToFile)
+    }
+
+    /// Whether a CPU works and nothing is moved.
+    #[must_use]
+    pub fn is_work(self) -> bool {
+        self == Route::Work
     }
 
     /// Whether there is another end that takes in what is moved.

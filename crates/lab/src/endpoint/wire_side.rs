@@ -13,10 +13,10 @@ use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
 use bytecost_sys::clock;
 
 use super::follow;
-use super::side::pin;
 use super::turn::Signal;
 use crate::gate::{Gate, Phase, SharedGate};
-use crate::protocol::{self, Answer, Done, Role, Task};
+use crate::hold::Hold;
+use crate::protocol::{self, Answer, Done, Task};
 use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{Responder, Rules, Tally};
 use crate::transports::{HELLO_BYTES, wire::board::Seen};
@@ -70,7 +70,7 @@ fn respond(
     gate: &SharedGate,
     tell: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
-    pin(&task.cell, Role::Receiver, 0)?;
+    let hold = Hold::take(&task.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
     look_until(&mut far, patience_ns, "connected", |far| {
@@ -109,6 +109,7 @@ fn respond(
         side: SideReadings {
             readings,
             flows: moved(&task.cell, &from, &to),
+            held: hold.held()?.into_iter().collect(),
         },
         total_bytes: far.seen().map(|s| s.bytes - HELLO_BYTES).collect(),
         compared_bytes: 0,

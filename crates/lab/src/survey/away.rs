@@ -1,7 +1,6 @@
 //! One message over wire: what arrives is counted, and nobody sees it.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -21,7 +20,7 @@ pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Op
 }
 
 /// Sends one message, takes in its completion, and holds what was counted against it.
-pub(super) fn one_message(mover: &Mover, wire: &Wire, java: Option<PathBuf>) -> io::Result<()> {
+pub(super) fn one_message(mover: &Mover, wire: &Wire) -> io::Result<()> {
     let [tun, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
     let rules = Rules {
         mtu_bytes: wire.mtu_bytes(),
@@ -32,7 +31,7 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire, java: Option<PathBuf>) -> 
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
-            let moved = wire.network().within(|| send(mover, java));
+            let moved = wire.network().within(|| send(mover));
             sent.store(true, Ordering::Relaxed);
             moved?
         });
@@ -50,13 +49,13 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire, java: Option<PathBuf>) -> 
     }
 }
 
-fn send(mover: &Mover, java: Option<PathBuf>) -> io::Result<()> {
+fn send(mover: &Mover) -> io::Result<()> {
     let sender = transports::connect(&cell(Transport::Wire), &FAR_END.to_string())?;
     transports::set_patience(&sender, PATIENCE)?;
     let mut mover = (mover.open)(Setup {
         socket: Some(sender),
         file: None,
-        java,
+        java: None,
         size: SIZE,
         fields: 8,
         slots: SLOTS,

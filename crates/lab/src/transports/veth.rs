@@ -70,7 +70,7 @@ impl Pair {
     #[must_use]
     pub fn of(&self, role: Role) -> &Network {
         match role {
-            Role::Sender => &self.sender,
+            Role::Sender | Role::Neighbour => &self.sender,
             Role::Receiver => &self.receiver,
         }
     }

@@ -14,6 +14,7 @@ use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample, TrialKey};
 use libtest_mimic::{Failed, Trial};
 
+use super::sent::{cut, disturbed};
 use super::{cell, ensure, read, settings};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
@@ -208,38 +209,20 @@ fn of_the_user() -> Result<(), Failed> {
     ensure(std::fs::read(&path)? == content, || "it was changed".into())
 }
 
-/// Makes the file shorter as soon as an endpoint reads it.
+/// Makes the file shorter while an endpoint reads it.
 fn truncated() -> Result<(), Failed> {
     for (mover, word) in [
         ("pread", "truncated"),
         ("uring-read", "truncated"),
         ("mmap-touch", "became shorter"),
     ] {
-        let dir = tempfile::tempdir()?;
-        let path = dir.path().join("mine");
-        std::fs::write(&path, vec![7; 1 << 20])?;
         let cell = cell(&[
             (Axis::Mover, mover),
             (Axis::Cache, "warm"),
             (Axis::Size, "4KiB"),
             (Axis::Ring, "1MiB"),
         ]);
-        let shortened = path.clone();
-        let cutter = std::thread::spawn(move || {
-            for _ in 0..2000 {
-                if is_open(&shortened) {
-                    break;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            let file = std::fs::OpenOptions::new().write(true).open(&shortened);
-            file.and_then(|f| f.set_len(5000)).is_ok()
-        });
-        let record = trial(&cell, Files::new(dir.path().to_owned(), Some(path)));
-        ensure(cutter.join().unwrap_or(false), || {
-            "the file was not cut".into()
-        })?;
-        match record {
+        match disturbed(&cell, 1 << 20, cut)? {
             Err(f) => ensure(
                 // The cut may come before the file was opened or brought in.
                 f.reason.contains(word)
@@ -247,21 +230,10 @@ fn truncated() -> Result<(), Failed> {
                     || f.reason.contains("too short"),
                 || f.reason.clone(),
             )?,
-            Ok(_) if mover == "uring-read" => {}
             Ok(_) => return Err(format!("{mover} read what is not there").into()),
         }
     }
     Ok(())
-}
-
-/// Whether another process has the file open.
-fn is_open(path: &Path) -> bool {
-    let own = std::process::id().to_string();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = processes.filter_map(|p| p.file_name().into_string().ok());
-    names
-        .filter(|pid| *pid != own)
-        .any(|pid| has_open(&pid, path))
 }
 
 /// Whether a process has the file open.

@@ -73,6 +73,8 @@ pub(crate) struct RawAxes {
     depth: Option<Spanned<Values>>,
     cache: Option<Spanned<Values>>,
     access: Option<Spanned<Values>>,
+    mem_node: Option<Spanned<Values>>,
+    neighbour: Option<Spanned<Values>>,
 }
 
 #[derive(Deserialize)]
@@ -131,6 +133,8 @@ impl RawAxes {
             Axis::Depth => self.depth.as_ref(),
             Axis::Cache => self.cache.as_ref(),
             Axis::Access => self.access.as_ref(),
+            Axis::MemNode => self.mem_node.as_ref(),
+            Axis::Neighbour => self.neighbour.as_ref(),
         }
     }
 }

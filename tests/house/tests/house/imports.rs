@@ -19,7 +19,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("evidence", &["spec", "sys"]),
     (
         "lab",
-        &["spec", "sys", "host", "plan", "engine", "meter", "evidence"],
+        &["spec", "sys", "host", "plan", "engine", "evidence", "meter"],
     ),
     ("store", &["spec"]),
     ("analysis", &["spec", "stats"]),
