@@ -1,9 +1,14 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test check bench page fuzz deny chromium
+.PHONY: help test check bench page fuzz deny bpf same-bpf chromium clang
 
 PAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/page
+
+BPF := $(wildcard crates/*/bpf/*.bpf.c)
+# From within its folder, since its name is in the object.
+compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -target bpf \
+	-c "$$(basename "$(1)")" -o - ) > "$(2)" && llvm-strip-14 -g "$(2)"
 
 help: # What the words mean
 	@grep -E '^[a-z]+:.* # ' Makefile | sed -E 's/^([a-z]+):.* # (.*)/make \1\t\2/' | expand -t 14
@@ -13,7 +18,7 @@ test: chromium # Install what the tests need, and run all of them (about ten min
 	cargo test --workspace --doc --locked
 	$(MAKE) --no-print-directory page
 
-check: # Formatting, clippy and documentation without a warning; dependencies, if cargo-deny is there
+check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --locked
@@ -53,6 +58,40 @@ fuzz: # All fuzz targets, briefly
 deny: # Licences, sources and duplicates of the dependencies; installs cargo-deny if it is not there
 	@command -v cargo-deny >/dev/null || cargo install cargo-deny --locked
 	cargo deny check bans licenses sources
+
+bpf: clang # The BPF objects anew, each beside the file that it is made from; commit both
+	@for source in $(BPF); do $(call compile,$$source,$${source%.c}.o); done
+
+# Whether the committed objects are what the sources give. Bytes differ from compiler to compiler,
+# so with any but this one nothing is compared.
+same-bpf: clang
+	@made=$$(mktemp -d)
+	trap 'rm -rf "$$made"' EXIT
+	if ! clang-14 --version 2>/dev/null | grep -q 'version 14\.0\.6' || ! command -v llvm-strip-14 >/dev/null; then
+		echo "clang 14.0.6 or llvm-strip-14 is not installed, so BPF objects were not compared"
+		exit 0
+	fi
+	for source in $(BPF); do
+		$(call compile,$$source,$$made/object)
+		cmp "$$made/object" "$${source%.c}.o" || {
+			echo "$$source is not what $${source%.c}.o was made from: make bpf" >&2; exit 1; }
+	done
+
+# Installs the compiler of BPF objects, if there is none and that is allowed.
+clang:
+	@if command -v clang-14 >/dev/null && command -v llvm-strip-14 >/dev/null; then exit 0; fi
+	if [ "$$(id -u)" = 0 ]; then
+		sudo=""
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		sudo="sudo"
+	else
+		exit 0
+	fi
+	if command -v apt-get >/dev/null; then
+		export DEBIAN_FRONTEND=noninteractive
+		$$sudo apt-get update -q
+		$$sudo apt-get install -q -y --no-install-recommends clang-14 llvm-14 || true
+	fi
 
 # Installs a browser, if there is none.
 chromium:

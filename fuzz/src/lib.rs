@@ -10,4 +10,5 @@ mod published;
 mod run;
 mod samples;
 mod study;
+mod wire;
 mod words;

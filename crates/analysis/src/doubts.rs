@@ -12,6 +12,7 @@ mod kernel;
 mod machine;
 pub(crate) mod serving;
 pub(crate) mod stall;
+mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
@@ -56,6 +57,9 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("pacing", kernel::pacing),
     ("send-buffer", kernel::send_buffer),
     ("zero-copy-no-room", kernel::no_room),
+    ("one-side", wire::one_side),
+    ("wire-strays", wire::strays),
+    ("wire-responder", wire::responder),
     ("hot-payload", machine::hot_payload),
     ("threads", machine::threads),
     ("one-cpu", machine::one_cpu),

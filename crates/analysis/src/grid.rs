@@ -47,6 +47,7 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Ring
         | Axis::Answer
         | Axis::Mtu
+        | Axis::AckBytes
         | Axis::Block
         | Axis::Depth
         | Axis::Connections

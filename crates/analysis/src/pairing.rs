@@ -58,12 +58,13 @@ pub(crate) fn pairings<'t, 'a>(
 }
 
 /// Axes that mean nothing to some cells: what a cell has there says nothing about it.
-pub(crate) const CONDITIONAL: [Axis; 9] = [
+pub(crate) const CONDITIONAL: [Axis; 10] = [
     Axis::Congestion,
     Axis::Nodelay,
     Axis::Cork,
     Axis::Quickack,
     Axis::Mtu,
+    Axis::AckBytes,
     Axis::Answer,
     Axis::Reaping,
     Axis::Depth,
@@ -78,7 +79,8 @@ pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
         Axis::Congestion | Axis::Nodelay | Axis::Cork | Axis::Quickack => {
             cell.cell.transport.is_tcp()
         }
-        Axis::Mtu => cell.cell.transport == Transport::Veth,
+        Axis::Mtu => cell.cell.transport.is_made(),
+        Axis::AckBytes => cell.cell.transport == Transport::Wire,
         Axis::Answer => cell.cell.pattern == Pattern::Ask,
         Axis::Reaping => cell.completes,
         Axis::Depth => !cell.one_at_a_time,
@@ -93,6 +95,11 @@ pub(crate) fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) 
     // Reading a file is not held against writing one, nor work against moving bytes.
     let alone = |route: Route| route.is_of_files() || route.is_work();
     if (alone(one.route) || alone(other.route)) && one.route != other.route {
+        return false;
+    }
+    // Nor is one side held against two.
+    let sides = |cell: &CellTrials<'_>| cell.cell.transport.has_receiver();
+    if sides(one) != sides(other) {
         return false;
     }
     CONDITIONAL.iter().all(|&axis| {

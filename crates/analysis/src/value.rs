@@ -66,6 +66,9 @@ enum Per {
 
 type Found = Result<f64, String>;
 
+/// Why a transport of one side has no readings of the other.
+const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
+
 impl<'a> Trial<'a> {
     pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, release: Option<Release>) -> Trial<'a> {
         Trial {
@@ -110,7 +113,8 @@ impl<'a> Trial<'a> {
             return None;
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
-            return None;
+            let nobody = self.moves() && !self.cell.transport.has_receiver();
+            return nobody.then(|| Err(NOBODY.to_owned()));
         }
         match metric.measure {
             Measure::ThroughputGbitPerS => self.moves().then(|| self.throughput()),
@@ -354,6 +358,7 @@ impl<'a> Trial<'a> {
             own += read(receiver, Counter::CpuNs)?;
             own += read(receiver, Counter::AsideNs).unwrap_or(0.0);
         }
+        own += machine(self.sample, Counter::ResponderCpuNs).unwrap_or(0.0);
         // The lab's own beside the trial is what was asked for.
         own += machine(self.sample, Counter::NeighbourNs).unwrap_or(0.0);
         self.of_machine((busy - own).max(0.0))
@@ -389,7 +394,8 @@ pub(crate) fn read(side: &SideReadings, counter: Counter) -> Found {
     found(side.readings.get(&counter), counter)
 }
 
-fn machine(sample: &Sample, counter: Counter) -> Found {
+/// A counter of the machine as a number, or why it is absent.
+pub(crate) fn machine(sample: &Sample, counter: Counter) -> Found {
     found(sample.machine.get(&counter), counter)
 }
 

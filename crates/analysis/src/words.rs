@@ -214,6 +214,7 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::AckBytes
         | Axis::Depth
         | Axis::Cache
         | Axis::Access
@@ -254,6 +255,7 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::AckBytes
         | Axis::Block
         | Axis::Cache
         | Axis::Access

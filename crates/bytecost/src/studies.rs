@@ -8,6 +8,7 @@ pub const STUDIES: &[(&str, &str)] = &[
     ),
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
+    ("send-wire", include_str!("../../../studies/send-wire.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
     ("file-copy", include_str!("../../../studies/file-copy.toml")),
     (

@@ -188,15 +188,24 @@ fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
 
 #[test]
 fn without_root_veth_is_refused_with_what_to_do() {
+    refused_without_root("veth");
+}
+
+#[test]
+fn without_root_wire_is_refused_with_what_to_do() {
+    refused_without_root("wire");
+}
+
+fn refused_without_root(transport: &str) {
     let place = Place::new();
-    let words = format!("run --transport veth --mover send {TINY}");
+    let words = format!("run --transport {transport} --mover send {TINY}");
     let Some(mut command) = unprivileged(&place, 8192, &words) else {
         return;
     };
     let end = ended(&mut command);
     let line = end.refused();
     assert!(
-        line.contains("over veth") && line.contains("sudo bytecost"),
+        line.contains(&format!("over {transport}")) && line.contains("sudo bytecost"),
         "{line}"
     );
     assert!(place.all_runs().is_empty());

@@ -21,6 +21,7 @@ mod sending;
 mod serving;
 mod side;
 mod turn;
+mod wire_side;
 
 pub(crate) use serving::served::looked_at;
 use side::{gather, one_flow};
@@ -69,6 +70,9 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     match task.role {
         Role::Server => return serving::served::run(&task, control),
         Role::Client => return serving::asking::run(&task, control),
+        Role::Receiver if !task.cell.transport.has_receiver() => {
+            return wire_side::run(&task, control);
+        }
         Role::Sender | Role::Receiver | Role::Neighbour => {}
     }
     let gate = SharedGate::default();

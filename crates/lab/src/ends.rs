@@ -1,7 +1,7 @@
 //! The two processes of a trial, as the coordinator sees them.
 
 use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -105,6 +105,17 @@ impl Endpoint {
     /// Gives it an order.
     pub(crate) fn order(&mut self, order: &Order) -> Result<(), Trouble> {
         match protocol::write(&mut self.control, order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Gives it descriptors that belong to the last order.
+    pub(crate) fn hand_over(
+        &mut self,
+        descriptors: [BorrowedFd<'_>; protocol::HANDED_OVER],
+    ) -> Result<(), Trouble> {
+        match protocol::hand_over(&self.control, descriptors) {
             Ok(()) => Ok(()),
             Err(_) => Err(self.gone()),
         }

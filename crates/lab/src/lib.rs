@@ -20,6 +20,7 @@ mod hold;
 pub mod leftovers;
 pub mod load;
 mod netlink;
+mod networks;
 mod parts;
 pub mod passes;
 pub mod protocol;

@@ -111,6 +111,15 @@ impl Netlink {
         Ok(())
     }
 
+    /// Gives a link an MTU.
+    pub(crate) fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes.push(LinkAttribute::Mtu(mtu_bytes));
+        self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
+        Ok(())
+    }
+
     /// Gives a link an address.
     pub(crate) fn add_address(
         &mut self,

@@ -8,6 +8,7 @@ use crate::protocol::Done;
 /// Both sides, the machine and what ran beside them.
 pub(crate) struct Parts {
     pub(crate) sender: Done,
+    /// The receiver, or who stands in its place.
     pub(crate) receiver: Option<Done>,
     pub(crate) machine: Readings,
     pub(crate) truth: Option<Truth>,

@@ -51,6 +51,10 @@ impl Passes {
     /// The passes of a cell; none where its window is one stretch of time.
     #[must_use]
     pub fn of(cell: &Cell) -> Option<Passes> {
+        // Both ends go by them.
+        if !cell.transport.has_receiver() {
+            return None;
+        }
         let mover = Mover::named(&cell.mover)?;
         let is_cold = mover.route == Route::FileToSocket && cell.cache == Cache::Cold;
         let messages = match (mover.has_peer(), is_cold) {

@@ -3,10 +3,16 @@
 //! A frame is a little-endian `u32` and so many bytes. The length is held against
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use bytecost_spec::{Cell, Noise, SideReadings};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +20,8 @@ use crate::files::FileTask;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
+/// Descriptors that are handed over at once: see [`hand_over`].
+pub const HANDED_OVER: usize = 2;
 
 /// Which side an endpoint plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -231,6 +239,44 @@ pub fn read_within<T: DeserializeOwned>(from: &mut impl Read, most: usize) -> io
     serde_json::from_slice(&body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
+/// Hands descriptors over a socket, unix(7), with one byte of their own.
+///
+/// # Errors
+/// What sendmsg(2) answers.
+pub fn hand_over(to: impl AsFd, descriptors: [BorrowedFd<'_>; HANDED_OVER]) -> io::Result<()> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    sendmsg(to, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Takes what [`hand_over`] gives, where it is next on the socket.
+///
+/// # Errors
+/// `InvalidData` for anything but so many descriptors, else what recvmsg(2) answers.
+pub fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
+    let mut taken = Vec::with_capacity(HANDED_OVER);
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            taken.extend(descriptors);
+        }
+    }
+    taken.try_into().map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "the descriptors that belong to the order did not come",
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,6 +319,23 @@ mod tests {
             read::<Answer>(&mut &frame[..]).unwrap_err().kind(),
             io::ErrorKind::InvalidData
         );
+    }
+
+    #[test]
+    fn descriptors_come_as_they_were_handed_over_or_not_at_all() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (reader, mut writer) = io::pipe().unwrap();
+        write(&mut &ours, &Order::Stop).unwrap();
+        hand_over(&ours, [reader.as_fd(), writer.as_fd()]).unwrap();
+        write(&mut &ours, &Order::Stop).unwrap();
+        assert_eq!(read::<Order>(&mut &theirs).unwrap(), Order::Stop);
+        let [reader, _writer] = taken_over(&theirs).unwrap();
+        writer.write_all(b"the same").unwrap();
+        let mut said = [0; 8];
+        rustix::io::read(&reader, &mut said).unwrap();
+        assert_eq!(&said, b"the same");
+        let none = taken_over(&theirs).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::InvalidData);
     }
 
     #[test]

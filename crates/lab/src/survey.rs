@@ -10,13 +10,16 @@ use bytecost_engine::{
     Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::{Reaping, VETH_MTU_BYTES};
+use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::protocol::Role;
 use crate::transports;
 use crate::transports::veth::Pair;
+use crate::transports::wire::Wire;
+
+mod away;
 
 /// Bytes of the one message.
 pub(crate) const SIZE: usize = 4096;
@@ -27,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
 /// of files, and those that start a program ([`helped`]).
 ///
-/// The namespaces of [`Transport::Veth`] are made once for all of its attempts, and not at all
-/// where it is not among the transports.
+/// The namespaces of [`Transport::Veth`] and [`Transport::Wire`] are made once for all of its
+/// attempts, and not at all where they are not among the transports.
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
@@ -56,7 +59,9 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
         }
         let plain = Mover::named("send");
         for receiver in RECEIVERS {
-            let refused = plain.and_then(|send| attempt(send, receiver, &place, None));
+            let refused = plain
+                .and_then(|send| attempt(send, receiver, &place, None))
+                .or_else(|| away::nothing_to_choose(receiver, transport));
             survey.receivers.push(Support {
                 name: receiver.name.to_owned(),
                 transport,
@@ -120,6 +125,8 @@ enum Place {
     Here(Transport),
     /// Each end is in a namespace of its own.
     Apart(Pair),
+    /// To nobody.
+    Away(Wire),
     /// Nowhere, and why.
     Nowhere(String),
 }
@@ -128,8 +135,12 @@ impl Place {
     fn of(transport: Transport) -> Place {
         match transport {
             Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match Pair::new(VETH_MTU_BYTES) {
+            Transport::Veth => match Pair::new(LINK_MTU_BYTES) {
                 Ok(pair) => Place::Apart(pair),
+                Err(e) => Place::Nowhere(e.to_string()),
+            },
+            Transport::Wire => match Wire::new(LINK_MTU_BYTES) {
+                Ok(wire) => Place::Away(wire),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
         }
@@ -137,12 +148,6 @@ impl Place {
 
     /// A connection: the sender's end, then the receiver's.
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
-        let cell = |transport| Cell {
-            transport,
-            // The system's own: which ones can be set is asked elsewhere.
-            congestion: "default".to_owned(),
-            ..Cell::default()
-        };
         let (listener, sender) = match self {
             Place::Here(transport) => {
                 let cell = cell(*transport);
@@ -161,9 +166,19 @@ impl Place {
                     .within(|| transports::connect(&cell, &at))??;
                 (listener, sender)
             }
+            Place::Away(_) => return Err(io::ErrorKind::Unsupported.into()),
             Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
         };
         Ok((sender, listener.accept(PATIENCE)?))
+    }
+}
+
+fn cell(transport: Transport) -> Cell {
+    Cell {
+        transport,
+        // The system's own: which ones can be set is asked elsewhere.
+        congestion: "default".to_owned(),
+        ..Cell::default()
     }
 }
 
@@ -177,7 +192,13 @@ fn attempt(
     if !mover.has_peer() {
         return None;
     }
-    let tried = |java| one_message(mover, receiver, place, None, java);
+    let tried = |java: Option<PathBuf>| match place {
+        Place::Away(_) if java.is_some() => Err(io::Error::other(
+            "movers that have a program do their work are not had there",
+        )),
+        Place::Away(wire) => away::one_message(mover, wire),
+        _ => one_message(mover, receiver, place, None, java),
+    };
     let java = helpers.map(Helpers::java).transpose();
     java.and_then(tried).err().map(|e| reason(&e))
 }
@@ -315,12 +336,17 @@ mod tests {
     }
 
     #[test]
-    fn veth_works_for_root_and_is_refused_with_its_remedy_otherwise() {
-        let survey = survey(&Host::default(), &[Transport::Veth]);
-        let refused = survey.mover_refused("send", Transport::Veth);
-        if rustix::process::geteuid().is_root() {
-            assert_eq!(refused, None);
-        } else {
+    fn veth_and_wire_work_for_root_and_are_refused_with_their_remedy_otherwise() {
+        for transport in [Transport::Veth, Transport::Wire] {
+            let survey = survey(&Host::default(), &[transport]);
+            let refused = survey.mover_refused("send", transport);
+            if rustix::process::geteuid().is_root() {
+                assert_eq!(refused, None);
+                assert_eq!(survey.receiver_refused("recv", transport), None);
+                let other = survey.receiver_refused("recvmsg", transport);
+                assert_eq!(other.is_none(), transport.has_receiver());
+                continue;
+            }
             let why = refused.unwrap();
             assert!(why.contains("sudo bytecost"), "{why}");
             let all = survey.movers.iter().filter(|m| m.name != "null");

@@ -11,6 +11,7 @@ use rustix::net::sockopt;
 mod tcp;
 mod unix;
 pub mod veth;
+pub mod wire;
 
 /// A place where the receiver takes connections.
 pub trait Listen: Send {
@@ -34,6 +35,10 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST, port),
         Transport::Unix => unix::listen(cell),
         Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
+        Transport::Wire => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "nobody listens over wire: a responder answers",
+        )),
     }
 }
 
@@ -56,17 +61,20 @@ pub(crate) fn tcp_socket(cell: &Cell, address: SocketAddr) -> io::Result<OwnedFd
 /// What the system calls answer.
 pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
-        Transport::Loopback | Transport::Veth => tcp::connect(cell, address),
+        Transport::Loopback | Transport::Veth | Transport::Wire => tcp::connect(cell, address),
         Transport::Unix => unix::connect(cell, address),
     }
 }
+
+/// Bytes of what [`introduce`] says, before any payload.
+pub const HELLO_BYTES: u64 = 12;
 
 /// Says who connects: the first thing on a connection, before any payload.
 ///
 /// # Errors
 /// What writing answers.
 pub fn introduce(socket: &OwnedFd, token: u64, flow: u32) -> io::Result<()> {
-    let mut hello = [0; 12];
+    let mut hello = [0; HELLO_BYTES as usize];
     hello[..8].copy_from_slice(&token.to_le_bytes());
     hello[8..].copy_from_slice(&flow.to_le_bytes());
     Socket(socket).write_all(&hello)
@@ -77,7 +85,7 @@ pub fn introduce(socket: &OwnedFd, token: u64, flow: u32) -> io::Result<()> {
 /// # Errors
 /// What reading answers.
 pub fn introduced(socket: &OwnedFd, token: u64) -> io::Result<Option<u32>> {
-    let mut hello = [0; 12];
+    let mut hello = [0; HELLO_BYTES as usize];
     Socket(socket).read_exact(&mut hello)?;
     let (said, flow) = hello.split_at(8);
     if said != token.to_le_bytes() {

@@ -1,6 +1,5 @@
 //! A trial: two fresh processes, one window, one sample.
 
-use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -10,20 +9,20 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_meter::{MachineMeter, NetworkMeter};
+use bytecost_meter::MachineMeter;
 use bytecost_plan::Pins;
-use bytecost_spec::cell::VETH_MTU_BYTES;
-use bytecost_spec::{Cell, Failure, Host, Record, Sample, Transport, TrialKey};
+use bytecost_spec::reading::Of;
+use bytecost_spec::{Cell, Failure, Host, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
 use crate::beside::{Around, Beside};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
+use crate::networks::{self, Between, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
 use crate::protocol::{Answer, Check, Order, Role, Task};
-use crate::transports::veth::Pair;
 use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
@@ -61,8 +60,7 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
-    /// The namespaces of [`Transport::Veth`], by MTU: made for the first cell that needs them.
-    pairs: BTreeMap<u32, Pair>,
+    networks: Networks,
     started_ns: u64,
     trials: u32,
     repeats: u32,
@@ -88,7 +86,7 @@ impl Lab {
         Lab {
             settings,
             machine,
-            pairs: BTreeMap::new(),
+            networks: Networks::default(),
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
@@ -187,7 +185,11 @@ impl Lab {
                     started_ms,
                     trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
                     sender: parts.sender.side,
-                    receiver: parts.receiver.map(|r| r.side),
+                    // A responder receives nothing, and what it counts is with the machine's.
+                    receiver: parts
+                        .receiver
+                        .filter(|_| cell.transport.has_receiver())
+                        .map(|r| r.side),
                     machine: parts.machine,
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
@@ -263,9 +265,9 @@ impl Lab {
         if cell.is_served() {
             return self.served(task, pins.receiver, stop);
         }
-        let pair = match cell.transport {
-            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
-            _ => None,
+        let between = match has_peer {
+            true => self.networks.between(cell)?,
+            false => Between::Nothing,
         };
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
@@ -276,8 +278,8 @@ impl Lab {
         };
         let ready_ns = slowest_ns + start_ns;
         let receiver = has_peer.then_some(pins.receiver);
-        let mut ends = started(&self.settings, task, receiver, pair, ready_ns, stop)?;
-        let network = network_meter(cell, &ends);
+        let mut ends = started(&self.settings, task, receiver, between, ready_ns, stop)?;
+        let network = networks::meter(cell, &ends);
         let span = Span {
             warmup: self.settings.warmup,
             window: watch
@@ -296,7 +298,7 @@ impl Lab {
             meter: &mut self.machine,
             beside: beside.as_ref(),
         };
-        let (machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
+        let (mut machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
         let neighbour = beside.as_mut().map(|beside| beside.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
         let sender = done
@@ -308,6 +310,11 @@ impl Lab {
             None if is_work => Some(truth::of_work(&sender)),
             None => moves.then(|| truth::of_one(&sender)),
         };
+        if let Some(responder) = receiver.as_ref().filter(|_| !cell.transport.has_receiver()) {
+            let of_machine = responder.side.readings.iter();
+            let of_machine = of_machine.filter(|(counter, _)| counter.row().of == Of::Machine);
+            machine.extend(of_machine.map(|(counter, reading)| (*counter, reading.clone())));
+        }
         Ok(Parts {
             sender,
             receiver,
@@ -334,11 +341,11 @@ fn started(
     settings: &Settings,
     task: Task,
     receiver: Option<Vec<Vec<u32>>>,
-    pair: Option<&Pair>,
+    between: Between<'_>,
     ready_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Vec<Endpoint>, Trouble> {
-    let start = |role| Endpoint::start(&settings.program, role, pair.map(|pair| pair.of(role)));
+    let start = |role| Endpoint::start(&settings.program, role, between.of(role));
     let mut ends = Vec::with_capacity(2);
     let mut address = None;
     if let Some(pins) = receiver {
@@ -349,6 +356,9 @@ fn started(
             pins,
             ..task.clone()
         })))?;
+        if let Some(wire) = between.wire() {
+            ends[0].hand_over(wire.descriptors())?;
+        }
         match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
             (_, Answer::Listening { address: at }) => address = Some(at),
             (_, other) => return Err(out_of_turn(&other)),
@@ -365,28 +375,4 @@ fn started(
         }
     }
     Ok(ends)
-}
-
-/// The pair of a cell's MTU, made where there is none yet.
-fn pair<'a>(pairs: &'a mut BTreeMap<u32, Pair>, cell: &Cell) -> io::Result<&'a Pair> {
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(VETH_MTU_BYTES);
-    Ok(match pairs.entry(mtu_bytes) {
-        Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(place) => place.insert(Pair::new(mtu_bytes)?),
-    })
-}
-
-/// The TCP counters of the networks that the ends are in: one on loopback, which is the host's
-/// own, and two on veth, which are nobody else's.
-fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    let networks = match cell.transport {
-        Transport::Unix => 0,
-        // A single end has no connection.
-        _ if ends.len() < 2 => 0,
-        Transport::Loopback => 1,
-        Transport::Veth => 2,
-    };
-    let dirs = ends.iter().take(networks);
-    let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
-    NetworkMeter::open(&dirs)
 }

@@ -27,7 +27,9 @@ pub(crate) fn of_both(
             )));
         }
     }
-    let sees_content = own && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
+    let sees_content = own
+        && cell.transport.has_receiver()
+        && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
     let received: u64 = receiver.total_bytes.iter().sum();
     if sees_content && received > 0 && receiver.compared_bytes == 0 {
         return Err(Trouble::Failed("the content was not compared".to_owned()));

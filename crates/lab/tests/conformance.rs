@@ -31,6 +31,8 @@ mod files;
 mod sent;
 #[path = "conformance/served.rs"]
 mod served;
+#[path = "conformance/wire.rs"]
+mod wire;
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
     trials.extend(files::trials());
     trials.extend(sent::trials(&survey));
     trials.extend(served::trials());
+    trials.extend(wire::trials(&survey));
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)
     }));
@@ -100,7 +103,8 @@ fn endpoint(parent: Option<&OsStr>) -> ExitCode {
 /// The table, with a size that goes round the ring often, and one that no call moves at once.
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    for transport in Transport::ALL {
+    // Over wire nobody receives, so it has cells of its own.
+    for transport in Transport::ALL.iter().filter(|t| t.has_receiver()) {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
             // Starting a program takes a second, and to it the receiver makes no difference.
             let receivers = if mover.is_helped() {
@@ -310,10 +314,7 @@ fn must_work(survey: &Survey) -> Result<(), Failed> {
         "splice",
         "vmsplice",
     ] {
-        for transport in Transport::ALL
-            .iter()
-            .filter(|t| **t != Transport::Veth || is_root())
-        {
+        for transport in Transport::ALL.iter().filter(|t| !t.is_made() || is_root()) {
             let refused = survey.mover_refused(name, *transport);
             ensure(refused.is_none(), || {
                 format!("{name} over {}: {refused:?}", transport.name())

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::{Pattern, Transport, VETH_MTU_BYTES};
+use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Transport};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, Nodelay, Serving, Study, Survey};
 
@@ -170,9 +170,18 @@ impl<'a> Norm<'a> {
             cell = self.substituted(cell);
         }
         self.file_sent(&mut cell);
-        let default_mtu = cell.mtu_bytes == Some(VETH_MTU_BYTES);
-        if cell.transport != Transport::Veth || default_mtu {
+        let default_mtu = cell.mtu_bytes == Some(LINK_MTU_BYTES);
+        if !cell.transport.is_made() || default_mtu {
             cell.mtu_bytes = None;
+        }
+        let default = Cell::default();
+        if cell.transport != Transport::Wire {
+            cell.ack_bytes = default.ack_bytes;
+        }
+        if !cell.transport.has_receiver() {
+            cell.receiver = default.receiver;
+            cell.read_size = default.read_size;
+            cell.quickack = default.quickack;
         }
         // Nobody waits for an answer, so it has no size.
         if cell.pattern == Pattern::Stream {

@@ -1,6 +1,6 @@
 //! What a cell needs, held against what this host has.
 
-use bytecost_spec::cell::{Payload, Reaping};
+use bytecost_spec::cell::{Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Host, Route, Survey};
@@ -40,6 +40,16 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 
 fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
+    if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
+        return Some(format!(
+            "pattern `ask` over {over}: nobody is at the other end to answer: choose --pattern stream"
+        ));
+    }
+    if cell.cache == Cache::Cold && !cell.transport.has_receiver() {
+        return Some(format!(
+            "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
+        ));
+    }
     let mover = survey
         .mover_refused(&cell.mover, cell.transport)
         .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));

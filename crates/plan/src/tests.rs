@@ -290,7 +290,35 @@ fn the_mtu_that_veth_has_anyway_makes_no_second_cell() {
     };
     check("veth", &["auto", "1500"], &[None]);
     check("veth", &["1500", "9000"], &[None, Some(9000)]);
+    check("wire", &["1500", "9000"], &[None, Some(9000)]);
     check("loopback", &["auto", "9000"], &[None]);
+}
+
+#[test]
+fn where_nobody_receives_how_it_is_received_makes_no_second_cell() {
+    let mut study = study(&[]);
+    for (axis, values) in [
+        (Axis::Transport, &["loopback", "wire"][..]),
+        (Axis::Mover, &["send"]),
+        (Axis::Receiver, &["recv", "recvmsg"]),
+        (Axis::ReadSize, &["256KiB", "message"]),
+        (Axis::Quickack, &["on"]),
+        (Axis::Size, &["4KiB"]),
+        (Axis::Threads, &["1"]),
+        (Axis::AckBytes, &["128KiB", "1MiB"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        study.set_axis(axis, &values).unwrap();
+    }
+    let (host, survey) = (host(), survey());
+    let norm = Norm::new(&study, &host, &survey);
+    let ids: Vec<String> = candidates(&study, &norm)
+        .iter()
+        .map(|c| c.cell.id())
+        .collect();
+    let over = |transport| ids.iter().filter(|id| id.starts_with(transport)).count();
+    assert_eq!((over("loopback"), over("wire")), (4, 2), "{ids:?}");
+    assert!(ids.iter().any(|id| id.ends_with("/free/ack-bytes=1MiB")));
 }
 
 #[test]

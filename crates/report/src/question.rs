@@ -329,6 +329,12 @@ pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
 pub(crate) fn is_bytes(axis: Axis) -> bool {
     matches!(
         axis,
-        Axis::Size | Axis::SocketBuffer | Axis::ReadSize | Axis::Ring | Axis::Answer | Axis::Block
+        Axis::Size
+            | Axis::SocketBuffer
+            | Axis::ReadSize
+            | Axis::Ring
+            | Axis::Answer
+            | Axis::AckBytes
+            | Axis::Block
     )
 }

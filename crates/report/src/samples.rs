@@ -163,6 +163,7 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
         },
         Axis::Answer => cell.answer_bytes().to_string(),
         Axis::Mtu => or_empty(cell.mtu_bytes),
+        Axis::AckBytes => cell.ack_bytes.to_string(),
         Axis::Block => cell.block_bytes.to_string(),
         _ => cell.value(axis),
     }

@@ -29,6 +29,7 @@ pub enum Axis {
     Cork,
     Quickack,
     Mtu,
+    AckBytes,
     Block,
     Depth,
     Cache,
@@ -195,7 +196,13 @@ pub const AXES: &[AxisRow] = &[
         Axis::Mtu,
         "mtu",
         "auto",
-        "MTU of the veth pair in bytes; `auto` is 1500",
+        "MTU of veth and wire in bytes; `auto` is 1500",
+    ),
+    further(
+        Axis::AckBytes,
+        "ack-bytes",
+        "128KiB",
+        "bytes of a flow after which the far end of wire acknowledges; less where nothing more comes",
     ),
     further(
         Axis::Block,

@@ -26,8 +26,8 @@ pub const MAX_DEPTH: u32 = 4096;
 pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
 /// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
 pub const MOST_NODES: u32 = 1024;
-/// The MTU of a veth pair where a cell names none, in bytes: Ethernet's, and the kernel's default.
-pub const VETH_MTU_BYTES: u32 = 1500;
+/// The MTU of veth and wire where a cell names none, in bytes: Ethernet's, and the kernel's default.
+pub const LINK_MTU_BYTES: u32 = 1500;
 /// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
 pub const MAX_FIELDS: u32 = 1024;
 /// The most flows.
@@ -86,6 +86,8 @@ pub struct Cell {
     pub quickack: bool,
     /// MTU of the link, or none for the transport's own.
     pub mtu_bytes: Option<u32>,
+    /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
+    pub ack_bytes: u64,
     /// Bytes of one call of a mover that works through a file.
     pub block_bytes: u64,
     /// Requests in flight.
@@ -127,6 +129,7 @@ impl Default for Cell {
             cork: false,
             quickack: false,
             mtu_bytes: None,
+            ack_bytes: 0,
             block_bytes: 0,
             depth: 1,
             cache: Cache::Memory,
@@ -171,6 +174,7 @@ impl Cell {
             Axis::Mtu => self
                 .mtu_bytes
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
+            Axis::AckBytes => units::bytes(self.ack_bytes),
             Axis::Block => units::bytes(self.block_bytes),
             Axis::Depth => self.depth.to_string(),
             Axis::Cache => self.cache.name().to_owned(),
@@ -237,6 +241,7 @@ impl Cell {
                     _ => Some(mtu(text)?),
                 }
             }
+            Axis::AckBytes => self.ack_bytes = size(axis, text, MAX_CALL_BYTES)?,
             Axis::Block => self.block_bytes = size(axis, text, MAX_CALL_BYTES)?,
             Axis::Depth => self.depth = count(axis, text, MAX_DEPTH)?,
             Axis::Cache => self.cache = one_of(axis, text, Cache::ALL, |c| c.name())?,

@@ -27,6 +27,8 @@ pub mod readiness;
 pub mod region;
 pub mod sampler;
 pub mod tcp;
+pub mod tun;
 pub mod uring;
 pub mod uring_file;
 pub mod uring_relay;
+pub mod words;

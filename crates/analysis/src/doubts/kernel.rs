@@ -29,8 +29,16 @@ impl Copied {
             Transport::Loopback => "on loopback",
             Transport::Unix => "over unix",
             Transport::Veth => "over veth",
+            Transport::Wire => "over wire",
         };
         let shares = span(&self.shares, percent);
+        // The flag is all that says so, and there it can be wrong.
+        if self.transport == Transport::Wire {
+            return format!(
+                "`{}` is flagged as copied {place} in {shares} of its buffers, by cell.",
+                self.mover
+            );
+        }
         let least = self.shares.iter().copied().fold(f64::INFINITY, f64::min);
         if least > COPIED {
             format!(
@@ -79,7 +87,11 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
         let (why, cure) = match c.transport {
             Transport::Loopback | Transport::Veth => (
                 " A packet that reaches a local socket is copied on delivery.",
-                "nothing on one machine: what these movers save shows only on a path that leaves it; here, sendfile and splice are the ways that skip a copy",
+                "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
+            ),
+            Transport::Wire => (
+                " Nothing is delivered there, so nothing needs a copy: either something else took the packets too, as a packet socket does, or the flag is wrong. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
+                "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
             ),
             Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
         };

@@ -143,20 +143,30 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
 
 pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
     let cpus = view.cpus();
+    // Over wire one responder does for all flows.
+    let threads = |c: &CellTrials<'_>| match c.cell.transport.has_receiver() {
+        true => 2 * c.cell.threads,
+        false => c.cell.threads + 1,
+    };
     // Work is where it was put: on one CPU, if that is the question.
-    let crowded =
-        |c: &&CellTrials<'_>| !c.route.is_work() && 2 * c.cell.threads as usize > cpus.max(2);
+    let crowded = |c: &&CellTrials<'_>| !c.route.is_work() && threads(c) as usize > cpus.max(2);
     let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
-    let Some(most) = cells.iter().map(|c| 2 * c.cell.threads).max() else {
+    let Some(most) = cells.iter().map(|c| threads(c)).max() else {
         return Vec::new();
     };
     if cpus == 0 {
         return Vec::new();
     }
+    let two = cells.iter().all(|c| c.cell.transport.has_receiver());
+    let each = if two {
+        "two for each flow"
+    } else {
+        "both ends together"
+    };
     vec![Told {
         text: "More threads than CPUs: they wait for each other, and rates show the scheduler as well as the mover.".to_owned(),
         evidence: format!(
-            "up to {most} threads, two for each flow, on {}",
+            "up to {most} threads, {each}, on {}",
             words::count(cpus, "CPU")
         ),
         cure: format!("--threads {} or fewer, or a larger machine", (cpus / 2).max(1)),

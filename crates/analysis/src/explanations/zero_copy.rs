@@ -43,7 +43,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         answer: answer(why, zero, copying, &shares, curves.first()),
         numbers,
         evidence,
-        would_change: "a path on which the kernel does not copy after all (one that leaves this machine), larger messages, or several buffers in flight for each completion that is taken in",
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion that is taken in",
         findings: findings.map(|f| f.id.clone()).collect(),
     })
 }

@@ -39,7 +39,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         answer,
         numbers,
         evidence: evidence.collect(),
-        would_change: "a path on which the kernel does not copy after all (one that leaves this machine), sizes beyond the range, or payload from memory that is in no cache (--ring)",
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)",
         findings,
     })
 }

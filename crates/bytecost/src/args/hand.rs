@@ -14,6 +14,7 @@ use super::{AxisArgs, Offer, axis_arg};
 pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Transport,
     Axis::Mtu,
+    Axis::AckBytes,
     Axis::Block,
     Axis::Depth,
     Axis::Cache,

@@ -276,8 +276,7 @@ fn transports(study: &Study) -> Vec<Transport> {
     let asked = study.cells();
     let is_asked = |t: Transport| asked.iter().any(|(_, cell)| cell.transport == t);
     let all = Transport::ALL.iter().copied();
-    all.filter(|t| *t != Transport::Veth || is_asked(*t))
-        .collect()
+    all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
 
 /// The study that the command line asks for.

@@ -12,6 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub mod networks;
+
 /// The command under test.
 pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
 

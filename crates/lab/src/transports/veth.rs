@@ -143,7 +143,7 @@ fn find(netlink: &mut Netlink, name: &str) -> io::Result<Link> {
 
 #[cfg(test)]
 mod tests {
-    use bytecost_spec::cell::VETH_MTU_BYTES;
+    use bytecost_spec::cell::LINK_MTU_BYTES;
 
     use super::*;
     use crate::transports::{Listen, connect, introduce, introduced, listen};
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_two_ends_find_each_other_and_nobody_else() {
-        let Some(pair) = pair(VETH_MTU_BYTES) else {
+        let Some(pair) = pair(LINK_MTU_BYTES) else {
             return;
         };
         let (a, b) = connection(&pair);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_mtu_is_that_of_the_link_and_of_its_segments() {
-        for mtu in [576, VETH_MTU_BYTES, 9000] {
+        for mtu in [576, LINK_MTU_BYTES, 9000] {
             let Some(pair) = pair(mtu) else { return };
             assert_eq!(pair.mtu_bytes().unwrap(), Some(mtu));
             let (a, b) = connection(&pair);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_counters_of_a_pair_hold_its_own_traffic_alone() {
-        let Some(pair) = pair(VETH_MTU_BYTES) else {
+        let Some(pair) = pair(LINK_MTU_BYTES) else {
             return;
         };
         let both = [Role::Sender, Role::Receiver].map(|role| Waiting::within(pair.of(role)));

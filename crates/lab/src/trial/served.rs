@@ -10,9 +10,10 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
-use super::{Lab, network_meter};
+use super::Lab;
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
+use crate::networks;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
@@ -56,7 +57,7 @@ impl Lab {
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
-        let network = network_meter(&cell, &ends);
+        let network = networks::meter(&cell, &ends);
         let (machine, [server, client]) = self.served_window(&cell, &mut ends, &network, stop)?;
         Ok(parts(&cell, server, client, machine))
     }

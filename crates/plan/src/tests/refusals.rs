@@ -67,6 +67,11 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
             "CPU 2 is not among those that this process may use (0-1)",
         ),
         (&[(Axis::Placement, "0:1")], ""),
+        (&[(Axis::Transport, "wire")], ""),
+        (
+            &[(Axis::Transport, "wire"), (Axis::Pattern, "ask")],
+            "pattern `ask` over wire: nobody is at the other end to answer: choose --pattern stream",
+        ),
     ] {
         match refused(changes, &host(), &survey()) {
             Some(why) => assert!(

@@ -19,11 +19,18 @@ pub enum Transport {
     Unix,
     /// TCP over a veth pair between two network namespaces.
     Veth,
+    /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
+    Wire,
 }
 
 impl Transport {
     /// All transports, in the order of the documentation.
-    pub const ALL: &[Transport] = &[Transport::Loopback, Transport::Unix, Transport::Veth];
+    pub const ALL: &[Transport] = &[
+        Transport::Loopback,
+        Transport::Unix,
+        Transport::Veth,
+        Transport::Wire,
+    ];
 
     /// The transport's name.
     #[must_use]
@@ -32,6 +39,7 @@ impl Transport {
             Transport::Loopback => "loopback",
             Transport::Unix => "unix",
             Transport::Veth => "veth",
+            Transport::Wire => "wire",
         }
     }
 
@@ -44,7 +52,24 @@ impl Transport {
             Transport::Veth => {
                 "TCP over a veth pair between two network namespaces of the run's own; needs root; zero-copy sends are copied on delivery"
             }
+            Transport::Wire => {
+                "TCP over a device that frees packets instead of delivering them, in a network namespace of the run's own; the sender's cost alone, with zero-copy sends that are not copied; needs root and BPF"
+            }
         }
+    }
+
+    /// Whether somebody takes in what is sent. Where nobody does, there is no receiving side, and
+    /// no answer to wait for.
+    #[must_use]
+    pub fn has_receiver(self) -> bool {
+        !matches!(self, Transport::Wire)
+    }
+
+    /// Whether it is made for a run, with rights that most do not have: what a study does not ask
+    /// for is then not tried. Its MTU can be chosen, since nobody else uses it.
+    #[must_use]
+    pub fn is_made(self) -> bool {
+        matches!(self, Transport::Veth | Transport::Wire)
     }
 
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.

@@ -45,7 +45,7 @@ const NEVER: &[(&[&str], &[&str])] = &[
     (PURE, CLOCKS),
     (&["engine"], CLOCKS),
     (
-        &["sys", "engine", "meter", "lab"],
+        &["sys", "engine", "meter", "evidence", "lab"],
         &["anyhow", "clap", "comfy-table", "indicatif"],
     ),
 ];

@@ -1,0 +1,109 @@
+//! Doubts about the transport `wire`: what it leaves out, and whether it did what it should.
+
+use bytecost_spec::{Counter, Transport, units};
+use bytecost_stats::median;
+
+use super::{Told, View, ids, span};
+use crate::trials::CellTrials;
+use crate::value::{Trial, machine, read};
+use crate::words::{self, percent};
+
+/// The kernel's work on the responder's account, as a share of the sender's CPU time, that is
+/// passed over.
+const ASIDE: f64 = 0.05;
+
+fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
+    let is_wire = |c: &&CellTrials<'_>| c.cell.transport == Transport::Wire;
+    view.measured().filter(is_wire)
+}
+
+/// A count, which a number for readers may have given decimals.
+fn whole(count: f64) -> String {
+    let text = units::number(count);
+    text.split('.').next().unwrap_or(&text).to_owned()
+}
+
+/// No fault, but what every number over wire must be read with.
+pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
+    let cells: Vec<&CellTrials<'_>> = over_wire(view).collect();
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let count = |counter: Counter| -> f64 {
+        let trials = cells.iter().flat_map(|c| c.trials());
+        trials.filter_map(|t| machine(t.sample, counter).ok()).sum()
+    };
+    vec![Told {
+        text: "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.".to_owned(),
+        evidence: format!(
+            "{} packets taken off, {} acknowledgements written",
+            whole(count(Counter::WirePackets)),
+            whole(count(Counter::WireAcknowledgements))
+        ),
+        cure: "loopback and veth have both sides, with a copy on delivery".to_owned(),
+        cells: ids(cells),
+    }]
+}
+
+/// Packets that did not come in order, once.
+pub(super) fn strays(view: &View<'_>) -> Vec<Told> {
+    let (mut gaps, mut repeats, mut packets, mut cells) = (0.0, 0.0, 0.0, Vec::new());
+    for cell in over_wire(view) {
+        let sum = |counter| -> f64 {
+            let known = |t: &Trial<'_>| machine(t.sample, counter).ok();
+            cell.trials().filter_map(known).sum()
+        };
+        let (early, again) = (sum(Counter::WireGaps), sum(Counter::WireRepeats));
+        if early + again > 0.0 {
+            gaps += early;
+            repeats += again;
+            packets += sum(Counter::WirePackets);
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
+        evidence: format!(
+            "{} packets began after what was expected and {} brought nothing new, of {}",
+            whole(gaps),
+            whole(repeats),
+            whole(packets)
+        ),
+        cure: "give the responder a CPU of its own with --placement, so that acknowledgements are not late".to_owned(),
+        cells,
+    }]
+}
+
+/// Work of the sender's that the kernel did while an acknowledgement was written.
+pub(super) fn responder(view: &View<'_>) -> Vec<Told> {
+    let (mut shares, mut cells) = (Vec::new(), Vec::new());
+    for cell in over_wire(view) {
+        let known: Vec<f64> = cell.trials().filter_map(aside).collect();
+        if let Some(share) = median(&known).filter(|s| *s > ASIDE) {
+            shares.push(share);
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
+        evidence: format!(
+            "writing acknowledgements took {} of the sender's CPU time, median of {}",
+            span(&shares, percent),
+            words::count(cells.len(), "cell")
+        ),
+        cure: "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for".to_owned(),
+        cells,
+    }]
+}
+
+fn aside(trial: &Trial<'_>) -> Option<f64> {
+    let writing = machine(trial.sample, Counter::ResponderWritingNs).ok()?;
+    let cpu = read(&trial.sample.sender, Counter::CpuNs).ok()?;
+    (cpu > 0.0).then(|| writing / cpu)
+}

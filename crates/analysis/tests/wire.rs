@@ -1,0 +1,168 @@
+//! A transport without a receiving side: what is said of it, and what is not compared with it.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Doubt};
+use bytecost_spec::{Counter, Measure, Metric, Reading, Sample, Side};
+use world::{STUDY, True, World};
+
+fn over(transports: &str) -> World {
+    let study = STUDY.replace(
+        "mover = [",
+        &format!("transport = [{transports}]\nmover = ["),
+    );
+    let mut world = World::new(&study).run(1, 12, 0.003, |_| True::costs(0.2));
+    world.change(
+        |c| c.transport == bytecost_spec::Transport::Wire && c.mover != "null",
+        |s| {
+            let responder = s.receiver.take().unwrap();
+            let cpu_ns = responder.readings[&Counter::CpuNs].measured().unwrap();
+            count(s, Counter::ResponderCpuNs, cpu_ns);
+            count(s, Counter::ResponderWritingNs, 1_000);
+            count(s, Counter::WirePackets, 500);
+            count(s, Counter::WireAcknowledgements, 100);
+            count(s, Counter::WireGaps, 0);
+            count(s, Counter::WireRepeats, 0);
+        },
+    );
+    world
+}
+
+fn count(sample: &mut Sample, counter: Counter, value: u64) {
+    sample.machine.insert(counter, Reading::Measured(value));
+}
+
+fn doubts(analysis: &Analysis) -> Vec<(&str, usize)> {
+    let told = |d: &'_ Doubt| d.cells.len();
+    let all = analysis.doubts.iter();
+    all.map(|d| (d.kind.as_str(), told(d))).collect()
+}
+
+#[test]
+fn that_one_side_is_measured_is_always_said() {
+    let analysis = over("\"wire\"").analyse();
+    assert_eq!(doubts(&analysis), [("one-side", 16)]);
+    let doubt = &analysis.doubts[0];
+    assert!(
+        doubt.text.contains("the sender's cost alone"),
+        "{}",
+        doubt.text
+    );
+    assert_eq!(
+        doubt.evidence,
+        "96,000 packets taken off, 19,200 acknowledgements written"
+    );
+    assert_eq!(doubts(&over("\"loopback\"").analyse()), [("", 0); 0]);
+}
+
+#[test]
+fn what_nobody_receives_has_no_receivers_readings_and_says_why() {
+    let analysis = over("\"wire\"").analyse();
+    let of = |side| Metric {
+        measure: Measure::CpuSPerGb,
+        side,
+    };
+    for cell in analysis.cells.iter().filter(|c| c.cell.mover != "null") {
+        let both = cell.estimates[&of(Side::Both)].value;
+        let sender = cell.estimates[&of(Side::Sender)].value;
+        assert!((both / sender - 1.0).abs() < 1e-9);
+        assert!(!cell.estimates.contains_key(&of(Side::Receiver)));
+        let why = &cell.absent[&of(Side::Receiver)];
+        assert!(why.contains("nobody receives over wire"), "{why}");
+    }
+}
+
+#[test]
+fn one_side_is_not_held_against_two() {
+    let mut world = over("\"loopback\", \"wire\"");
+    world.manifest.study.compare[0].axis = bytecost_spec::Axis::Transport;
+    world.manifest.study.compare[0].baseline = "loopback".to_owned();
+    assert!(world.analyse().findings.is_empty());
+    let mut world = over("\"loopback\", \"veth\"");
+    world.manifest.study.compare[0].axis = bytecost_spec::Axis::Transport;
+    world.manifest.study.compare[0].baseline = "loopback".to_owned();
+    assert!(!world.analyse().findings.is_empty());
+}
+
+#[test]
+fn what_came_out_of_order_is_counted_and_told() {
+    let mut world = over("\"wire\"");
+    world.change(
+        |c| c.mover == "writev",
+        |s| {
+            count(s, Counter::WireGaps, 2);
+            count(s, Counter::WireRepeats, 3);
+        },
+    );
+    let analysis = world.analyse();
+    assert_eq!(doubts(&analysis), [("one-side", 16), ("wire-strays", 4)]);
+    assert_eq!(
+        analysis.doubts[1].evidence,
+        "96 packets began after what was expected and 144 brought nothing new, of 24,000"
+    );
+}
+
+#[test]
+fn work_on_the_responders_account_is_told_from_a_share_on() {
+    let with = |share: f64| {
+        let mut world = over("\"wire\"");
+        world.change(
+            |c| c.mover == "send",
+            |s| {
+                let cpu = s.sender.readings[&Counter::CpuNs].measured().unwrap() as f64;
+                count(s, Counter::ResponderWritingNs, (cpu * share) as u64);
+            },
+        );
+        world.analyse()
+    };
+    assert_eq!(doubts(&with(0.04)), [("one-side", 16)]);
+    let analysis = with(0.2);
+    assert_eq!(doubts(&analysis), [("one-side", 16), ("wire-responder", 4)]);
+    assert!(
+        analysis.doubts[1].evidence.contains("20 %"),
+        "{}",
+        analysis.doubts[1].evidence
+    );
+}
+
+#[test]
+fn the_responder_is_no_neighbour() {
+    let mut world = over("\"wire\"");
+    // It looks all the time, on a CPU of its own.
+    world.change(
+        |c| c.mover != "null",
+        |s| {
+            let busy = s.machine[&Counter::MachineBusyNs].measured().unwrap();
+            count(s, Counter::MachineBusyNs, busy + 90_000_000);
+        },
+    );
+    assert!(doubts(&world.analyse()).contains(&("neighbour", 16)));
+    world.change(
+        |c| c.mover != "null",
+        |s| {
+            let before = s.machine[&Counter::ResponderCpuNs].measured().unwrap();
+            count(s, Counter::ResponderCpuNs, before + 90_000_000);
+        },
+    );
+    assert_eq!(doubts(&world.analyse()), [("one-side", 16)]);
+}
+
+#[test]
+fn a_flag_that_says_copied_is_told_as_a_flag() {
+    let study = STUDY.replace("mover = [", "transport = [\"wire\"]\nmover = [");
+    let world = World::new(&study).run(1, 12, 0.003, |c| True {
+        copied: (c.mover == "send-zerocopy").then_some(0.5),
+        ..True::costs(0.2)
+    });
+    let analysis = world.analyse();
+    let told = analysis
+        .doubts
+        .iter()
+        .find(|d| d.kind == "zero-copy-copied");
+    let text = &told.unwrap().text;
+    assert!(
+        text.starts_with("`send-zerocopy` is flagged as copied over wire in 50 % of its buffers"),
+        "{text}"
+    );
+    assert!(text.contains("packet socket"), "{text}");
+}

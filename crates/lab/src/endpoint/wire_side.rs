@@ -1,0 +1,183 @@
+//! The far end of `wire` in a trial: a responder through its window, and what it counted.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::cell::LINK_MTU_BYTES;
+use bytecost_spec::sample::FlowReading;
+use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
+use bytecost_sys::clock;
+
+use super::follow;
+use super::turn::Signal;
+use crate::gate::{Gate, Phase, SharedGate};
+use crate::hold::Hold;
+use crate::protocol::{self, Answer, Done, Task};
+use crate::transports::wire::FAR_END;
+use crate::transports::wire::responder::{Responder, Rules, Tally};
+use crate::transports::{HELLO_BYTES, wire::board::Seen};
+
+/// The life of a responder. Its counts come as those of a side, though it is none: nothing is
+/// received.
+pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
+    let [tun, map] = protocol::taken_over(&*control)?;
+    let rules = Rules {
+        mtu_bytes: task.cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES),
+        acknowledge_bytes: task.cell.ack_bytes,
+        flows_most: task.cell.threads as usize,
+    };
+    let far = Responder::new(tun, map, rules)?;
+    let listening = Answer::Listening {
+        address: FAR_END.to_string(),
+    };
+    protocol::write(control, &listening)?;
+    let gate = SharedGate::default();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let gate = &gate;
+        let responding = scope.spawn(move || {
+            let done = respond(task, far, gate, &tell);
+            let _ = tell.send(Signal::Ended);
+            done
+        });
+        let threads = [responding];
+        let followed = follow(control, gate, &threads, &told, task);
+        gate.set(Phase::Stop);
+        let [responding] = threads;
+        let done = responding
+            .join()
+            .map_err(|_| io::Error::other("the responder panicked"))?;
+        followed?;
+        done
+    })
+}
+
+/// What was read at an edge of the window.
+struct Edge<S> {
+    snapshot: S,
+    tally: Tally,
+    flows: Vec<Seen>,
+    at_ns: u64,
+}
+
+fn respond(
+    task: &Task,
+    mut far: Responder,
+    gate: &SharedGate,
+    tell: &mpsc::Sender<Signal>,
+) -> io::Result<Done> {
+    let hold = Hold::take(&task.pins, 0, None)?;
+    let flows = task.cell.threads as usize;
+    let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
+    look_until(&mut far, patience_ns, "connected", |far| {
+        far.seen().filter(|s| s.bytes >= HELLO_BYTES).count() == flows
+    })?;
+    let _ = tell.send(Signal::Ready);
+    let mut meter = ThreadMeter::open_without_perf();
+    look_through(&mut far, gate, Phase::Window)?;
+    let from = Edge {
+        flows: far.seen().collect(),
+        tally: far.tally(),
+        at_ns: clock::monotonic_ns(),
+        snapshot: meter.read_start(),
+    };
+    look_through(&mut far, gate, Phase::Cooldown)?;
+    let to = Edge {
+        snapshot: meter.read_end(),
+        at_ns: clock::monotonic_ns(),
+        tally: far.tally(),
+        flows: far.seen().collect(),
+    };
+    let _ = tell.send(Signal::Closed);
+    look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
+    if far.seen().any(|s| s.reset) {
+        return Err(io::Error::new(
+            io::ErrorKind::ConnectionReset,
+            "a flow's sender gave up",
+        ));
+    }
+    let mut readings = meter.difference(&from.snapshot, &to.snapshot);
+    readings.extend(counted(&from.tally, &to.tally));
+    if let Some(cpu) = readings.get(&Counter::CpuNs).cloned() {
+        readings.insert(Counter::ResponderCpuNs, cpu);
+    }
+    Ok(Done {
+        side: SideReadings {
+            readings,
+            flows: moved(&task.cell, &from, &to),
+            held: hold.held()?.into_iter().collect(),
+        },
+        total_bytes: far.seen().map(|s| s.bytes - HELLO_BYTES).collect(),
+        compared_bytes: 0,
+        latency_ns_histogram: None,
+    })
+}
+
+fn look_through(far: &mut Responder, gate: &SharedGate, until: Phase) -> io::Result<()> {
+    while gate.phase() < until {
+        far.look()?;
+    }
+    Ok(())
+}
+
+/// Looks until it is so; no longer than patience lasts after anything last came.
+fn look_until(
+    far: &mut Responder,
+    patience_ns: u64,
+    what: &str,
+    is_so: impl Fn(&Responder) -> bool,
+) -> io::Result<()> {
+    let began_ns = clock::monotonic_ns();
+    while !is_so(far) {
+        far.look()?;
+        let quiet_ns = clock::monotonic_ns().saturating_sub(far.busy_ns().max(began_ns));
+        if quiet_ns > patience_ns {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!(
+                    "not all flows {what} in time: {} came, {} ended",
+                    far.opened(),
+                    far.ended()
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn counted(from: &Tally, to: &Tally) -> Readings {
+    let grown = [
+        (Counter::WirePackets, from.packets, to.packets),
+        (
+            Counter::WireAcknowledgements,
+            from.acknowledgements,
+            to.acknowledgements,
+        ),
+        (Counter::WireGaps, from.gaps, to.gaps),
+        (Counter::WireRepeats, from.repeats, to.repeats),
+        (Counter::ResponderWritingNs, from.writing_ns, to.writing_ns),
+    ];
+    let reading = |(counter, from, to): (Counter, u64, u64)| {
+        (counter, Reading::Measured(to.saturating_sub(from)))
+    };
+    grown.into_iter().map(reading).collect()
+}
+
+fn moved<S>(cell: &Cell, from: &Edge<S>, to: &Edge<S>) -> Vec<FlowReading> {
+    let elapsed_ns = to.at_ns.saturating_sub(from.at_ns);
+    let flows = from.flows.iter().zip(&to.flows);
+    flows
+        .map(|(from, to)| {
+            let bytes = to.bytes.saturating_sub(from.bytes);
+            FlowReading {
+                bytes,
+                messages: bytes / cell.size_bytes.max(1),
+                elapsed_ns,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,93 @@
+//! The networks that a lab makes: each for the first cell that needs it, and kept for the next.
+
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::io;
+use std::path::PathBuf;
+
+use bytecost_meter::NetworkMeter;
+use bytecost_spec::cell::LINK_MTU_BYTES;
+use bytecost_spec::{Cell, Transport};
+use bytecost_sys::network::Network;
+
+use crate::ends::Endpoint;
+use crate::protocol::Role;
+use crate::transports::veth::Pair;
+use crate::transports::wire::Wire;
+
+/// All that were made, by MTU.
+#[derive(Debug, Default)]
+pub(crate) struct Networks {
+    pairs: BTreeMap<u32, Pair>,
+    wires: BTreeMap<u32, Wire>,
+}
+
+/// What lies between the two ends of a cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Between<'n> {
+    /// Both are where this process is.
+    Nothing,
+    /// Each is in a network of its own.
+    Pair(&'n Pair),
+    /// The sender is in a network with a device that delivers nothing.
+    Wire(&'n Wire),
+}
+
+impl Networks {
+    /// What the cell needs.
+    ///
+    /// # Errors
+    /// Why it cannot be made, and what to do.
+    pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<Between<'_>> {
+        let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+        Ok(match cell.transport {
+            Transport::Loopback | Transport::Unix => Between::Nothing,
+            Transport::Veth => Between::Pair(made(&mut self.pairs, mtu_bytes, Pair::new)?),
+            Transport::Wire => Between::Wire(made(&mut self.wires, mtu_bytes, Wire::new)?),
+        })
+    }
+}
+
+fn made<T>(
+    all: &mut BTreeMap<u32, T>,
+    mtu_bytes: u32,
+    make: impl FnOnce(u32) -> io::Result<T>,
+) -> io::Result<&T> {
+    Ok(match all.entry(mtu_bytes) {
+        Entry::Occupied(there) => there.into_mut(),
+        Entry::Vacant(place) => place.insert(make(mtu_bytes)?),
+    })
+}
+
+impl<'n> Between<'n> {
+    /// The network of one side; none for this process's own.
+    pub(crate) fn of(self, role: Role) -> Option<&'n Network> {
+        match self {
+            Between::Nothing => None,
+            Between::Pair(pair) => Some(pair.of(role)),
+            Between::Wire(wire) => Some(wire.network()),
+        }
+    }
+
+    /// The device of [`Transport::Wire`], if that is what it is.
+    pub(crate) fn wire(self) -> Option<&'n Wire> {
+        match self {
+            Between::Wire(wire) => Some(wire),
+            Between::Nothing | Between::Pair(_) => None,
+        }
+    }
+}
+
+/// The TCP counters of the networks that the ends are in: one on loopback, which is the host's
+/// own, one on wire and two on veth, which are nobody else's.
+pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
+    let networks = match cell.transport {
+        Transport::Unix => 0,
+        // A single end has no connection.
+        _ if ends.len() < 2 => 0,
+        Transport::Loopback | Transport::Wire => 1,
+        Transport::Veth => 2,
+    };
+    let dirs = ends.iter().take(networks);
+    let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
+    NetworkMeter::open(&dirs)
+}

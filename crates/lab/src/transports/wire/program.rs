@@ -1,0 +1,42 @@
+//! The program that takes packets off: loaded, and attached to a device.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use aya::maps::Map;
+use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
+use aya::programs::{SchedClassifier, TcAttachType};
+use aya::{Ebpf, include_bytes_aligned};
+use bytecost_evidence::bpf::told;
+
+/// Built from the file beside it.
+static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
+
+/// Loads the program, attaches it to what leaves by a device of the calling thread's network, and
+/// gives the map that it writes to. The device holds the program from then on.
+///
+/// # Errors
+/// What bpf(2) or rtnetlink(7) answers, with its errno where there is one.
+pub(super) fn attach(device: &str) -> io::Result<OwnedFd> {
+    let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
+    let program: &mut SchedClassifier = object
+        .program_mut("steal")
+        .ok_or_else(|| io::Error::other("the object has no program `steal`"))?
+        .try_into()
+        .map_err(|e| told(&e))?;
+    program.load().map_err(|e| told(&e))?;
+    qdisc_add_clsact(device).map_err(|e| told(&e))?;
+    // Not by a link (TCX, Linux 6.6), where TC_ACT_STOLEN does not exist and means to go on.
+    let options = TcAttachOptions::Netlink(NlOptions::default());
+    let attached = program
+        .attach_with_options(device, TcAttachType::Egress, options)
+        .and_then(|id| program.take_link(id))
+        .map_err(|e| told(&e))?;
+    // Dropped, it would detach by the number of its device, and on a thread of another network
+    // that is another device. The program goes with its own.
+    std::mem::forget(attached);
+    match object.map("board") {
+        Some(Map::Array(data)) => Ok(data.fd().as_fd().try_clone_to_owned()?),
+        _ => Err(io::Error::other("the object has no map `board`")),
+    }
+}

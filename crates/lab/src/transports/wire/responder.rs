@@ -1,0 +1,299 @@
+//! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted.
+//!
+//! It never sees a byte of payload. It looks at the program's board again and again, which costs
+//! the sender nothing, and needs a CPU of its own for that.
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::board::{Board, Seen};
+use super::packet::{ACK, FIN, MOST_BYTES, Opening, Packet, SYN, Saying};
+
+/// After so long without anything new, what has come is acknowledged although it is less than
+/// the rules ask for: the sender may wait for that.
+pub const QUIET_NS: u64 = 10_000;
+/// After so long it gives way to others on its CPU, and looks for openings.
+const IDLE_NS: u64 = 200_000;
+/// After so long it sleeps between looks.
+const ASLEEP_NS: u64 = 1_000_000;
+/// How long it sleeps.
+const NAP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000,
+};
+/// Packets that are read in one look; the device holds 500 by default.
+const MOST_OPENINGS: usize = 64;
+/// The sequence number of its own SYN. Nobody has to guess it: there is no way in.
+const OWN_START: u32 = 1;
+
+/// What a responder goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// MTU of the device, in bytes.
+    pub mtu_bytes: u32,
+    /// Bytes of a flow after which they are acknowledged.
+    pub acknowledge_bytes: u64,
+    /// Flows that are answered; openings beyond are not.
+    pub flows_most: usize,
+}
+
+/// What was done and seen so far, all flows together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Acknowledgements written.
+    pub acknowledgements: u64,
+    /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
+    /// sender is just within a call: it frees what was acknowledged, and sends what waited.
+    pub writing_ns: u64,
+    /// Packets that brought payload.
+    pub packets: u64,
+    /// Packets that began after what was expected, and count as lost.
+    pub gaps: u64,
+    /// Packets with nothing new.
+    pub repeats: u64,
+}
+
+/// One flow, as far as it was answered.
+#[derive(Debug)]
+struct Flow {
+    from: SocketAddrV4,
+    to: SocketAddrV4,
+    acknowledged: u64,
+    /// Bytes at the last look, and when they last grew.
+    looked: u64,
+    grew_ns: u64,
+    /// Gaps and repeats that were answered.
+    strays: u64,
+    end: End,
+}
+
+/// How far the end of a flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Open,
+    /// Its FIN was answered with one.
+    Answered,
+    /// Its sender gave up.
+    GivenUp,
+}
+
+/// The far end of all flows over one device.
+#[derive(Debug)]
+pub struct Responder {
+    tun: OwnedFd,
+    board: Board,
+    rules: Rules,
+    flows: Vec<Flow>,
+    acknowledgements: u64,
+    writing_ns: u64,
+    busy_ns: u64,
+}
+
+impl Responder {
+    /// Ready to answer on a device, given its descriptor and the program's map; see
+    /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
+    ///
+    /// # Errors
+    /// What mapping the map or reading the device answers.
+    pub fn new(tun: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<Responder> {
+        let responder = Responder {
+            tun,
+            board: Board::new(map)?,
+            rules,
+            flows: Vec::with_capacity(rules.flows_most.min(1024)),
+            acknowledgements: 0,
+            writing_ns: 0,
+            busy_ns: clock::monotonic_ns(),
+        };
+        let mut packet = [0; MOST_BYTES];
+        // As many as its queue holds, twice over.
+        for _ in 0..1024 {
+            if responder.read(&mut packet)?.is_none() {
+                break;
+            }
+        }
+        Ok(responder)
+    }
+
+    /// Looks once at everything, and answers what is due. Gives way to others where nothing has
+    /// come for a while; never waits for longer than 50 µs and the kernel's slack.
+    ///
+    /// # Errors
+    /// What reading or writing the device answers.
+    pub fn look(&mut self) -> io::Result<()> {
+        let now_ns = clock::monotonic_ns();
+        let idle_ns = now_ns.saturating_sub(self.busy_ns);
+        if self.flows.len() < self.rules.flows_most || idle_ns > IDLE_NS {
+            self.open(now_ns)?;
+        }
+        for at in 0..self.flows.len() {
+            self.answer(at, now_ns)?;
+        }
+        if idle_ns > ASLEEP_NS {
+            let mut polled = [PollFd::new(&self.tun, PollFlags::IN)];
+            match rustix::event::poll(&mut polled, Some(&NAP)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        } else if idle_ns > IDLE_NS {
+            thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// Flows that were opened, in that order.
+    #[must_use]
+    pub fn opened(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// What has come of each flow, in the order in which they were opened.
+    pub fn seen(&self) -> impl Iterator<Item = Seen> {
+        self.flows.iter().map(|f| self.board.seen(f.from.port()))
+    }
+
+    /// Flows whose senders have closed and were told so, or have given up.
+    #[must_use]
+    pub fn ended(&self) -> usize {
+        self.flows.iter().filter(|f| f.end != End::Open).count()
+    }
+
+    /// When anything last came, in ns of CLOCK_MONOTONIC.
+    #[must_use]
+    pub fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
+    /// What was done and seen so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally {
+            acknowledgements: self.acknowledgements,
+            writing_ns: self.writing_ns,
+            ..Tally::default()
+        };
+        for seen in self.seen() {
+            tally.packets += seen.packets;
+            tally.gaps += seen.gaps;
+            tally.repeats += seen.repeats;
+        }
+        tally
+    }
+
+    fn read<'b>(&self, packet: &'b mut [u8; MOST_BYTES]) -> io::Result<Option<&'b [u8]>> {
+        match rustix::io::read(&self.tun, &mut packet[..]) {
+            Ok(len) => Ok(packet.get(..len)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Answers those who want to connect.
+    fn open(&mut self, now_ns: u64) -> io::Result<()> {
+        let mut packet = [0; MOST_BYTES];
+        for _ in 0..MOST_OPENINGS {
+            let Some(bytes) = self.read(&mut packet)? else {
+                break;
+            };
+            let Ok(opening) = Opening::parse(bytes) else {
+                continue;
+            };
+            let same = self.flows.iter().position(|f| f.from == opening.from);
+            if same.is_none() && self.flows.len() >= self.rules.flows_most {
+                continue;
+            }
+            let flow = Flow {
+                from: opening.from,
+                to: opening.to,
+                acknowledged: 0,
+                looked: 0,
+                grew_ns: now_ns,
+                strays: 0,
+                end: End::Open,
+            };
+            match same {
+                Some(at) => self.flows[at] = flow,
+                None => self.flows.push(flow),
+            }
+            self.busy_ns = now_ns;
+            let saying = Saying {
+                from: opening.to,
+                to: opening.from,
+                sequence: OWN_START,
+                acknowledged: opening.sequence.wrapping_add(1),
+                flags: SYN | ACK,
+            };
+            let answer = Packet::opened(saying, self.rules.mtu_bytes, opening.scales);
+            // One that is lost is asked for again.
+            self.write(&answer)?;
+        }
+        Ok(())
+    }
+
+    /// Answers what has come of one flow, where that is due.
+    #[inline]
+    fn answer(&mut self, at: usize, now_ns: u64) -> io::Result<()> {
+        let flow = &mut self.flows[at];
+        let seen = self.board.seen(flow.from.port());
+        if seen.bytes != flow.looked {
+            flow.looked = seen.bytes;
+            flow.grew_ns = now_ns;
+            self.busy_ns = now_ns;
+        }
+        if seen.reset {
+            flow.end = End::GivenUp;
+            return Ok(());
+        }
+        let waiting = seen.bytes.saturating_sub(flow.acknowledged);
+        let is_quiet = now_ns.saturating_sub(flow.grew_ns) >= QUIET_NS;
+        let strays = seen.gaps + seen.repeats;
+        let ends = seen.closed && flow.end == End::Open;
+        let is_due = waiting >= self.rules.acknowledge_bytes
+            || waiting > 0 && is_quiet
+            || strays != flow.strays
+            || ends;
+        if !is_due {
+            return Ok(());
+        }
+        let saying = Saying {
+            from: flow.to,
+            to: flow.from,
+            sequence: OWN_START + 1,
+            acknowledged: seen
+                .start
+                .wrapping_add(seen.bytes as u32)
+                .wrapping_add(u32::from(seen.closed)),
+            flags: if seen.closed { FIN | ACK } else { ACK },
+        };
+        if self.write(&Packet::plain(saying))? {
+            let flow = &mut self.flows[at];
+            flow.acknowledged = seen.bytes;
+            flow.strays = strays;
+            if seen.closed {
+                flow.end = End::Answered;
+            }
+            self.acknowledgements += 1;
+        }
+        Ok(())
+    }
+
+    /// Hands a packet to the kernel; false where it has no room now.
+    fn write(&mut self, packet: &Packet) -> io::Result<bool> {
+        let began_ns = clock::thread_cpu_ns();
+        let written = rustix::io::write(&self.tun, packet.bytes());
+        self.writing_ns += clock::thread_cpu_ns().saturating_sub(began_ns);
+        match written {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+use super::*;
+use responder::{Responder, Rules};
+use std::fs;
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const ACKNOWLEDGE_BYTES: u64 = 128 << 10;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A wire; none, and the reason printed, without the rights for one.
+fn wire(mtu_bytes: u32) -> Option<Wire> {
+    match Wire::new(mtu_bytes) {
+        Ok(wire) => Some(wire),
+        Err(e) => {
+            assert!(!rustix::process::geteuid().is_root(), "{e}");
+            assert!(e.to_string().contains("sudo bytecost"), "{e}");
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+fn responder(wire: &Wire, flows_most: usize) -> Responder {
+    let [tun, map] = wire
+        .descriptors()
+        .map(|fd| fd.try_clone_to_owned().unwrap());
+    let rules = Rules {
+        mtu_bytes: wire.mtu_bytes(),
+        acknowledge_bytes: ACKNOWLEDGE_BYTES,
+        flows_most,
+    };
+    Responder::new(tun, map, rules).unwrap()
+}
+
+/// Does something in the wire's network while the responder looks, until it has answered the end
+/// of as many flows.
+fn answered<T: Send>(
+    wire: &Wire,
+    responder: &mut Responder,
+    ends: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            let got = wire.network().within(work).unwrap();
+            done.store(true, Ordering::Relaxed);
+            got
+        });
+        let began = Instant::now();
+        while !done.load(Ordering::Relaxed) || responder.ended() < ends {
+            responder.look().unwrap();
+            assert!(began.elapsed() < PATIENCE, "{:?}", responder.tally());
+        }
+        working.join().unwrap()
+    })
+}
+
+#[test]
+fn all_that_is_sent_is_counted_and_acknowledged() {
+    for mtu in [MTU_BYTES, 576, 9000] {
+        let Some(wire) = wire(mtu) else { return };
+        let mut far = responder(&wire, 1);
+        let sizes = [1_usize, 12, 4096, 1 << 20, 300_001];
+        let segment = answered(&wire, &mut far, 1, || {
+            let mut stream = TcpStream::connect(FAR_END).unwrap();
+            for size in sizes {
+                stream.write_all(&vec![7; size]).unwrap();
+            }
+            stream.shutdown(Shutdown::Write).unwrap();
+            bytecost_sys::tcp::info(OwnedFd::from(stream))
+                .unwrap()
+                .snd_mss_bytes
+        });
+        assert_eq!(segment, mtu - 40, "no options but those of the opening");
+        let seen = far.seen().next().unwrap();
+        assert_eq!(seen.bytes, sizes.iter().sum::<usize>() as u64);
+        assert!(seen.closed && !seen.reset, "{seen:?}");
+        let tally = far.tally();
+        assert_eq!((tally.gaps, tally.repeats), (0, 0), "{tally:?}");
+        assert!(tally.acknowledgements >= 2, "{tally:?}");
+    }
+}
+
+#[test]
+fn several_flows_are_told_apart() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let mut far = responder(&wire, 3);
+    answered(&wire, &mut far, 3, || {
+        let mut streams = [(); 3].map(|()| TcpStream::connect(FAR_END).unwrap());
+        for round in 0..20 {
+            for (flow, stream) in streams.iter_mut().enumerate() {
+                stream
+                    .write_all(&vec![1; (flow + 1) * 10_000 + round])
+                    .unwrap();
+            }
+        }
+    });
+    let bytes: Vec<u64> = far.seen().map(|s| s.bytes).collect();
+    let expected = [1, 2, 3].map(|n| (0..20).map(|round| n * 10_000 + round).sum::<u64>());
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn more_flows_than_are_waited_for_are_not_answered() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let mut far = responder(&wire, 1);
+    let refused = answered(&wire, &mut far, 1, || {
+        let first = TcpStream::connect(FAR_END).unwrap();
+        let second = TcpStream::connect_timeout(&FAR_END.into(), Duration::from_millis(100));
+        drop(first);
+        second.is_err()
+    });
+    assert!(refused);
+    assert_eq!(far.opened(), 1);
+}
+
+#[test]
+fn what_is_left_of_earlier_flows_is_not_taken_for_new_ones() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let connect = || TcpStream::connect_timeout(&FAR_END.into(), Duration::from_millis(50)).is_ok();
+    let was_answered = wire.network().within(connect).unwrap();
+    assert!(!was_answered, "nobody looks");
+    let mut far = responder(&wire, 1);
+    far.look().unwrap();
+    assert_eq!(far.opened(), 0);
+}
+
+#[test]
+fn nothing_else_is_let_through_and_nobody_else_is_there() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let read = |path: &'static str| {
+        let text = wire.network().within(|| fs::read_to_string(path).unwrap());
+        text.unwrap()
+    };
+    let links = read("/proc/thread-self/net/dev");
+    assert_eq!(links.lines().count(), 4, "lo and the device: {links}");
+    let routes = read("/proc/thread-self/net/route");
+    assert_eq!(routes.lines().count(), 2, "{routes}");
+    let sent = wire.network().within(|| {
+        let socket = std::net::UdpSocket::bind((SENDER, 0)).unwrap();
+        socket.send_to(b"anything", FAR_END).unwrap()
+    });
+    assert_eq!(sent.unwrap(), 8);
+    let mut packet = [0; 2048];
+    let nothing = rustix::io::read(wire.descriptors()[0], &mut packet);
+    assert_eq!(nothing, Err(Errno::AGAIN));
+    let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    assert!(!outside.contains(NAME), "{outside}");
+}
+
+#[test]
+fn an_error_says_what_to_do() {
+    let check = |what: &str, error: io::Error, says: &str| {
+        let error = told(what, &error).to_string();
+        assert!(error.contains(says), "{error}");
+    };
+    let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "bpf");
+    check("a BPF program", refused(), "sudo bytecost");
+    check("network namespaces", Errno::PERM.into(), "CAP_NET_ADMIN");
+    check("a tun device", Errno::NOENT.into(), "modprobe tun");
+    check("network namespaces", Errno::INVAL.into(), "CONFIG_NET_NS");
+    check("a BPF program", Errno::INVAL.into(), "CONFIG_BPF_SYSCALL");
+}

@@ -1,0 +1,89 @@
+//! Every mover over the transport that delivers nothing: what was sent was counted at the other
+//! end, nothing was copied, and nothing is claimed of a receiver.
+
+use bytecost_engine::{MOVERS, Mover};
+use bytecost_spec::cell::Reaping;
+use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::{Axis, Cell, Counter, Survey, Transport};
+use libtest_mimic::{Failed, Trial};
+
+use super::{cell, ensure, is_refused, read, sample};
+
+/// From this size on a packet has one buffer, so that the flag of io_uring is right too.
+const LARGE: &str = "1000008";
+
+/// One for each mover, size and number of flows.
+pub fn trials(survey: &Survey) -> Vec<Trial> {
+    cells()
+        .into_iter()
+        .map(|cell| {
+            let refused = survey.mover_refused(&cell.mover, Transport::Wire);
+            let name = format!("over {}", cell.id().replace('/', " "));
+            Trial::test(name, move || match refused {
+                None => all_is_counted(&cell),
+                Some(why) => is_refused(&cell, &why),
+            })
+        })
+        .collect()
+}
+
+fn cells() -> Vec<Cell> {
+    let mut cells = Vec::new();
+    // What a program of its own sends is refused over wire.
+    for mover in MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped()) {
+        for (size, threads, ack) in [
+            ("4000", "1", "128KiB"),
+            (LARGE, "1", "1MiB"),
+            (LARGE, "3", "16KiB"),
+        ] {
+            cells.push(cell(&[
+                (Axis::Transport, "wire"),
+                (Axis::Mover, mover.name),
+                (Axis::Size, size),
+                (Axis::Threads, threads),
+                (Axis::AckBytes, ack),
+                (Axis::Ring, "256KiB"),
+            ]));
+        }
+    }
+    let jumbo = [(Axis::Transport, "wire"), (Axis::Mtu, "9000")];
+    cells.push(cell(&jumbo));
+    cells
+}
+
+fn all_is_counted(cell: &Cell) -> Result<(), Failed> {
+    let sample = sample(cell)?;
+    let truth = sample.truth.ok_or("nothing was checked")?;
+    ensure(
+        truth.received_bytes > 0 && truth.sent_bytes == truth.received_bytes,
+        || format!("{truth:?}"),
+    )?;
+    ensure(
+        truth.compared_bytes == 0 && truth.checked == "count",
+        || format!("nobody sees it: {truth:?}"),
+    )?;
+    ensure(sample.receiver.is_none(), || "nobody receives".into())?;
+    ensure(sample.sender.flows.len() == cell.threads as usize, || {
+        format!("{:?}", sample.sender.flows)
+    })?;
+    let machine = |counter| read(&sample.machine, counter);
+    // A busy machine may let nothing move within the window, so these may be zero.
+    machine(Counter::WirePackets)?;
+    machine(Counter::TcpOutSegs)?;
+    machine(Counter::WireAcknowledgements)?;
+    // Nothing is lost, so whatever is sent again is sent for lack of patience.
+    let strays = machine(Counter::WireGaps)?;
+    ensure(strays == 0, || format!("{strays} out of order"))?;
+    machine(Counter::ResponderCpuNs)?;
+    machine(Counter::ResponderWritingNs)?;
+    let mover = Mover::named(&cell.mover).ok_or("a mover of the table")?;
+    let completes = mover.release == Release::AtCompletion && cell.reaping == Reaping::Full;
+    let is_told_right = mover.route == Route::MemoryToSocket
+        && (cell.mover == "send-zerocopy" || cell.value(Axis::Size) == LARGE);
+    if completes && is_told_right {
+        let back = read(&sample.sender.readings, Counter::Completions)?;
+        let copied = read(&sample.sender.readings, Counter::CompletionsCopied)?;
+        ensure(copied == 0, || format!("nobody copies: {copied} of {back}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! A tun device: a network device whose other end is a file descriptor.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Bytes of the header before each packet, `struct virtio_net_hdr`.
+pub const HEADER_BYTES: usize = 10;
+
+/// Makes a tun device in the network of the calling thread, down and without an address. What is
+/// read from its descriptor is one IP packet that the kernel has sent over it, and what is written
+/// one that it gets, each behind a header of [`HEADER_BYTES`]; neither blocks. The kernel leaves
+/// checksums and the cutting of IPv4 TCP into segments to the reader. The device is gone with the
+/// last descriptor. Source: Linux, `Documentation/networking/tuntap.rst`.
+///
+/// # Errors
+/// `InvalidInput` for a name that no device has; ENOENT or ENXIO without `/dev/net/tun` or a driver
+/// behind it, EACCES or EPERM without rights (CAP_NET_ADMIN), EBUSY where the name is taken.
+pub fn open(name: &str) -> io::Result<OwnedFd> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("`{name}` is no name of a network device"),
+        ));
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/net/tun")?;
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short,
+        },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request is a whole `ifreq` that lives through the call, and the kernel writes
+    // nothing but the name back into it.
+    let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &mut request) };
+    if made != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let offloads = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4);
+    // SAFETY: this request takes its argument by value.
+    let set = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, offloads) };
+    if set != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(file.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Network;
+    use std::fs;
+
+    #[test]
+    fn a_name_that_no_device_has_is_refused_before_anything_is_made() {
+        for name in ["", "a name of more than fifteen", "a\0b"] {
+            assert_eq!(open(name).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn the_device_is_where_it_was_made_and_goes_with_its_descriptor() {
+        let Ok(network) = Network::new() else {
+            assert!(!rustix::process::geteuid().is_root());
+            eprintln!("skipped: it needs root");
+            return;
+        };
+        let links = || {
+            let text = network.within(|| fs::read_to_string("/proc/thread-self/net/dev"));
+            text.unwrap().unwrap()
+        };
+        let device = network.within(|| open("bytecost-test")).unwrap();
+        let device = match device {
+            Ok(device) => device,
+            Err(e) => {
+                eprintln!("skipped: no tun device here: {e}");
+                return;
+            }
+        };
+        assert!(links().contains("bytecost-test"));
+        let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        assert!(!outside.contains("bytecost-test"));
+        let mut packet = [0; 64];
+        let nothing = rustix::io::read(&device, &mut packet).unwrap_err();
+        assert!(matches!(
+            nothing,
+            rustix::io::Errno::AGAIN | rustix::io::Errno::IO
+        ));
+        drop(device);
+        assert!(!links().contains("bytecost-test"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Words in memory that someone else writes: a BPF map, or a file.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// A shared mapping of 64-bit words, to be read while others write them. Of a BPF map
+/// (BPF_F_MMAPABLE) it keeps the map alive.
+///
+/// Reading where a file has become shorter meanwhile ends the process with SIGBUS, mmap(2); maps
+/// do not change their length.
+#[derive(Debug)]
+pub struct Words {
+    start: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: it owns its mapping, and all that is done with it is reading atomically.
+unsafe impl Send for Words {}
+
+impl Words {
+    /// Maps the first `count` words.
+    ///
+    /// # Errors
+    /// `InvalidInput` for no words or more than an address space holds; what mmap(2) answers,
+    /// which for a map that is shorter is EINVAL.
+    pub fn new(of: impl AsFd, count: usize) -> io::Result<Words> {
+        let bytes = count
+            .checked_mul(size_of::<u64>())
+            .filter(|n| *n > 0)
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        let (protection, flags) = (ProtFlags::READ, MapFlags::SHARED);
+        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
+        let start =
+            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, of, 0)? };
+        Ok(Words {
+            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            count,
+        })
+    }
+
+    /// The word at a place; 0 outside of the mapping.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, at: usize) -> u64 {
+        if at >= self.count {
+            return 0;
+        }
+        // SAFETY: `at` is within the mapping, which is aligned to a page and lives as long as
+        // `self`; whoever writes there does so in whole words, and reading is atomic.
+        let word = unsafe { self.start.add(at).as_ref() };
+        word.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        let bytes = self.count * size_of::<u64>();
+        // SAFETY: the mapping is this value's own, of that length, and no reference outlives it.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{MemfdFlags, memfd_create};
+
+    #[test]
+    fn what_is_written_later_is_read() {
+        let file = memfd_create("words", MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        let words = Words::new(&file, 512).unwrap();
+        assert_eq!(words.get(3), 0);
+        rustix::io::pwrite(&file, &7_u64.to_ne_bytes(), 24).unwrap();
+        assert_eq!([words.get(2), words.get(3)], [0, 7]);
+        assert_eq!(words.get(512), 0, "nothing is read outside");
+        assert_eq!(words.get(usize::MAX), 0);
+    }
+
+    #[test]
+    fn no_words_and_too_many_are_refused() {
+        let file = memfd_create("words", MemfdFlags::CLOEXEC).unwrap();
+        for count in [0, usize::MAX, usize::MAX / 8] {
+            assert!(Words::new(&file, count).is_err(), "{count}");
+        }
+    }
+}
