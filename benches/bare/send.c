@@ -124,15 +124,16 @@ static void splice_message(void)
 
 static void (*message)(void) = send_message;
 
+/* At least one message in each phase: a large one may outlast them all. */
 static void send_until(int until)
 {
-	while (phase < until) {
+	do {
 		message();
 		messages++;
 		at += size;
 		if (at == ring_bytes)
 			at = 0;
-	}
+	} while (phase < until);
 }
 
 static void choose(const char *way)

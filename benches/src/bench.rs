@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::result::Row;
-use crate::{bare_c, bare_files, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf};
+use crate::{bare_c, bare_file, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf};
 
 /// All benches, in the order in which they run.
 pub const BENCHES: &[Bench] = &[
@@ -14,7 +14,7 @@ pub const BENCHES: &[Bench] = &[
     sockperf::BENCH,
     fio::BENCH,
     bare_c::BENCH,
-    bare_files::BENCH,
+    bare_file::BENCH,
     servers::BENCH,
     reports::BENCH,
     clean_build::BENCH,
@@ -145,7 +145,7 @@ mod tests {
             "sockperf",
             "fio",
             "bare-c",
-            "bare-files",
+            "bare-file",
             "servers",
             "reports",
         ];

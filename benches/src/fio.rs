@@ -114,7 +114,7 @@ fn one_way(
     }
     let peers = subjects.len();
     let blocks = alternate(subjects, context.blocks, context.seed)?;
-    let head = format!("{mover}, depth {depth}");
+    let head = format!("{mover} × {depth}");
     for peer in 1..peers {
         let (name, at_least, at_most) = match peer {
             1 => (String::new(), Target::AtLeast(1.0), Target::AtMost(1.0)),
@@ -126,7 +126,7 @@ fn one_way(
             at_least,
         ));
         found.rows.push(Row::new(
-            format!("{head}{name}: CPU a request"),
+            format!("{head}{name}: CPU each"),
             blocks.log_ratio(0, peer, |r| r.cpu_us),
             at_most,
         ));

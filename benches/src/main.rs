@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 
 mod bare_c;
-mod bare_files;
+mod bare_file;
 mod bench;
 mod blocks;
 mod clean_build;

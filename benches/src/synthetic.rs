@@ -214,6 +214,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
             checked: "content".to_owned(),
         }),
         latency_ns_histogram: histogram,
+        neighbour: Vec::new(),
         repeated_because: None,
     })
 }
@@ -249,6 +250,7 @@ fn side(cell: &Cell, messages: u64, generator: &mut Generator) -> SideReadings {
             messages,
             elapsed_ns: WINDOW_NS as u64,
         }],
+        ..SideReadings::default()
     }
 }
 

@@ -2,12 +2,12 @@
 
 use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
 use bytecost_lab::protocol::{
-    self, Answer, Check, Done, MAX_FRAME_BYTES, Order, Role, Schedule, Task,
+    self, Answer, Check, Disturb, Done, MAX_FRAME_BYTES, Order, Role, Schedule, Task,
 };
 use bytecost_spec::hand::{Latency, Part, Stretch};
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Axis, Cell, Reading, Readings, SideReadings};
+use bytecost_spec::{Axis, Cell, Noise, Reading, Readings, SideReadings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -60,14 +60,23 @@ fn orders() -> Vec<Vec<u8>> {
         address: Some("127.0.0.1:5201".into()),
         token: u64::MAX,
         check: Check::Quick,
+        pins: Vec::new(),
         file: None,
         java: None,
         patience_ms: 5000,
         messages_least: 3,
     };
+    let disturb = Disturb {
+        noise: Noise::Chase,
+        cpus: vec![0, 1],
+        memory_bytes: 1 << 26,
+        mem_node: Some(0),
+        until_ns: u64::MAX,
+    };
     [
         Order::Stop,
         Order::Go(schedule),
+        Order::Disturb(disturb),
         Order::Prepare(Box::new(task)),
     ]
     .iter()
@@ -95,6 +104,7 @@ fn side() -> SideReadings {
     SideReadings {
         readings: readings(),
         flows: vec![flow; 2],
+        ..SideReadings::default()
     }
 }
 

@@ -107,6 +107,7 @@ fn tell(run: &Run) {
         notes: &plan.notes,
         ended_early: None,
         published: None,
+        ceiling: None,
     });
     let style = Style {
         width: 100,

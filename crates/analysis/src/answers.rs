@@ -3,6 +3,7 @@
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 
+use crate::ceiling;
 use crate::doubts::{View, copied};
 use crate::result::{Answer, Finding, Verdict};
 use crate::words;
@@ -43,6 +44,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
             answers.extend(second(view, compare, varied));
         }
     }
+    answers.extend(ceiling::answers(view, varied));
     if view.findings.is_empty() {
         answers.splice(0..0, rest::nothing_compared(view, varied));
     } else {

@@ -51,6 +51,7 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
             .trials()
             .last()
             .and_then(|t| Some(t.sample.truth.as_ref()?.checked.clone())),
+        ceiling: None,
     }
 }
 

@@ -9,11 +9,13 @@ use crate::words;
 
 mod asynchronous;
 mod asynchronous_why;
+mod cache_steps;
 mod caches;
 mod cpu_time;
 mod one_call;
 mod sendfile;
 mod servers;
+mod shared_core;
 mod spans;
 mod threads;
 mod unexpected;
@@ -152,6 +154,22 @@ const QUESTIONS: &[Question] = &[
     },
 ];
 
+/// Questions to work that moves nothing.
+const OF_WORK: &[Question] = &[
+    Question {
+        key: "shared-core",
+        text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
+        of: Of::All,
+        ask: shared_core::ask,
+    },
+    Question {
+        key: "cache-steps",
+        text: "Where does an access become dearer, and is that where the kernel reports the caches?",
+        of: Of::All,
+        ask: cache_steps::ask,
+    },
+];
+
 /// Movers that the questions of sockets are about: a run with none of them is about something
 /// else.
 const ABOUT: &[&str] = &["send-fields", "sendmsg", "send-zerocopy", "uring-send-zc"];
@@ -164,7 +182,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let sockets = view.trials.moving().any(|c| about(&c.cell.mover));
     let mut asked: Vec<Explanation> = Vec::new();
     let mut about_something = false;
-    for question in OF_ALL.iter().chain(QUESTIONS) {
+    for question in OF_ALL.iter().chain(QUESTIONS).chain(OF_WORK) {
         let is_asked = match question.of {
             Of::Sockets => sockets,
             Of::Servers => serves,

@@ -4,10 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell, Metric};
+use bytecost_spec::{Axis, Cell, Measure, Metric};
 
 use crate::grid;
-use crate::result::{CellResult, Estimate, FigureData, Finding, Input, Point, Series};
+use crate::result::{
+    CeilingKind, CeilingLine, CellResult, Estimate, FigureData, Finding, Input, Point, Series,
+};
 use crate::trials::{Trials, idle};
 use crate::words;
 
@@ -185,6 +187,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
             .filter(|a| !free.contains(a))
             .collect();
         let panel = grid::coordinates(first, &held);
+        let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
             title: match words::circumstances(&panel) {
                 place if place.is_empty() => figure.title.clone(),
@@ -198,6 +201,46 @@ impl<'i, 'd> Drawing<'i, 'd> {
             relative_to: figure.relative.then(|| self.baseline(figure).to_owned()),
             series,
             note: None,
+            ceiling,
+        })
+    }
+
+    /// What the cells of a panel of throughputs could reach at most: where several do not share
+    /// one ceiling, the highest.
+    fn ceiling(
+        &self,
+        figure: &Figure,
+        like: &Cell,
+        series: &[Series],
+        x_values: &[String],
+    ) -> Option<CeilingLine> {
+        if figure.relative || figure.y != Metric::both(Measure::ThroughputGbitPerS) {
+            return None;
+        }
+        let mut kinds = BTreeSet::new();
+        let points: Vec<Option<f64>> = x_values
+            .iter()
+            .map(|x| {
+                let rates = series.iter().filter_map(|line| {
+                    let mut cell = like.clone();
+                    cell.set(figure.x, x).ok()?;
+                    cell.set(figure.series, &line.name).ok()?;
+                    let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
+                    Some((share.ceiling.kind, share.ceiling.gbit_per_s.value))
+                });
+                let most = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
+                kinds.insert(most.0);
+                Some(most.1)
+            })
+            .collect();
+        let words = match kinds.into_iter().collect::<Vec<CeilingKind>>()[..] {
+            [] => return None,
+            [kind] => kind.words(),
+            _ => "the most that was reached here",
+        };
+        Some(CeilingLine {
+            words: words.to_owned(),
+            points,
         })
     }
 

@@ -68,6 +68,8 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Quickack
         | Axis::Cache
         | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour
         | Axis::Server
         | Axis::Service
         | Axis::Connect

@@ -5,6 +5,7 @@
 
 mod answers;
 mod audit;
+pub mod ceiling;
 mod cells;
 mod cpu_time;
 mod crossovers;
@@ -15,6 +16,7 @@ mod findings;
 mod grid;
 mod histogram;
 mod pairing;
+mod places;
 pub mod progress;
 pub mod result;
 mod run;
@@ -45,6 +47,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);
+    let files = input.manifest.survey.files.as_ref();
+    let device = files.and_then(|f| f.device);
+    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
@@ -61,7 +66,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
-    let explanations = explanations::all(&view, &study.varied);
+    let mut explanations = explanations::all(&view, &study.varied);
+    explanations.extend(ceiling::explanation(&view, &study.varied));
     let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
@@ -81,6 +87,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         explanations,
         cpu_time,
         audit: Vec::new(),
+        ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),
     }
 }

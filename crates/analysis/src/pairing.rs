@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use bytecost_spec::{Axis, Metric, Pattern, Study, Transport};
+use bytecost_spec::{Axis, Metric, Pattern, Route, Study, Transport};
 
 use crate::grid;
 use crate::trials::{CellTrials, Trials};
@@ -90,9 +90,9 @@ pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
 /// Whether two cells agree in all that means something to both, but for one axis. Where several
 /// baselines do, the first of the plan is the one that another is held against.
 pub(crate) fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
-    // Reading a file is not held against writing one.
-    let of_files = one.route.is_of_files() || other.route.is_of_files();
-    if of_files && one.route != other.route {
+    // Reading a file is not held against writing one, nor work against moving bytes.
+    let alone = |route: Route| route.is_of_files() || route.is_work();
+    if (alone(one.route) || alone(other.route)) && one.route != other.route {
         return false;
     }
     CONDITIONAL.iter().all(|&axis| {

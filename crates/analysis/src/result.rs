@@ -2,11 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{Evidence, Kind, Party};
+pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
+use bytecost_spec::evidence::Evidence;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod cpu_time;
+mod figure;
+
+pub use cpu_time::{CellTime, FunctionTime, KindTime};
+pub use figure::{FigureData, Point, Series};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -34,6 +41,8 @@ pub struct Input<'a> {
     pub ended_early: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
+    /// What this machine reaches at most, where another run measured that.
+    pub ceiling: Option<&'a Ceiling>,
 }
 
 /// The whole result of a run.
@@ -67,6 +76,9 @@ pub struct Analysis {
     /// What others concluded, held against these results.
     #[serde(default)]
     pub audit: Vec<Audited>,
+    /// What this machine reaches at most, where another run measured that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// What others measured, to be shown beside these results; of an imported run all there is.
     #[serde(default)]
     pub published: Option<Published>,
@@ -113,6 +125,9 @@ pub struct RunFacts {
     /// Where files were read and written, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// Where threads were held and what ran beside them, in sentences, as the kernel said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<String>,
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<String>,
 }
@@ -186,6 +201,9 @@ pub struct CellResult {
     pub absent: BTreeMap<Metric, String>,
     /// What of the payload was compared: `content`, `count` or nothing.
     pub checked: Option<String>,
+    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingShare>,
 }
 
 /// What a comparison comes to.
@@ -321,57 +339,6 @@ pub struct Explanation {
     pub findings: Vec<String>,
 }
 
-/// Where the CPU time of a cell went, from looks at the CPUs in a trial of its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CellTime {
-    /// [`Cell::id`].
-    pub cell: String,
-    /// Looks that found one of the two sides at work.
-    pub looks: u64,
-    /// The sender's kinds of work, then the receiver's, in the order of the table of kinds;
-    /// those that no look found are left away.
-    pub kinds: Vec<KindTime>,
-    /// Functions of the kernel with most time, both sides together.
-    pub functions: Vec<FunctionTime>,
-    /// Share of the two sides' looks at functions that the map does not know.
-    pub unattributed: f64,
-    /// Share of the two sides' looks that landed in a function which works for its caller, or in
-    /// which interrupts are switched on again, and that were given to the caller.
-    pub moved: f64,
-    /// Share of all looks at busy CPUs that found neither side.
-    pub rest: f64,
-    /// Share of looks that were lost.
-    pub lost: f64,
-}
-
-/// CPU time of one side in one kind of work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct KindTime {
-    /// Whose.
-    pub party: Party,
-    /// The kind.
-    pub kind: Kind,
-    /// Looks that found it.
-    pub looks: u64,
-    /// CPU time for each KiB sent, in ns.
-    pub ns_per_kib: f64,
-    /// Lower end of its 95 % interval, were looks to fall by chance (Poisson).
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// CPU time of a function of the kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FunctionTime {
-    /// Its name.
-    pub function: String,
-    /// The kind that it counts as.
-    pub kind: Kind,
-    /// Share of the two sides' time.
-    pub share: f64,
-}
-
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -429,48 +396,4 @@ pub struct Doubt {
     pub cure: String,
     /// [`Cell::id`]s that it touches; none is the whole run.
     pub cells: Vec<String>,
-}
-
-/// A figure: panels, one for each choice of the axes that are neither across nor a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FigureData {
-    /// Its heading, with what the panel shows.
-    pub title: String,
-    /// What the panel holds constant, of the axes that vary in the study.
-    pub panel: Vec<(Axis, String)>,
-    /// Across.
-    pub x: Axis,
-    /// The values across, in order, as text.
-    pub x_values: Vec<String>,
-    /// The same as numbers, where they are numbers (bytes, threads).
-    pub x_numbers: Option<Vec<f64>>,
-    /// Up.
-    pub y: Metric,
-    /// Where the points are ratios: the value of the series axis that they are ratios to.
-    #[serde(default)]
-    pub relative_to: Option<String>,
-    /// One line each.
-    pub series: Vec<Series>,
-    /// What a reader must know of it: that it shows another metric than was asked for, and why.
-    #[serde(default)]
-    pub note: Option<String>,
-}
-
-/// A line of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Series {
-    /// Its value on the series axis.
-    pub name: String,
-    /// One point for each value across.
-    pub points: Vec<Point>,
-}
-
-/// A point of a line, or the gap with its reason.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Point {
-    /// Measured.
-    Measured(Estimate),
-    /// Not measured, and why.
-    Gap(String),
 }

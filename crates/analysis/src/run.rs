@@ -1,7 +1,7 @@
 //! The run and the study in a few facts.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Manifest};
+use bytecost_spec::{Axis, Manifest, Route};
 
 use crate::findings::half_width;
 use crate::grid;
@@ -15,9 +15,22 @@ const OF_FILES: &[Axis] = &[
     Axis::Threads,
     Axis::Ring,
     Axis::Placement,
+    Axis::Block,
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
+    Axis::MemNode,
+    Axis::Neighbour,
+];
+
+/// The axes that mean something to a CPU at work.
+const OF_WORK: &[Axis] = &[
+    Axis::Mover,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Placement,
+    Axis::MemNode,
+    Axis::Neighbour,
 ];
 
 /// The axes that mean nothing where there is none.
@@ -59,19 +72,29 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         chosen.map(|c| c.cell)
     };
     let survey = &manifest.survey;
-    let of_files = cells().all(|c| {
-        survey
-            .mover(&c.mover)
-            .is_some_and(|m| m.route.is_of_files())
+    let all = |is: fn(Route) -> bool| {
+        cells().all(|c| survey.mover(&c.mover).is_some_and(|m| is(m.route)))
+    };
+    let needs_no_peer = |route: Route| route.is_of_files() || route == Route::MemoryToMemory;
+    let of_servers = cells().all(bytecost_spec::Cell::is_served);
+    let meaningful = match (all(needs_no_peer), all(Route::is_work)) {
+        _ if of_servers => Some(OF_SERVERS),
+        (true, _) => Some(OF_FILES),
+        (_, true) => Some(OF_WORK),
+        _ => None,
+    };
+    let by_blocks = cells().any(|c| {
+        let facts = survey.mover(&c.mover);
+        facts.is_some_and(|m| m.route.goes_by_blocks())
     });
     let of_servers = cells().all(bytecost_spec::Cell::is_served);
     let varied = grid::varied(cells());
     let constants = cells().next().map_or_else(Vec::new, |first| {
         AXES.iter()
             .filter(|row| !varied.contains(&row.axis))
-            .filter(|row| !of_files || OF_FILES.contains(&row.axis))
-            .filter(|row| !of_servers || OF_SERVERS.contains(&row.axis))
             .filter(|row| of_servers || !ONLY_OF_SERVERS.contains(&row.axis))
+            .filter(|row| meaningful.is_none_or(|axes| axes.contains(&row.axis)))
+            .filter(|row| meaningful.is_none() || by_blocks || row.axis != Axis::Block)
             .map(|row| (row.axis, first.value(row.axis)))
             .collect()
     });
@@ -132,6 +155,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
         }),
+        places: crate::places::sentences(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }

@@ -190,6 +190,10 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         Axis::Size => {
             units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
         }
+        Axis::Block => match units::parse_bytes(value) {
+            Ok(bytes) => format!("blocks of {}", units::bytes_in_words(bytes)),
+            Err(_) => format!("block {value}"),
+        },
         Axis::Threads => plural(value, "thread"),
         Axis::Fields => plural(value, "field"),
         Axis::Connections => plural(value, "connection"),
@@ -210,10 +214,11 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
-        | Axis::Block
         | Axis::Depth
         | Axis::Cache
         | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour
         | Axis::Service
         | Axis::Rate
         | Axis::Think
@@ -252,6 +257,8 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Block
         | Axis::Cache
         | Axis::Access
+        | Axis::MemNode
+        | Axis::Neighbour
         | Axis::Server
         | Axis::Service
         | Axis::Connections

@@ -311,6 +311,7 @@ fn a_run_without_trials_shows_what_was_published() {
     };
     let analysis = bytecost_analysis::analyse(bytecost_analysis::Input {
         published: Some(&published),
+        ceiling: None,
         ..world.input()
     });
     let estimate = analysis.cells[0].estimates[&metric];

@@ -186,6 +186,7 @@ fn crowded_and_shared_cpus_are_told() {
         node: None,
         siblings: vec![cpu],
         governor: None,
+        ..Cpu::default()
     };
     let study = STUDY.replace("mover = [", "threads = [\"1\", \"4\"]\nmover = [");
     let mut world = World::new(&study).run(1, 12, 0.003, |_| True::costs(0.2));

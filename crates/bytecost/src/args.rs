@@ -32,6 +32,8 @@ pub struct Cli {
 pub enum Sub {
     /// Measure: a study by name, or one of your own from a file
     Run(Box<RunArgs>),
+    /// Measure what this machine can copy and its disk gives, for reports to be held against
+    Ceiling(CeilingArgs),
     /// By hand, until Ctrl-C: send to whoever drives, and show what it costs; or, with the name
     /// of a service, answer whoever asks
     ///
@@ -190,6 +192,25 @@ pub enum FigureFormat {
 }
 
 #[derive(Debug, Args)]
+pub struct CeilingArgs {
+    /// Where test files are made: on the disk that is asked about; the system's directory of
+    /// temporary files where it is left out
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Time that it may take, for example 60s or 5m
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub budget: Option<Duration>,
+    /// Go on with a run that was ended early
+    #[arg(long, value_name = "RUN", conflicts_with = "dir")]
+    pub resume: Option<String>,
+    /// Print no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct RunArgs {
     /// A study's name, or the path of a study file (*.toml)
     pub study: Option<String>,
@@ -279,18 +300,43 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
         .help(row.summary)
         .allow_hyphen_values(true)
         .action(clap::ArgAction::Append);
-    // A placement has commas of its own.
-    if row.axis == Axis::Placement {
+    if has_lists(row.axis) {
         arg
     } else {
         arg.value_delimiter(',')
     }
 }
 
+/// Whether values of the axis have commas of their own: lists of CPUs.
+fn has_lists(axis: Axis) -> bool {
+    matches!(axis, Axis::Placement | Axis::Neighbour)
+}
+
+/// The values of an axis with lists: a piece that is a number goes on with the list before it.
+fn split(text: &str) -> Vec<String> {
+    let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let mut values: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        let goes_on = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        match values.last_mut() {
+            Some(last) if goes_on && is_list(last) => {
+                last.push(',');
+                last.push_str(piece);
+            }
+            _ => values.push(piece.to_owned()),
+        }
+    }
+    values
+}
+
 impl FromArgMatches for AxisArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let chosen = AXES.iter().filter_map(|row| {
-            let values: Vec<String> = matches.get_many::<String>(row.name)?.cloned().collect();
+            let given = matches.get_many::<String>(row.name)?;
+            let values: Vec<String> = match has_lists(row.axis) {
+                true => given.flat_map(|text| split(text)).collect(),
+                false => given.cloned().collect(),
+            };
             Some((row.axis, values))
         });
         Ok(AxisArgs(chosen.collect()))
@@ -310,6 +356,23 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn lists_of_cpus_keep_their_commas() {
+        for (text, values) in [
+            ("free,same-cpu,0:1", &["free", "same-cpu", "0:1"][..]),
+            ("0,2:1,3", &["0,2:1,3"]),
+            ("0-1,4", &["0-1,4"]),
+            ("0:1,free,2", &["0:1", "free", "2"]),
+            (
+                "idle,spin@2,3,chase@smt-sibling",
+                &["idle", "spin@2,3", "chase@smt-sibling"],
+            ),
+            ("", &[""]),
+        ] {
+            assert_eq!(split(text), values, "{text}");
+        }
     }
 
     #[test]

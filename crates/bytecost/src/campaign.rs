@@ -128,8 +128,9 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let mut lab =
-            Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/"))).with_files(files);
+        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
+            .with_files(files)
+            .on(run.manifest().host.clone());
         let mut display = Display::new(self.plan, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {

@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod audit;
+pub mod ceiling;
 pub mod doctor;
 pub mod drive;
 pub mod endpoint;

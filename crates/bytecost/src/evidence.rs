@@ -1,12 +1,14 @@
 //! All that is known of a run, read from its directory.
 
 use anyhow::Result;
+use bytecost_analysis::ceiling::Ceiling;
 use bytecost_analysis::{Analysis, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::Evidence as Watched;
 use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
 use bytecost_store::Run;
 
+use crate::ceiling;
 use crate::failure::bad_input;
 use crate::published::Library;
 
@@ -22,6 +24,7 @@ pub struct Evidence<'r> {
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
     ended_early: Option<String>,
+    ceiling: Option<Ceiling>,
 }
 
 impl<'r> Evidence<'r> {
@@ -43,6 +46,7 @@ impl<'r> Evidence<'r> {
                 left_out: Vec::new(),
                 notes: Vec::new(),
                 ended_early: None,
+                ceiling: None,
             });
         }
         let loaded = run.records()?;
@@ -83,6 +87,7 @@ impl<'r> Evidence<'r> {
             left_out: plan.left_out,
             notes: plan.notes,
             ended_early: run.ending()?.and_then(|e| e.early),
+            ceiling: ceiling::of(run),
         })
     }
 
@@ -99,6 +104,7 @@ impl<'r> Evidence<'r> {
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             published: published.or(self.imported.as_ref().map(|i| &i.published)),
+            ceiling: self.ceiling.as_ref(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod args;
 mod campaign;
+mod ceiling;
 mod commands;
 mod evidence;
 mod failure;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let ended = match cli.command {
         None => commands::run::run(cli.run),
         Some(Sub::Run(args)) => commands::run::run(*args),
+        Some(Sub::Ceiling(args)) => commands::ceiling::run(args),
         Some(Sub::Serve(args)) => commands::serve::run(*args),
         Some(Sub::Drive(args)) => commands::drive::run(*args),
         Some(Sub::Ask(args)) => commands::ask::run(&args),

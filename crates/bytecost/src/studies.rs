@@ -9,10 +9,18 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("pa02-a", include_str!("../../../studies/pa02-a.toml")),
     ("pa02-b", include_str!("../../../studies/pa02-b.toml")),
     ("file-read", include_str!("../../../studies/file-read.toml")),
+    ("file-copy", include_str!("../../../studies/file-copy.toml")),
     (
         "file-to-socket",
         include_str!("../../../studies/file-to-socket.toml"),
     ),
+    ("placement", include_str!("../../../studies/placement.toml")),
+    ("smt", include_str!("../../../studies/smt.toml")),
+    (
+        "access-patterns",
+        include_str!("../../../studies/access-patterns.toml"),
+    ),
+    ("ceiling", include_str!("../../../studies/ceiling.toml")),
     (
         "server-models",
         include_str!("../../../studies/server-models.toml"),

@@ -152,6 +152,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
             messages: moved,
             elapsed_ns: ns,
         }],
+        ..SideReadings::default()
     };
     Sample {
         trial: TrialKey {
@@ -167,6 +168,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         machine: Default::default(),
         truth: None,
         latency_ns_histogram: None,
+        neighbour: Vec::new(),
         repeated_because: None,
     }
 }
@@ -206,6 +208,7 @@ fn all_the_way() -> (Analysis, String) {
         notes: &plan.notes,
         ended_early: None,
         published: None,
+        ceiling: None,
     });
     let page = bytecost_report::html(&analysis);
     (analysis, page)

@@ -14,8 +14,10 @@ use rustix::io::Errno;
 use crate::pattern::Pattern;
 use crate::walk::Walk;
 
+mod copies;
 mod page_cache;
 
+pub use copies::{blank, check_copied};
 pub use page_cache::{FOLIO_MOST, cool, warm};
 
 /// What is read or written in one call while a file is made ready.
@@ -359,15 +361,7 @@ pub fn check_written(
     let mut compared = 0;
     for _ in 0..blocks.min(walk.blocks()) {
         let offset = walk.step();
-        let mut got = 0;
-        while got < bytes.len() {
-            match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
-                Ok(0) => return Err(too_short()),
-                Ok(n) => got += n,
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
+        copies::read_whole(&file, &mut bytes, offset)?;
         if let Some(at) = written(offset / size as u64, size, places, &bytes) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -377,7 +371,7 @@ pub fn check_written(
                 ),
             ));
         }
-        compared += got as u64;
+        compared += bytes.len() as u64;
     }
     Ok(compared)
 }

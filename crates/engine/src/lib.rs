@@ -16,6 +16,7 @@ pub mod receivers;
 pub mod servers;
 pub mod services;
 pub mod walk;
+pub mod work;
 
 pub use corked::Corked;
 pub use movers::{FileWork, InFlight, MOVERS, Move, Mover, Offer, Route, Setup, Tally};
@@ -25,3 +26,4 @@ pub use receivers::{RECEIVERS, Receiver, Take};
 pub use servers::{SERVERS, Server};
 pub use services::{SERVICES, Service};
 pub use walk::Walk;
+pub use work::Work;

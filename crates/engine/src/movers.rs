@@ -14,8 +14,11 @@ pub use bytecost_spec::survey::{InFlight, Release, Route};
 use crate::pattern::Pattern;
 use crate::walk::Walk;
 
+mod copy_file_range;
+mod copying;
 mod java;
 mod libaio;
+mod memcpy;
 mod mmap_send;
 mod mmap_touch;
 mod null;
@@ -26,7 +29,9 @@ mod preadv2_nowait;
 mod pwrite;
 mod queued;
 mod read;
+mod read_null;
 mod read_write;
+mod read_write_file;
 mod reading;
 mod relay;
 mod send;
@@ -35,9 +40,11 @@ mod send_more;
 mod send_zerocopy;
 mod sendfile;
 mod sendfile_cork;
+mod sendfile_null;
 mod sendmsg;
 mod sent_file;
 mod splice;
+mod splice_file;
 mod uring_read;
 mod uring_read_fixed;
 mod uring_read_send;
@@ -47,6 +54,7 @@ mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
+mod work;
 mod write;
 mod writev;
 mod writing;
@@ -88,6 +96,20 @@ pub const MOVERS: &[Mover] = &[
     pwrite::WITH_FDATASYNC,
     uring_write::MOVER,
     uring_write::WITH_FDATASYNC,
+    work::INTEGER,
+    work::FLOAT,
+    work::CHASE,
+    work::TRIAD,
+    work::SEQUENTIAL,
+    work::BACKWARD,
+    work::STRIDED,
+    work::RANDOM,
+    read_null::MOVER,
+    sendfile_null::MOVER,
+    read_write_file::MOVER,
+    copy_file_range::MOVER,
+    splice_file::MOVER,
+    memcpy::MOVER,
 ];
 
 /// A row of the table.
@@ -155,8 +177,10 @@ pub struct FileWork {
     pub walk: Walk,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
-    /// Bytes of one call, for movers that bring a message through memory piece by piece.
+    /// Bytes of one call, for movers that go through a message or a request piece by piece.
     pub block: usize,
+    /// The file that is written, for movers that have two: as long as the walk's part.
+    pub target: Option<OwnedFd>,
 }
 
 impl Setup {

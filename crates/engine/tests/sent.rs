@@ -33,6 +33,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
             walk: Walk::new(Access::Sequential, 0, MESSAGES, size, 1),
             depth: 1,
             block: BLOCK,
+            target: None,
         }),
         size: size as usize,
         fields: 1,

@@ -1,7 +1,7 @@
 //! What `bytecost doctor` tells: for each fact what it means for results and what to do.
 
-use bytecost_spec::Host;
 use bytecost_spec::host::{Check, Level};
+use bytecost_spec::{Host, Nearness};
 
 use crate::Probes;
 use crate::capabilities::Capabilities;
@@ -9,6 +9,7 @@ use crate::roots::Roots;
 
 mod noise;
 mod permits;
+mod placements;
 mod processor;
 
 /// The longest text of a check, in characters.
@@ -32,6 +33,21 @@ const ROWS: &[Row] = &[
     ("caches", processor::caches),
     ("SMT", processor::smt),
     ("NUMA", processor::nodes),
+    ("same-cpu", |seen| placements::told(seen, Nearness::SameCpu)),
+    ("smt-sibling", |seen| {
+        placements::told(seen, Nearness::SmtSibling)
+    }),
+    ("same-cache", |seen| {
+        placements::told(seen, Nearness::SameCache)
+    }),
+    ("cross-cache", |seen| {
+        placements::told(seen, Nearness::CrossCache)
+    }),
+    ("cross-node", |seen| {
+        placements::told(seen, Nearness::CrossNode)
+    }),
+    ("offline CPUs", placements::offline),
+    ("memory nodes", placements::memory),
     ("virtualization", processor::virtualization),
     ("frequency governor", processor::governor),
     ("turbo", processor::turbo),

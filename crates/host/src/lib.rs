@@ -9,6 +9,7 @@ mod capabilities;
 mod checks;
 pub mod cpulist;
 mod machine;
+pub mod placement;
 mod processes;
 mod quota;
 mod roots;
@@ -46,6 +47,8 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         cpu_model: machine::cpu_model(roots),
         cpus_allowed: machine::cpus_allowed(roots, &cpus),
         caches: topology::caches(roots, &cpus),
+        cpus_offline: topology::offline(roots, &cpus),
+        memory_nodes: topology::memory_nodes(roots),
         cpus,
         memory_bytes: machine::memory(roots, "MemTotal").unwrap_or(0),
         virtualization: virtualization::seen(roots),

@@ -10,11 +10,14 @@ use crate::roots::Roots;
 /// The most caches of one CPU that are looked at.
 const MOST_CACHES: u32 = 16;
 const CPUS: &str = "devices/system/cpu";
+const NODES: &str = "devices/system/node";
 
 /// The CPUs online.
 pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
     let nodes = nodes(roots);
-    online(roots)
+    let online = online(roots);
+    let kinds = kinds(roots, &online);
+    online
         .into_iter()
         .map(|cpu| {
             let dir = format!("{CPUS}/cpu{cpu}");
@@ -38,6 +41,10 @@ pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
                     .sys(&format!("{dir}/cpufreq/scaling_governor"))
                     .ok()
                     .filter(|governor| !governor.is_empty()),
+                cluster: list(roots, &format!("{dir}/topology/cluster_cpus_list"))
+                    .filter(|cluster| cluster.contains(&cpu))
+                    .unwrap_or_default(),
+                kind: kinds.get(&cpu).copied().unwrap_or(0),
             }
         })
         .collect()
@@ -90,6 +97,68 @@ fn size(text: &str) -> Option<u64> {
     n.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
 }
 
+/// CPUs that are there and not online. `offline` itself also has those that could be plugged in.
+pub(crate) fn offline(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
+    let mut present = list(roots, &format!("{CPUS}/present")).unwrap_or_default();
+    present.retain(|cpu| online.iter().all(|c| c.cpu != *cpu));
+    present
+}
+
+/// Nodes that have memory and of which the process may take some (Mems_allowed_list, cpuset(7)).
+pub(crate) fn memory_nodes(roots: &Roots) -> Vec<u32> {
+    let mut nodes = list(roots, &format!("{NODES}/has_memory"))
+        .or_else(|| list(roots, &format!("{NODES}/online")))
+        .unwrap_or_default();
+    let status = roots.proc("self/status").unwrap_or_default();
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
+        .and_then(|list| cpulist::parse(list).ok());
+    if let Some(allowed) = allowed {
+        nodes.retain(|node| allowed.contains(node));
+    }
+    nodes
+}
+
+/// Kind of core by CPU, 0 the fastest. Intel names its two kinds by their counters; Arm gives each
+/// CPU a capacity; else the highest frequencies tell, where they are far apart.
+fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
+    let named = |kind: &str| list(roots, &format!("devices/cpu_{kind}/cpus"));
+    if let (Some(fast), Some(slow)) = (named("core"), named("atom"))
+        && !fast.is_empty()
+    {
+        return slow.into_iter().map(|cpu| (cpu, 1)).collect();
+    }
+    // Cores of one kind that turbo favours are a few percent faster than their like.
+    for (file, alike) in [("cpu_capacity", 0.95), ("cpufreq/cpuinfo_max_freq", 0.85)] {
+        let number = |cpu: &u32| -> Option<(u32, u64)> {
+            let text = roots.sys(&format!("{CPUS}/cpu{cpu}/{file}")).ok()?;
+            Some((*cpu, text.parse().ok()?))
+        };
+        if let Some(mut rated) = online.iter().map(number).collect::<Option<Vec<_>>>() {
+            rated.sort_by_key(|(_, rating)| std::cmp::Reverse(*rating));
+            let ranks = ranks(&rated, alike);
+            if ranks.values().any(|rank| *rank > 0) {
+                return ranks;
+            }
+        }
+    }
+    BTreeMap::new()
+}
+
+/// A new kind begins where a rating falls below that share of its kind's highest. The ratings fall.
+fn ranks(rated: &[(u32, u64)], alike: f64) -> BTreeMap<u32, u32> {
+    let (mut rank, mut top) = (0, rated.first().map_or(0, |(_, rating)| *rating));
+    let each = |(cpu, rating): &(u32, u64)| {
+        if (*rating as f64) < alike * top as f64 {
+            rank += 1;
+            top = *rating;
+        }
+        (*cpu, rank)
+    };
+    rated.iter().map(each).collect()
+}
+
 fn online(roots: &Roots) -> Vec<u32> {
     list(roots, &format!("{CPUS}/online"))
         .filter(|cpus| !cpus.is_empty())
@@ -111,7 +180,6 @@ fn counted(roots: &Roots) -> Vec<u32> {
 
 /// Node by CPU.
 fn nodes(roots: &Roots) -> BTreeMap<u32, u32> {
-    const NODES: &str = "devices/system/node";
     let mut by_cpu = BTreeMap::new();
     for node in list(roots, &format!("{NODES}/online")).unwrap_or_default() {
         let cpus = list(roots, &format!("{NODES}/node{node}/cpulist")).unwrap_or_default();

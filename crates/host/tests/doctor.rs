@@ -255,3 +255,43 @@ fn every_warning_says_what_to_do() {
         }
     }
 }
+
+#[test]
+fn placements() {
+    says(
+        "laptop",
+        "smt-sibling",
+        Good,
+        "CPUs 0:1 2:3 4:5 6:7; the first share a core",
+    );
+    says("laptop", "same-cache", Good, "--placement same-cache");
+    says("laptop", "cross-node", Note, "this machine has one node");
+    says(
+        "server",
+        "cross-node",
+        Good,
+        "0:4 1:5 2:6 3:7; the first share nothing: nodes 0 and 1",
+    );
+    says(
+        "server",
+        "same-cpu",
+        Good,
+        "CPUs 0:0 1:1 2:2 3:3 and 12 more",
+    );
+    says(
+        "container",
+        "same-cache",
+        Note,
+        "not among the CPUs that this process may use (4-5)",
+    );
+    says("vm", "smt-sibling", Note, "a hypervisor may hide");
+    says("vm", "offline CPUs", Good, "none");
+    says(
+        "epyc",
+        "offline CPUs",
+        Note,
+        "echo 1 > /sys/devices/system/cpu/cpu15/online",
+    );
+    says("kunpeng", "memory nodes", Note, "3 nodes: 0,2-3");
+    says("vm", "memory nodes", Good, "no memory to choose");
+}

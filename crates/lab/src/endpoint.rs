@@ -16,6 +16,7 @@ use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
 mod file_side;
+mod neighbour;
 mod sending;
 mod serving;
 mod side;
@@ -25,6 +26,9 @@ pub(crate) use serving::served::looked_at;
 use side::{gather, one_flow};
 use turn::{Signal, Turn};
 
+/// How long before its end nobody looks into a window.
+const UNDISTURBED_NS: u64 = 300_000_000;
+
 /// The life of an endpoint: prepare, go, tell. It dies with its coordinator, whose process id is
 /// `parent`.
 ///
@@ -33,7 +37,13 @@ use turn::{Signal, Turn};
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let answer = match serve(&mut control) {
+    let served = match protocol::read(&mut control) {
+        Ok(Order::Prepare(task)) => serve(*task, &mut control),
+        Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
+        Ok(_) => Err(out_of_turn()),
+        Err(e) => Err(e),
+    };
+    let answer = match served {
         Ok(done) => Answer::Done(Box::new(done)),
         Err(e) => Answer::Failed {
             reason: explain(&e),
@@ -55,14 +65,11 @@ pub(crate) fn explain(error: &io::Error) -> String {
     }
 }
 
-fn serve(control: &mut UnixStream) -> io::Result<Done> {
-    let Order::Prepare(task) = protocol::read(control)? else {
-        return Err(out_of_turn());
-    };
+fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     match task.role {
         Role::Server => return serving::served::run(&task, control),
         Role::Client => return serving::asking::run(&task, control),
-        Role::Sender | Role::Receiver => {}
+        Role::Sender | Role::Receiver | Role::Neighbour => {}
     }
     let gate = SharedGate::default();
     thread::scope(|scope| {
@@ -96,7 +103,8 @@ fn follow<T>(
     told: &mpsc::Receiver<Signal>,
     task: &Task,
 ) -> io::Result<()> {
-    let all = |signal| threads.iter().all(|_| told.recv() == Ok(signal));
+    let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
+    let all = |signal| some(threads.len(), signal);
     let go_on = |phase| {
         gate.set(phase);
         threads.iter().for_each(|t| t.thread().unpark());
@@ -111,11 +119,12 @@ fn follow<T>(
     clock::sleep_until_ns(schedule.begin_ns);
     go_on(Phase::Warmup);
     let passes = Passes::of(&task.cell);
+    let mut closed = Some(0);
     match (passes, task.role) {
         (None, _) => {
             clock::sleep_until_ns(schedule.window_from_ns);
             gate.set(Phase::Window);
-            clock::sleep_until_ns(schedule.window_to_ns);
+            closed = slept(told, schedule.window_to_ns);
             gate.set(Phase::Cooldown);
         }
         (Some(_), Role::Sender) => {
@@ -129,14 +138,15 @@ fn follow<T>(
             let window_ns = schedule.window_to_ns - schedule.window_from_ns;
             let until_ns = clock::monotonic_ns() + window_ns;
             go_on(Phase::Window);
-            clock::sleep_until_ns(until_ns);
+            closed = slept(told, until_ns);
             gate.set(Phase::Cooldown);
         }
         // It goes by what comes.
         (Some(_), _) => {}
     }
-    if !all(Signal::Closed) {
-        return Ok(());
+    match closed {
+        Some(early) if some(threads.len() - early, Signal::Closed) => {}
+        _ => return Ok(()),
     }
     protocol::write(control, &Answer::Closed)?;
     if task.role == Role::Receiver && passes.is_none() {
@@ -146,6 +156,24 @@ fn follow<T>(
     match protocol::read(control)? {
         Order::Stop => Ok(()),
         _ => Err(out_of_turn()),
+    }
+}
+
+/// Sleeps until then: how many threads closed their windows meanwhile, or none where one ended
+/// before its time. A short sleep is not interrupted, since that would disturb the window.
+fn slept(told: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
+    let mut closed = 0;
+    loop {
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        if left_ns <= UNDISTURBED_NS {
+            clock::sleep_until_ns(until_ns);
+            return Some(closed);
+        }
+        match told.recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
+            Ok(Signal::Closed) => closed += 1,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Ok(_) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+        }
     }
 }
 
@@ -170,7 +198,8 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
                 Ok(Some(socket))
             })
             .collect(),
-        _ => {
+        (Role::Neighbour | Role::Server | Role::Client, _) => Err(out_of_turn()),
+        (Role::Receiver, _) => {
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(
                 control,

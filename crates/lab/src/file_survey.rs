@@ -31,13 +31,20 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     let mut found = FileSurvey {
         dir: dir.display().to_string(),
         file_system: file::file_system(user.as_deref().unwrap_or(&dir))?,
+        device: rustix::fs::stat(user.as_deref().unwrap_or(&dir))
+            .ok()
+            .map(|s| s.st_dev),
         free_bytes: file::free_bytes(&dir)?,
         user_file: user.as_ref().map(|path| path.display().to_string()),
         user_file_bytes,
         ..FileSurvey::default()
     };
     let of_disk = match user {
-        Some(path) => FileTask { path, own: false },
+        Some(path) => FileTask {
+            path,
+            own: false,
+            target: None,
+        },
         None => files
             .prepare(&cell(Cache::Cold, "pread")?)?
             .ok_or(io::ErrorKind::NotFound)?,
@@ -118,6 +125,7 @@ fn cell(cache: Cache, mover: &str) -> io::Result<Cell> {
 fn reason(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::OPNOTSUPP) => "this file system does not support it (EOPNOTSUPP)".to_owned(),
+        Some(Errno::XDEV) => "the two files lie on file systems that it does not copy between (EXDEV): choose a directory on the file's own with --dir".to_owned(),
         _ => survey::reason(error),
     }
 }
@@ -143,7 +151,8 @@ fn attempt(
         let content = task.own.then(file::content);
         return survey::one_of_file(mover, work, cell.size_bytes as usize, content, java);
     }
-    let content = (task.own && mover.route == Route::FileToMemory).then(|| Content {
+    let walk = work.walk;
+    let content = (task.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
         most: usize::MAX,
     });
@@ -176,6 +185,11 @@ fn attempt(
     }
     if wrong {
         return Err(io::Error::other("what was read is not what the file holds"));
+    }
+    if let Some(copy) = &task.target {
+        let size = cell.size_bytes as usize;
+        let [from, to] = [&task.path, copy].map(|p| file::open(p, file::Opening::default()));
+        file::check_copied(from?, to?, walk, 1, (size, size), usize::MAX)?;
     }
     Ok(())
 }
@@ -215,6 +229,7 @@ mod tests {
             assert_eq!(refused(&found, name, Cache::Warm), None, "{name}");
         }
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
+        assert!(found.device.is_some());
         for cache in [Cache::Memory, Cache::Warm] {
             for name in ["read", "pread", "preadv2", "mmap-touch"] {
                 assert_eq!(refused(&found, name, cache), None, "{name} {cache:?}");
@@ -236,6 +251,8 @@ mod tests {
         assert!(why.contains("ulimit -l"), "{why}");
         let why = reason(&Errno::OPNOTSUPP.into());
         assert!(why.contains("file system"), "{why}");
+        let why = reason(&Errno::XDEV.into());
+        assert!(why.contains("--dir"), "{why}");
     }
 
     #[test]

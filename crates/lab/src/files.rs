@@ -1,6 +1,7 @@
 //! The files of a run: made once, by the coordinator, and opened anew by each endpoint.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub struct FileTask {
     pub path: PathBuf,
     /// Whether it is bytecost's own, so that its content is known.
     pub own: bool,
+    /// The file that is written, bytecost's own, where there are two.
+    pub target: Option<PathBuf>,
 }
 
 /// Files of one run do not disturb each other: one that is to stay in the page cache is never
@@ -34,6 +37,8 @@ enum Kind {
     Disk,
     MemoryWritten,
     DiskWritten,
+    MemoryTarget,
+    DiskTarget,
 }
 
 impl Kind {
@@ -47,8 +52,20 @@ impl Kind {
         }
     }
 
+    /// The second file of a cell that has two.
+    fn of_target(cell: &Cell, route: Route) -> Option<Kind> {
+        match (cell.cache, route) {
+            (Cache::Memory, Route::FileToFile) => Some(Kind::MemoryTarget),
+            (_, Route::FileToFile) => Some(Kind::DiskTarget),
+            _ => None,
+        }
+    }
+
     fn is_on_disk(self) -> bool {
-        !matches!(self, Kind::Memory | Kind::MemoryWritten)
+        !matches!(
+            self,
+            Kind::Memory | Kind::MemoryWritten | Kind::MemoryTarget
+        )
     }
 }
 
@@ -96,11 +113,11 @@ impl Files {
     pub fn needed_bytes<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
         let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
         for cell in cells {
-            let kind = route(cell).map(|r| (Kind::of(cell, r), r));
-            if let Some((kind, route)) = kind
-                && kind.is_on_disk()
-                && !(self.user.is_some() && route != Route::MemoryToFile)
-            {
+            let Some(route) = route(cell) else { continue };
+            let source =
+                (self.user.is_none() || !route.reads_a_file()).then(|| Kind::of(cell, route));
+            let kinds = source.into_iter().chain(Kind::of_target(cell, route));
+            for kind in kinds.filter(|kind| kind.is_on_disk()) {
                 let len = most.entry(kind).or_default();
                 *len = (*len).max(len_bytes(cell, route));
             }
@@ -129,8 +146,8 @@ impl Files {
         let Some(route) = route(cell) else {
             return Ok(None);
         };
-        if let Some(path) = &self.user {
-            if route == Route::MemoryToFile {
+        if self.user.is_some() {
+            if !route.reads_a_file() {
                 return Err(told("a file given with --file is never written to"));
             }
             if cell.cache == Cache::Memory {
@@ -138,25 +155,41 @@ impl Files {
                     "a file given with --file is no memory file: choose --cache warm, cold or direct",
                 ));
             }
+        }
+        let target = match Kind::of_target(cell, route) {
+            None => None,
+            Some(kind) => {
+                let file = self.own(kind)?;
+                file.reserve(len_bytes(cell, route))?;
+                Some(file.path())
+            }
+        };
+        if let Some(path) = &self.user {
             return Ok(Some(FileTask {
                 path: path.clone(),
                 own: false,
+                target,
             }));
         }
-        let kind = Kind::of(cell, route);
-        let file = match self.own.entry(kind) {
-            std::collections::btree_map::Entry::Occupied(there) => there.into_mut(),
-            std::collections::btree_map::Entry::Vacant(free) => free.insert(if kind.is_on_disk() {
-                TestFile::in_dir(&self.dir)?
-            } else {
-                TestFile::in_memory()?
-            }),
-        };
+        let file = self.own(Kind::of(cell, route))?;
         file.grow(len_bytes(cell, route))?;
         Ok(Some(FileTask {
             path: file.path(),
             own: true,
+            target,
         }))
+    }
+
+    /// One of bytecost's own files, empty where it was not there yet.
+    fn own(&mut self, kind: Kind) -> io::Result<&mut TestFile> {
+        Ok(match self.own.entry(kind) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(if kind.is_on_disk() {
+                TestFile::in_dir(&self.dir)?
+            } else {
+                TestFile::in_memory()?
+            }),
+        })
     }
 }
 
@@ -221,6 +254,10 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
             cell.threads, cell.size_bytes, cell.ring
         )));
     }
+    let target = match &task.target {
+        None => None,
+        Some(path) => Some(file::open(path, Opening { write: true, ..how })?),
+    };
     let seed = 0x5bd1_e995 + u64::from(flow);
     Ok(FileWork {
         file,
@@ -233,15 +270,20 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
         ),
         depth: cell.depth as usize,
         block: usize::try_from(cell.block_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
+        target,
     })
 }
 
-/// Brings the walk's part of the file to where the cell wants its pages.
+/// Brings the walk's part of the file to where the cell wants its pages, and blanks that of the
+/// file that is written to, where there are two.
 ///
 /// # Errors
 /// That it cannot be brought there, and why.
 pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
     let (offset, len) = work.walk.part();
+    if let Some(target) = &work.target {
+        file::blank(target, offset, len)?;
+    }
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
         Cache::Cold => cold::cool(&work.file, offset, len, SETTLED_WITHIN),

@@ -3,6 +3,7 @@
 //! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
 //! happens goes out as [`event::Event`]s.
 
+mod beside;
 mod cold;
 mod conduct;
 pub mod connection;
@@ -15,9 +16,11 @@ pub mod files;
 pub mod flow;
 pub mod gate;
 pub mod hand;
+mod hold;
 pub mod leftovers;
 pub mod load;
 mod netlink;
+mod parts;
 pub mod passes;
 pub mod protocol;
 pub mod requests;

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use bytecost_spec::{Cell, SideReadings};
+use bytecost_spec::{Cell, Noise, SideReadings};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,8 @@ pub enum Role {
     Server,
     /// It asks the server.
     Client,
+    /// It keeps CPUs busy beside the trial.
+    Neighbour,
 }
 
 impl Role {
@@ -38,6 +40,7 @@ impl Role {
             Role::Receiver => "receiver",
             Role::Server => "server",
             Role::Client => "load generator",
+            Role::Neighbour => "neighbour",
         }
     }
 }
@@ -72,12 +75,31 @@ pub struct Task {
     pub messages_least: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
+    /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
+    #[serde(default)]
+    pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
     #[serde(default)]
     pub file: Option<FileTask>,
     /// Where the Java program lies compiled, for a mover that starts it.
     #[serde(default)]
     pub java: Option<PathBuf>,
+}
+
+/// What a neighbour is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disturb {
+    /// What keeps it busy.
+    pub noise: Noise,
+    /// A thread on each of these CPUs; empty is one thread where the scheduler puts it.
+    pub cpus: Vec<u32>,
+    /// Memory that it works on, in bytes, where it uses any.
+    pub memory_bytes: u64,
+    /// The node to take that from.
+    pub mem_node: Option<u32>,
+    /// When it ends by itself, in ns of CLOCK_MONOTONIC, whatever becomes of the order to stop.
+    pub until_ns: u64,
 }
 
 /// When what happens, in ns of CLOCK_MONOTONIC.
@@ -98,11 +120,14 @@ pub struct Schedule {
 pub enum Order {
     /// Get ready.
     Prepare(Box<Task>),
+    /// Keep CPUs busy until [`Order::Stop`].
+    Disturb(Disturb),
     /// Go by this schedule.
     Go(Schedule),
     /// Sender of passes: open the window.
     Open,
     /// Sender, and receiver of passes: finish what is under way. All windows are closed.
+    /// Neighbour: end.
     Stop,
 }
 
@@ -221,10 +246,12 @@ mod tests {
             check: Check::Full,
             messages_least: 3,
             patience_ms: 5000,
+            pins: vec![vec![0, 2], vec![1]],
             java: None,
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,
+                target: Some("/proc/1/fd/4".into()),
             }),
         }));
         let mut bytes = Vec::new();

@@ -110,7 +110,9 @@ impl<'a> Requests<'a> {
         }
         self.timed = true;
         let mut from = self.opened(meter);
-        while gate.phase() < Phase::Cooldown {
+        // A request may take longer than the window, so that the window ends with its first.
+        let before = from.tally.messages;
+        while gate.phase() < Phase::Cooldown || self.mover.tally().messages == before {
             if !self.is_through() {
                 self.step()?;
                 continue;

@@ -11,18 +11,18 @@ use std::time::Duration;
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_meter::{MachineMeter, NetworkMeter};
+use bytecost_plan::Pins;
 use bytecost_spec::cell::VETH_MTU_BYTES;
-use bytecost_spec::sample::Truth;
-use bytecost_spec::{
-    Cell, Counter, Failure, Reading, Readings, Record, Sample, Transport, TrialKey,
-};
+use bytecost_spec::{Cell, Failure, Host, Record, Sample, Transport, TrialKey};
 use bytecost_sys::clock;
 
+use crate::beside::{Around, Beside};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
+pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
-use crate::protocol::{Answer, Check, Done, Order, Role, Task};
+use crate::protocol::{Answer, Check, Order, Role, Task};
 use crate::transports::veth::Pair;
 use crate::truth;
 use crate::watch::Watch;
@@ -67,6 +67,7 @@ pub struct Lab {
     trials: u32,
     repeats: u32,
     files: Files,
+    host: Host,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
 }
@@ -92,8 +93,17 @@ impl Lab {
             trials: 0,
             repeats: 0,
             files: Files::default(),
+            host: Host::default(),
             compiled: None,
         }
+    }
+
+    /// With the machine that placements are made exact on. Without one only those that name CPUs
+    /// can be had.
+    #[must_use]
+    pub fn on(mut self, host: Host) -> Lab {
+        self.host = host;
+        self
     }
 
     /// With files at another place than the system's directory of temporary files.
@@ -181,6 +191,7 @@ impl Lab {
                     machine: parts.machine,
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
+                    neighbour: parts.neighbour,
                     repeated_because,
                 })
             }
@@ -201,33 +212,21 @@ impl Lab {
             + self.settings.earlier.as_millis() as u64
     }
 
-    /// One trial's two processes and window, watched where there is somebody who watches.
-    pub(crate) fn attempt(
+    /// What the sender is to do, but for its address: the file and the Java program that it needs
+    /// are made.
+    fn task(
         &mut self,
         cell: &Cell,
-        watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
-        let mover = Mover::named(&cell.mover);
-        let has_peer = mover.is_some_and(Mover::has_peer);
+        mover: Option<&Mover>,
+        pins: Vec<Vec<u32>>,
+    ) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let file = self.files.prepare(cell)?;
         let is_helped = mover.is_some_and(Mover::is_helped);
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
         let java = self.compiled.as_ref().map(Compiled::path);
-        let pair = match cell.transport {
-            Transport::Veth if has_peer && !cell.is_served() => Some(pair(&mut self.pairs, cell)?),
-            _ => None,
-        };
-        let network = |role| pair.map(|pair| pair.of(role));
-        let program = &self.settings.program;
-        let passes = Passes::of(cell);
-        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
-        let mut ends = Vec::with_capacity(2);
-        let own = file.as_ref().is_none_or(|file| file.own);
-        let task = Task {
+        Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
             port: None,
@@ -241,51 +240,42 @@ impl Lab {
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
-            file,
+            pins,
+            file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
-        };
+        })
+    }
+
+    /// One trial's two processes and window, watched where there is somebody who watches.
+    pub(crate) fn attempt(
+        &mut self,
+        cell: &Cell,
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         if cell.is_served() {
-            return self.served(task, stop);
+            return self.served(cell, stop);
         }
-        let mut address = None;
-        if has_peer {
-            ends.push(Endpoint::start(
-                program,
-                Role::Receiver,
-                network(Role::Receiver),
-            )?);
-            ends[0].order(&Order::Prepare(Box::new(Task {
-                role: Role::Receiver,
-                port: self.settings.port,
-                ..task.clone()
-            })))?;
-            match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-                (_, Answer::Listening { address: at }) => address = Some(at),
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
-        ends.push(Endpoint::start(
-            program,
-            Role::Sender,
-            network(Role::Sender),
-        )?);
-        let last = ends.len() - 1;
-        ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
-        let ready_ns = if is_helped {
-            GRACE_NS + START_PATIENCE.as_nanos() as u64
-        } else {
-            GRACE_NS
+        let mover = Mover::named(&cell.mover);
+        let has_peer = mover.is_some_and(Mover::has_peer);
+        let moves = mover.is_some_and(|m| !m.moves_nothing());
+        let is_work = mover.is_some_and(|m| m.route.is_work());
+        let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
+        let task = self.task(cell, mover, pins.sender)?;
+        let pair = match cell.transport {
+            Transport::Veth if has_peer => Some(pair(&mut self.pairs, cell)?),
+            _ => None,
         };
-        for _ in 0..ends.len() {
-            match wait(
-                &mut ends,
-                clock::monotonic_ns() + ready_ns + slowest_ns,
-                stop,
-            )? {
-                (_, Answer::Ready) => {}
-                (_, other) => return Err(out_of_turn(&other)),
-            }
-        }
+        let passes = Passes::of(cell);
+        let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
+        let own = task.file.as_ref().is_none_or(|file| file.own);
+        let start_ns = match task.java {
+            Some(_) => START_PATIENCE.as_nanos() as u64,
+            None => 0,
+        };
+        let ready_ns = slowest_ns + start_ns;
+        let receiver = has_peer.then_some(pins.receiver);
+        let mut ends = started(&self.settings, task, receiver, pair, ready_ns, stop)?;
         let network = network_meter(cell, &ends);
         let span = Span {
             warmup: self.settings.warmup,
@@ -294,24 +284,35 @@ impl Lab {
                 .map_or(self.settings.window, |watch| watch.window()),
             slowest_ns,
         };
+        let program = &self.settings.program;
+        let most_ns = span.most_ns();
+        let mut beside = Beside::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
         let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
-        let (machine, mut done) = carry(&mut self.machine, &mut ends, &network, span, watch, stop)?;
+        let mut machine = Around {
+            meter: &mut self.machine,
+            beside: beside.as_ref(),
+        };
+        let (machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
+        let neighbour = beside.as_mut().map(|beside| beside.end(stop));
+        let neighbour = neighbour.transpose()?.unwrap_or_default();
         let sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
-            None => is_of_files.then(|| truth::of_file(&sender)),
+            None if is_work => Some(truth::of_work(&sender)),
+            None => moves.then(|| truth::of_one(&sender)),
         };
         Ok(Parts {
             sender,
             receiver,
             machine,
             truth,
+            neighbour,
         })
     }
 
@@ -320,35 +321,49 @@ impl Lab {
         if parts.is_empty() {
             Some(NOTHING_MOVED.to_owned())
         } else {
-            parts.read_late().or_else(|| self.too_busy(parts))
+            let bound = self.settings.neighbour_bound;
+            parts.read_late().or_else(|| parts.crowded(bound))
         }
     }
+}
 
-    /// Whether anything else used too much of the machine.
-    fn too_busy(&self, parts: &Parts) -> Option<String> {
-        let get = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
-        let busy = get(&parts.machine, Counter::MachineBusyNs)? as f64;
-        let step = get(&parts.machine, Counter::MachineBusyResolutionNs).unwrap_or(0) as f64;
-        let capacity = get(&parts.machine, Counter::MachineElapsedNs)? as f64
-            * get(&parts.machine, Counter::MachineCpus)? as f64;
-        let mut own = 0.0;
-        for side in [Some(&parts.sender), parts.receiver.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            own += get(&side.side.readings, Counter::CpuNs)? as f64;
-            own += get(&side.side.readings, Counter::AsideNs).unwrap_or(0) as f64;
+/// The processes of a trial, ready and waiting: the receiver's first, where there is one with
+/// these pins.
+fn started(
+    settings: &Settings,
+    task: Task,
+    receiver: Option<Vec<Vec<u32>>>,
+    pair: Option<&Pair>,
+    ready_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Vec<Endpoint>, Trouble> {
+    let start = |role| Endpoint::start(&settings.program, role, pair.map(|pair| pair.of(role)));
+    let mut ends = Vec::with_capacity(2);
+    let mut address = None;
+    if let Some(pins) = receiver {
+        ends.push(start(Role::Receiver)?);
+        ends[0].order(&Order::Prepare(Box::new(Task {
+            role: Role::Receiver,
+            port: settings.port,
+            pins,
+            ..task.clone()
+        })))?;
+        match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
+            (_, Answer::Listening { address: at }) => address = Some(at),
+            (_, other) => return Err(out_of_turn(&other)),
         }
-        // What one step of the clock could feign does not count as a neighbour.
-        let share = (busy - own - 2.0 * step) / capacity;
-        (share > self.settings.neighbour_bound).then(|| {
-            format!(
-                "others used {:.0} % of the machine's CPU time, more than {:.0} %",
-                share * 100.0,
-                self.settings.neighbour_bound * 100.0
-            )
-        })
     }
+    ends.push(start(Role::Sender)?);
+    let last = ends.len() - 1;
+    ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+    for _ in 0..ends.len() {
+        let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
+        match wait(&mut ends, until_ns, stop)? {
+            (_, Answer::Ready) => {}
+            (_, other) => return Err(out_of_turn(&other)),
+        }
+    }
+    Ok(ends)
 }
 
 /// The pair of a cell's MTU, made where there is none yet.
@@ -373,24 +388,4 @@ fn network_meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     let dirs = ends.iter().take(networks);
     let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
     NetworkMeter::open(&dirs)
-}
-
-pub(crate) struct Parts {
-    pub(crate) sender: Done,
-    receiver: Option<Done>,
-    machine: Readings,
-    truth: Option<Truth>,
-}
-
-impl Parts {
-    /// A side that was kept off its CPU for the whole window has nothing to tell.
-    fn is_empty(&self) -> bool {
-        let moved = |done: &Done| {
-            done.side
-                .flows
-                .iter()
-                .any(|f| f.bytes > 0 || f.messages > 0)
-        };
-        !moved(&self.sender) || self.receiver.as_ref().is_some_and(|r| !moved(r))
-    }
 }

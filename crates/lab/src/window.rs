@@ -4,10 +4,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_meter::{MachineMeter, Meter, NetworkMeter};
+use bytecost_meter::NetworkMeter;
 use bytecost_spec::Readings;
 use bytecost_sys::clock;
 
+use crate::beside::Around;
 use crate::ends::{Endpoint, Trouble, wait, wait_until};
 use crate::protocol::{Answer, Done, Order, Schedule};
 use crate::watch::Watch;
@@ -29,6 +30,12 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// How long a trial may take from its first order on, in ns; for who must end by itself.
+    pub(crate) fn most_ns(self) -> u64 {
+        let windows = (self.warmup + 2 * self.window).as_nanos() as u64;
+        windows + 2 * GRACE_NS + 8 * self.slowest_ns
+    }
+
     fn schedule(self) -> Schedule {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let window_from_ns = begin_ns + self.warmup.as_nanos() as u64;
@@ -43,7 +50,7 @@ impl Span {
 /// Gives both sides the schedule, reads the machine and the network at its edges, and takes in
 /// what comes back: the receiver's first, where there is one.
 pub(crate) fn by_clock(
-    meter: &mut MachineMeter,
+    meter: &mut Around<'_>,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
     span: Span,
@@ -100,7 +107,7 @@ pub(crate) fn by_clock(
 /// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
 /// over, and the window lasts until both sides have closed it.
 pub(crate) fn by_passes(
-    meter: &mut MachineMeter,
+    meter: &mut Around<'_>,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
     span: Span,

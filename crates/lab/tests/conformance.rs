@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         must_work(&survey)
     }));
     trials.push(Trial::test("null moves nothing and has no peer", null));
+    trials.push(Trial::test("memcpy counts what it copies", memcpy));
     trials.push(Trial::test(
         "a lost endpoint fails the trial alone",
         lost_endpoint,
@@ -328,6 +329,30 @@ fn must_work(survey: &Survey) -> Result<(), Failed> {
 /// Namespaces of one's own are root's.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+fn memcpy() -> Result<(), Failed> {
+    let sample = sample(&cell(&[
+        (Axis::Mover, "memcpy"),
+        (Axis::Size, "64KiB"),
+        (Axis::Ring, "1MiB"),
+    ]))?;
+    let readings = &sample.sender.readings;
+    let (bytes, messages) = (
+        read(readings, Counter::Bytes)?,
+        read(readings, Counter::Messages)?,
+    );
+    ensure(bytes == messages * 65_536, || {
+        format!("{bytes} bytes in {messages} messages")
+    })?;
+    let truth = sample.truth.ok_or("it moves something")?;
+    ensure(truth.sent_bytes >= bytes, || format!("{truth:?}"))?;
+    ensure(truth.sent_bytes >= 3 << 20, || {
+        "thrice round the ring".into()
+    })?;
+    ensure(read(readings, Counter::Calls)? == 0, || {
+        "it makes no call".into()
+    })
 }
 
 fn null() -> Result<(), Failed> {

@@ -50,6 +50,7 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
             walk: Walk::new(Access::Sequential, 0, MESSAGES, SIZE as u64, 1),
             depth: 1,
             block: 4096,
+            target: None,
         }),
         java: None,
         size: SIZE,

@@ -21,6 +21,15 @@ fn finish() -> Finish<fn()> {
 
 /// A file of 16 requests, and how a mover of files goes through it.
 fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
+    let target = (mover.route == Route::FileToFile).then(|| {
+        let mut target = TestFile::in_memory().unwrap();
+        target.reserve(16 * SIZE as u64).unwrap();
+        let write = Opening {
+            write: true,
+            direct: false,
+        };
+        file::open(&target.path(), write).unwrap()
+    });
     let how = Opening {
         write: mover.route == Route::MemoryToFile,
         direct: false,
@@ -31,6 +40,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
             depth,
             block: SIZE,
+            target,
         }),
         socket: None,
         java: None,
@@ -126,6 +136,33 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
         let timed: u64 = ended.of.iter().map(of_one).sum();
         assert_eq!(requests.latency_ns.len(), timed, "{name}");
         assert_eq!(cooled, ended.of.len() - 1, "{name}");
+    }
+}
+
+#[test]
+fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
+    let mut file = TestFile::in_memory().unwrap();
+    file.grow(16 * SIZE as u64).unwrap();
+    for name in ["pread", "libaio", "splice-file"] {
+        let mover = Mover::named(name).unwrap();
+        let mut engine = (mover.open)(file_setup(&file, mover, 4)).unwrap();
+        let mut requests = Requests::new(&mut *engine, 4, None, None);
+        let gate = CountingGate::new(3, 0);
+        let ended = requests
+            .run(&gate, &mut FakeMeter::new(&[]), finish())
+            .unwrap();
+        let (from, to) = &ended.of[0];
+        let timed = to.tally.messages - from.tally.messages;
+        assert!(ended.of.len() == 1 && timed >= 1, "{name}: {timed}");
+        // Also of a cold file that is through when the window opens.
+        let mut cool = || Ok(());
+        let mut requests = Requests::new(&mut *engine, 4, None, Some((1, &mut cool)));
+        let ended = requests
+            .run(&CountingGate::new(3, 0), &mut FakeMeter::new(&[]), finish())
+            .unwrap();
+        let of_one = |(from, to): &(Edge<_>, Edge<_>)| to.tally.messages - from.tally.messages;
+        let timed: u64 = ended.of.iter().map(of_one).sum();
+        assert!(timed >= 1, "{name}, cold");
     }
 }
 

@@ -126,11 +126,12 @@ fn no_mover_allocates_while_it_streams() {
         .flat_map(|m| CONDUCTS.iter().map(move |c| (m, *c)));
     for (mover, conduct) in pairs.filter(|(m, c)| c.is_possible(m)) {
         let (a, b) = pair(Transport::Loopback);
-        let reader = swallow(b);
         let Ok(mut engine) = conduct.open(mover, mover.has_peer().then_some(a)) else {
             eprintln!("{} does not work here", mover.name);
             continue;
         };
+        // Patience begins now: to open a mover may take longer.
+        let reader = swallow(b);
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);
         let mut window = None;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
-use bytecost_sys::{clock, helper};
+use bytecost_sys::{clock, companion};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
 use crate::thread::{Snapshot, ThreadMeter};
@@ -131,7 +131,7 @@ impl Meter for HelpedMeter {
     fn read_start(&mut self) -> HelpedSnapshot {
         let switches = self.switches();
         let used = self.used();
-        let cpu_ns = helper::cpu_ns(self.pid).ok();
+        let cpu_ns = companion::cpu_ns(self.pid).ok();
         HelpedSnapshot {
             thread: self.thread.read_start(),
             cpu_ns,
@@ -144,7 +144,7 @@ impl Meter for HelpedMeter {
         let thread = self.thread.read_end();
         HelpedSnapshot {
             thread,
-            cpu_ns: helper::cpu_ns(self.pid).ok(),
+            cpu_ns: companion::cpu_ns(self.pid).ok(),
             used: self.used(),
             switches: self.switches(),
         }
@@ -236,13 +236,16 @@ mod tests {
         shell.does("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
         let pid = shell.0.id();
         let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), pid);
-        let before = helper::cpu_ns(pid).unwrap();
+        let before = companion::cpu_ns(pid).unwrap();
         let start = meter.read_start();
-        let (begun, own) = (helper::cpu_ns(pid).unwrap(), clock::thread_cpu_ns());
+        let (begun, own) = (companion::cpu_ns(pid).unwrap(), clock::thread_cpu_ns());
         shell.does("sleep 0.01; work");
-        let (ended, own) = (helper::cpu_ns(pid).unwrap(), clock::thread_cpu_ns() - own);
+        let (ended, own) = (
+            companion::cpu_ns(pid).unwrap(),
+            clock::thread_cpu_ns() - own,
+        );
         let end = meter.read_end();
-        let after = helper::cpu_ns(pid).unwrap();
+        let after = companion::cpu_ns(pid).unwrap();
         let readings = meter.difference(&start, &end);
         let read = |counter| readings[&counter].measured().unwrap();
         assert!(begun > 0 && ended > begun);

@@ -33,7 +33,8 @@ impl<'a> Norm<'a> {
             .find(|cell| has_peer(survey, cell) && !cell.is_served())
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
-            .filter(|cell| !is_of_files(survey, cell) && !cell.is_served())
+            .filter(|cell| !is_of_files(survey, cell) && !is_work(survey, cell))
+            .filter(|cell| !cell.is_served())
             .unwrap_or_default();
         let mut norm = Norm {
             survey,
@@ -70,6 +71,9 @@ impl<'a> Norm<'a> {
         if is_of_files(self.survey, &cell) {
             return self.file(cell);
         }
+        if is_work(self.survey, &cell) {
+            return work(cell);
+        }
         let nothing = Cell::default();
         Cell {
             pattern: Pattern::Stream,
@@ -79,6 +83,8 @@ impl<'a> Norm<'a> {
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            mem_node: cell.mem_node,
+            neighbour: cell.neighbour,
             payload: nothing.payload,
             answer: nothing.answer,
             reaping: nothing.reaping,
@@ -93,16 +99,26 @@ impl<'a> Norm<'a> {
     }
 
     /// A file has no other end, no socket and no fields; who asks for one piece after the other
-    /// has one request in flight.
+    /// has one request in flight. A block that is larger than a request is the request.
     fn file(&self, cell: Cell) -> Cell {
         let facts = self.survey.mover(&cell.mover);
         let one = facts.is_none_or(|m| m.in_flight == InFlight::One);
+        let by_blocks = facts.is_some_and(|m| m.route.goes_by_blocks());
+        let usual = Cell::default().block_bytes;
+        let block_bytes = match cell.size_bytes {
+            _ if !by_blocks => usual,
+            size if cell.block_bytes < size => cell.block_bytes,
+            size => usual.max(size),
+        };
         Cell {
             mover: cell.mover,
             size_bytes: cell.size_bytes,
             threads: cell.threads,
             ring: cell.ring,
             placement: cell.placement,
+            mem_node: cell.mem_node,
+            neighbour: cell.neighbour,
+            block_bytes,
             depth: if one { 1 } else { cell.depth },
             cache: cell.cache,
             access: cell.access,
@@ -168,6 +184,24 @@ impl<'a> Norm<'a> {
         }
         cell
     }
+}
+
+/// Work has no other end, no socket and no file: memory of some size, and threads.
+fn work(cell: Cell) -> Cell {
+    Cell {
+        mover: cell.mover,
+        size_bytes: cell.size_bytes,
+        threads: cell.threads,
+        placement: cell.placement,
+        mem_node: cell.mem_node,
+        neighbour: cell.neighbour,
+        ..Cell::default()
+    }
+}
+
+/// Whether the cell's mover is a CPU at work, which moves nothing.
+pub(crate) fn is_work(survey: &Survey, cell: &Cell) -> bool {
+    survey.mover(&cell.mover).is_some_and(|m| m.route.is_work())
 }
 
 /// Whether the cell's mover has another end; one that is not known is taken to have.

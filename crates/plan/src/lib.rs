@@ -8,11 +8,13 @@
 mod budget;
 mod candidates;
 mod order;
+mod pins;
 mod plan;
 mod refusal;
 mod served;
 #[cfg(test)]
 mod tests;
 
+pub use pins::{Pins, exact};
 pub use plan::{Plan, TRIAL_OVERHEAD_MS};
 pub use refusal::refused;

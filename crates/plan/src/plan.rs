@@ -5,7 +5,9 @@ use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
 use crate::budget::{self, Price};
-use crate::candidates::{Candidate, Norm, candidates, has_peer, is_of_files, moves_nothing};
+use crate::candidates::{
+    Candidate, Norm, candidates, has_peer, is_of_files, is_work, moves_nothing,
+};
 use crate::{order, refusal};
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
@@ -168,6 +170,9 @@ fn has_floor(survey: &Survey, cell: &Cell) -> bool {
     !cell.is_served() && !moves_nothing(survey, cell)
 }
 
+/// The most bytes of a message that is not moved, where a request is a whole file.
+const FLOOR_BYTES: u64 = 64 << 10;
+
 /// The cell that tells what the loop costs: the first cell that moves something, moved by `null`.
 /// None where nothing is moved, or the survey knows no mover that moves nothing.
 fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
@@ -178,13 +183,14 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         .find(|cell| has_peer(survey, cell))
         .or_else(|| chosen.iter().find(moves))?;
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
-    if is_of_files(survey, first) {
+    if is_of_files(survey, first) || is_work(survey, first) {
         // A file may be large; the loop's cost does not depend on what is not moved.
         return Some(norm.cell(Cell {
             mover: null.name.clone(),
-            size_bytes: first.size_bytes,
+            size_bytes: first.size_bytes.min(FLOOR_BYTES),
             threads: first.threads,
             placement: first.placement.clone(),
+            neighbour: first.neighbour.clone(),
             ..Cell::default()
         }));
     }

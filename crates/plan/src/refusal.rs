@@ -1,11 +1,12 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_spec::cell::{Payload, Reaping};
-use bytecost_spec::survey::{FileSurvey, Release};
+use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Host, Placement, Survey};
+use bytecost_spec::{Cache, Cell, Host, Route, Survey};
 
-use crate::candidates::{congestion_controls, has_peer, is_of_files};
+use crate::Pins;
+use crate::candidates::{congestion_controls, has_peer, is_of_files, is_work};
 use crate::served;
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
@@ -18,7 +19,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if cell.is_served() {
         return served::refused(cell, host.memory_bytes, survey)
             .or_else(|| congestion(cell, host, survey))
-            .or_else(|| placement(cell, host));
+            .or_else(|| Pins::of(cell, true, host).err());
     }
     let peer = if has_peer(survey, cell) {
         ends(cell, survey)
@@ -31,7 +32,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     } else {
         None
     };
-    peer.or_else(|| placement(cell, host))
+    peer.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
         .or_else(|| descriptors(cell, host, survey))
         .or_else(|| locked_memory(cell, host, survey))
         .or_else(|| memory(cell, host, survey))
@@ -75,7 +76,7 @@ fn sent_file(cell: &Cell, survey: &Survey) -> Option<String> {
     if let Some(why) = survey.file_refused(mover, cell.cache) {
         return Some(format!("mover `{mover}` with cache {cache}: {why}"));
     }
-    no_room(sent_bytes(cell), cell, files?)
+    no_room(sent_bytes(cell), Route::FileToSocket, cell, files?)
 }
 
 /// Bytes of the file that all flows send.
@@ -85,15 +86,21 @@ fn sent_bytes(cell: &Cell) -> u64 {
         .saturating_mul(u64::from(cell.threads))
 }
 
-/// A file that is longer than there is room for, or than the user's.
-fn no_room(length: u64, cell: &Cell, files: &FileSurvey) -> Option<String> {
+/// A file that is longer than there is room for, or than the user's. Of a copy both files are
+/// bytecost's own, but for a source of the user's.
+fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option<String> {
+    let own = u64::from(files.user_file_bytes.is_none()) + u64::from(route == Route::FileToFile);
+    let made = length.saturating_mul(own);
     match files.user_file_bytes {
         Some(has) if length > has => Some(format!(
             "the file has {has} bytes, {length} are asked for: choose a --ring of at most {has}, or a larger file",
         )),
-        None if cell.cache != Cache::Memory && length > files.free_bytes => Some(format!(
-            "no space: a file of {} is needed in {}, which has {}: choose another directory with --dir, or a smaller --ring or --size",
-            bytes_in_words(length),
+        _ if cell.cache != Cache::Memory && made > files.free_bytes => Some(format!(
+            "no space: {} needed in {}, which has {}: choose another directory with --dir, or a smaller --ring or --size",
+            match own {
+                2 => format!("two files of {} are", bytes_in_words(length)),
+                _ => format!("a file of {} is", bytes_in_words(length)),
+            },
             files.dir,
             bytes_in_words(files.free_bytes)
         )),
@@ -146,14 +153,22 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
             cell.ring
         ));
     }
+    let route = survey.mover(mover).map_or(Route::Nowhere, |m| m.route);
     let unit = files.direct_bytes.unwrap_or(1).max(1);
     if cell.cache == Cache::Direct && !size.is_multiple_of(unit) {
         return Some(format!(
             "O_DIRECT needs requests of whole blocks of {unit} bytes here, and {size} bytes are none: choose a --size that is a multiple of {unit}"
         ));
     }
+    let block = cell.block_bytes;
+    let in_blocks = route.goes_by_blocks() && block < size;
+    if cell.cache == Cache::Direct && in_blocks && !block.is_multiple_of(unit) {
+        return Some(format!(
+            "O_DIRECT needs calls of whole blocks of {unit} bytes here, and {block} bytes are none: choose a --block that is a multiple of {unit}"
+        ));
+    }
     let length = cell.file_slots() * size * u64::from(cell.threads);
-    no_room(length, cell, files)
+    no_room(length, route, cell, files)
 }
 
 fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
@@ -176,24 +191,6 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     Some(format!(
         "congestion control `{name}` is not to be had here ({} are): {remedy}",
         available.join(", ")
-    ))
-}
-
-fn placement(cell: &Cell, host: &Host) -> Option<String> {
-    let Placement::Cpus { sender, receiver } = &cell.placement else {
-        return None;
-    };
-    if host.cpus_allowed.is_empty() {
-        return None;
-    }
-    let outside = sender
-        .iter()
-        .chain(receiver)
-        .find(|cpu| !host.cpus_allowed.contains(cpu))?;
-    let allowed: Vec<String> = host.cpus_allowed.iter().map(u32::to_string).collect();
-    Some(format!(
-        "CPU {outside} is not among those that this process may use ({}): choose others with --placement, or widen the set with `taskset`",
-        allowed.join(",")
     ))
 }
 
@@ -229,8 +226,10 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
-    let (who, needed) = if is_of_files(survey, cell) {
-        ("the file and its requests need", file_bytes(cell))
+    let (who, needed) = if is_work(survey, cell) {
+        ("the threads need", payload_bytes(cell, survey))
+    } else if is_of_files(survey, cell) {
+        ("the file and its requests need", file_bytes(cell, survey))
     } else if sends_a_file(cell, survey) {
         let of_file = match cell.cache {
             Cache::Memory | Cache::Warm => sent_bytes(cell),
@@ -246,8 +245,9 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let half = host.memory_bytes / 2;
     (half > 0 && needed > half).then(|| {
         format!(
-            "memory: {who} {} for payload, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
+            "memory: {who} {} for {}, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
+            if is_work(survey, cell) { "work" } else { "payload" },
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
@@ -258,11 +258,16 @@ fn sends_a_file(cell: &Cell, survey: &Survey) -> bool {
 }
 
 /// Memory for a file that is to stay in memory, and for the requests in flight.
-fn file_bytes(cell: &Cell) -> u64 {
+fn file_bytes(cell: &Cell, survey: &Survey) -> u64 {
     let flows = u64::from(cell.threads);
     let in_flight = cell.size_bytes.saturating_mul(u64::from(cell.depth));
     let file = match cell.cache {
-        Cache::Memory | Cache::Warm => cell.file_slots().saturating_mul(cell.size_bytes),
+        Cache::Memory | Cache::Warm => {
+            let copies = |m: &MoverFacts| m.route == Route::FileToFile;
+            let files = 1 + u64::from(survey.mover(&cell.mover).is_some_and(copies));
+            let part = cell.file_slots().saturating_mul(cell.size_bytes);
+            part.saturating_mul(files)
+        }
         Cache::Cold | Cache::Direct => 0,
     };
     file.saturating_add(in_flight).saturating_mul(flows)
@@ -270,7 +275,9 @@ fn file_bytes(cell: &Cell) -> u64 {
 
 /// Payload memory of the sending side, all flows.
 fn payload_bytes(cell: &Cell, survey: &Survey) -> u64 {
-    let messages = if is_of_files(survey, cell) {
+    let messages = if is_work(survey, cell) {
+        1
+    } else if is_of_files(survey, cell) {
         u64::from(cell.depth)
     } else {
         cell.ring_slots()

@@ -39,6 +39,8 @@ pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
         congestion: cell.congestion,
         placement: cell.placement,
         depth: cell.depth,
+        mem_node: cell.mem_node,
+        neighbour: cell.neighbour,
         serving: Serving {
             think_ns: match cell.serving.rate_per_s {
                 None => cell.serving.think_ns,
@@ -88,6 +90,11 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
             "servers are asked over loopback alone, not over {}: leave --transport out",
             cell.transport.name()
         ));
+    }
+    if cell.mem_node.is_some() || cell.neighbour != Cell::default().neighbour {
+        return Some(
+            "a server has neither a node for its memory nor a neighbour yet: leave --mem-node and --neighbour out".to_owned(),
+        );
     }
     if in_turn && load.idle > 0 {
         return Some(format!(

@@ -38,6 +38,8 @@ pub(crate) struct Chart {
     pub gaps: Vec<(usize, f64)>,
     /// Whether there is no point at all.
     pub empty: bool,
+    /// Path of what can be reached at most; empty where that is not known.
+    pub ceiling: String,
 }
 
 /// A tick of either axis.
@@ -95,6 +97,8 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     let estimates = figure.series.iter().flat_map(measured).map(|(_, e)| e);
     let spans =
         estimates.flat_map(|e| [e.low.unwrap_or(e.value), e.value, e.high.unwrap_or(e.value)]);
+    let most = figure.ceiling.iter().flat_map(|c| &c.points);
+    let spans = spans.chain(most.flatten().copied());
     let spans = spans.collect::<Vec<f64>>().into_iter();
     let scale = match figure.relative_to {
         Some(_) => Scale::of_ratios(spans),
@@ -139,10 +143,29 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
             })
             .collect(),
         columns: columns(figure, &across),
+        ceiling: ceiling(figure, &across, &height),
         lines,
         gaps,
         empty,
     }
+}
+
+/// The line of what can be reached at most, broken where it is not known; a short one where it is
+/// known at one place alone.
+fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) -> String {
+    const HALF: f64 = 9.0;
+    let points = figure.ceiling.iter().flat_map(|c| &c.points);
+    let places: Vec<Option<(f64, f64)>> = points
+        .zip(across)
+        .map(|(rate, x)| Some((*x, height((*rate)?))))
+        .collect();
+    let stretches = places.split(Option::is_none);
+    stretches
+        .map(|stretch| match stretch {
+            [Some((x, y))] => through(&[(x - HALF, *y), (x + HALF, *y)]),
+            _ => through(&stretch.iter().copied().flatten().collect::<Vec<_>>()),
+        })
+        .collect()
 }
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
@@ -299,109 +322,4 @@ fn columns(figure: &FigureData, across: &[f64]) -> Vec<Tick> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use bytecost_spec::{Axis, Measure, Metric};
-
-    fn figure(rows: &[&[Option<f64>]]) -> FigureData {
-        let point = |v: &Option<f64>| match v {
-            Some(value) => Point::Measured(Estimate {
-                value: *value,
-                low: Some(value * 0.9),
-                high: Some(value * 1.1),
-                trials: 9,
-            }),
-            None => Point::Gap("not here".to_owned()),
-        };
-        FigureData {
-            title: "t".to_owned(),
-            panel: Vec::new(),
-            x: Axis::Size,
-            x_values: ["1KiB", "2KiB", "4KiB", "8KiB"].map(str::to_owned).to_vec(),
-            x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
-            y: Metric::both(Measure::ThroughputGbitPerS),
-            relative_to: None,
-            note: None,
-            series: rows
-                .iter()
-                .enumerate()
-                .map(|(i, row)| Series {
-                    name: format!("s{i}"),
-                    points: row.iter().map(point).collect(),
-                })
-                .collect(),
-        }
-    }
-
-    fn drawn(figure: &FigureData) -> Chart {
-        let labels: Vec<String> = figure.series.iter().map(|s| s.name.clone()).collect();
-        chart(figure, &labels)
-    }
-
-    #[test]
-    fn a_gap_breaks_the_line() {
-        let check = |row: &[Option<f64>], strokes: usize, points: usize| {
-            let chart = drawn(&figure(&[row]));
-            assert_eq!(chart.lines[0].path.matches('M').count(), strokes, "{row:?}");
-            assert_eq!(chart.lines[0].band.matches('Z').count(), strokes, "{row:?}");
-            assert_eq!(chart.lines[0].dots.len(), points, "{row:?}");
-        };
-        check(&[Some(1.0), Some(2.0), Some(3.0), Some(4.0)], 1, 4);
-        check(&[Some(1.0), None, Some(3.0), Some(4.0)], 2, 3);
-        check(&[None, None, Some(3.0), None], 1, 1);
-        check(&[None, None, None, None], 0, 0);
-        check(&[Some(f64::NAN), Some(1.0), Some(2.0), Some(2.0)], 1, 3);
-    }
-
-    #[test]
-    fn a_column_with_a_gap_is_marked_unless_there_is_nothing_at_all() {
-        let check = |rows: &[&[Option<f64>]], columns: &[usize], empty: bool| {
-            let chart = drawn(&figure(rows));
-            let found: Vec<usize> = chart.gaps.iter().map(|gap| gap.0).collect();
-            assert_eq!(
-                (found.as_slice(), chart.empty),
-                (columns, empty),
-                "{rows:?}"
-            );
-            assert_eq!(chart.rows.is_empty(), empty);
-        };
-        check(&[&[Some(1.0), None, Some(3.0), None]], &[1, 3], false);
-        check(
-            &[&[None; 4], &[Some(1.0), None, None, None]],
-            &[0, 1, 2, 3],
-            false,
-        );
-        check(&[&[None; 4], &[None; 4]], &[], true);
-    }
-
-    #[test]
-    fn more_is_higher_and_all_lies_within_the_area() {
-        let chart = drawn(&figure(&[&[Some(1.0), Some(2.0), Some(400.0), Some(0.5)]]));
-        let dots = &chart.lines[0].dots;
-        assert!(dots[0].y > dots[1].y && dots[1].y > dots[2].y);
-        for dot in dots {
-            assert!(dot.y >= TOP - 0.1 && dot.y <= chart.bottom + 0.1);
-            assert!(dot.x > LEFT && dot.x < chart.right);
-        }
-    }
-
-    #[test]
-    fn names_beside_lines_do_not_cover_each_other() {
-        let rows: Vec<Vec<Option<f64>>> = (0..12)
-            .map(|i| vec![Some(50.0 + f64::from(i) / 10.0); 4])
-            .collect();
-        let rows: Vec<&[Option<f64>]> = rows.iter().map(Vec::as_slice).collect();
-        let chart = drawn(&figure(&rows));
-        let mut ys: Vec<f64> = chart
-            .lines
-            .iter()
-            .filter_map(|l| Some(l.label.as_ref()?.y))
-            .collect();
-        ys.sort_by(f64::total_cmp);
-        assert_eq!(ys.len(), 12);
-        assert!(
-            ys.windows(2).all(|w| w[1] - w[0] > LABEL_HEIGHT - 0.1),
-            "{ys:?}"
-        );
-    }
-}
+mod tests;

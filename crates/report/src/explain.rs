@@ -2,6 +2,7 @@
 
 use bytecost_analysis::{Analysis, Explanation};
 
+use crate::facts;
 use crate::prose::wrap;
 use crate::style::{Ink, Style};
 
@@ -39,6 +40,9 @@ pub fn explain(a: &Analysis, style: Style) -> String {
         "",
         "",
     );
+    if let Some(hint) = facts::ceiling_hint(a) {
+        page.prose(Some(Ink::Faint), hint, "", "");
+    }
     page.out
 }
 

@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Analysis, Explanation, Published, Verdict};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Better, Host, units};
+use bytecost_spec::{Axis, Better, Host, Measure, Metric, units};
 
 use crate::numbers::{self, whole};
 use crate::prose::count;
@@ -67,6 +67,19 @@ pub(crate) fn floor(a: &Analysis) -> Option<String> {
         "The measuring loop itself costs {} ns a message{interval}.",
         units::number(floor.value)
     ))
+}
+
+/// What is said where nothing is known of what this machine reaches at most, though rates were
+/// measured that could be held against it.
+pub(crate) fn ceiling_hint(a: &Analysis) -> Option<&'static str> {
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let unknown = a.ceiling.is_none() && a.study.name != bytecost_analysis::ceiling::STUDY;
+    let rates = || {
+        a.cells
+            .iter()
+            .any(|c| c.estimates.contains_key(&throughput))
+    };
+    (unknown && imported(a).is_none() && rates()).then_some(crate::ceiling::HINT)
 }
 
 /// The widest interval among the first metrics' findings, where there is one.
@@ -296,13 +309,12 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The machine, and where files lay, in one line.
+/// The machine, where files lay and where threads ran, in one line.
 pub(crate) fn place_line(a: &Analysis) -> String {
-    let host = host_line(&a.host);
-    match &a.run.files {
-        Some(files) => format!("{host} · {files}"),
-        None => host,
-    }
+    let mut parts = vec![host_line(&a.host)];
+    parts.extend(a.run.files.clone());
+    parts.extend(a.run.places.iter().cloned());
+    parts.join(" · ")
 }
 
 /// The command line as it can be typed again.

@@ -63,6 +63,8 @@ pub(crate) struct Figure {
     pub source: Option<String>,
     /// Whether points wait for a delayed acknowledgement.
     pub stalls: bool,
+    /// What the line of the most that can be reached is of, where there is one.
+    pub ceiling: Option<String>,
 }
 
 /// The marker of a point that waits for a delayed acknowledgement.
@@ -208,6 +210,9 @@ pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Pale
             .collect(),
         empty: chart.empty.then(|| gaps::why_empty(&data)),
         note: f.note.as_deref().map(spans),
+        ceiling: (!chart.ceiling.is_empty())
+            .then(|| f.ceiling.as_ref().map(|c| clean(&c.words)))
+            .flatten(),
         source,
         stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
         lines,

@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod beside;
+mod ceiling;
 mod chart;
 mod crossing;
 mod explain;
@@ -35,7 +36,9 @@ mod style;
 pub mod tables;
 mod terminal;
 pub mod times;
+mod topology;
 
+pub use ceiling::ceiling;
 pub use explain::explain;
 pub use json::{explain_json, findings_json, schema_json};
 pub use markdown::markdown;

@@ -274,6 +274,7 @@ fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) ->
         x_numbers: numbers,
         y,
         relative_to: None,
+        ceiling: None,
         series: names
             .into_iter()
             .map(|name| Series {

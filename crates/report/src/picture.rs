@@ -215,6 +215,12 @@ fn legend(f: &Figure, y: &mut f64) -> Vec<Key> {
         class,
         line: false,
     };
+    if let Some(ceiling) = &f.ceiling {
+        keys.push(Key {
+            line: true,
+            ..sign(ceiling, "", "ceiling")
+        });
+    }
     if f.stalls {
         keys.push(sign(STALL_WORDS, STALL_MARKER, "stall"));
     }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::reading::{COUNTERS, Of};
-use bytecost_spec::{Axis, Cell, Counter, Reading, Ring, Sample, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, SideReadings};
 
 /// Why samples could not be written as a table.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +76,7 @@ fn header() -> Vec<String> {
     }
     names.extend(counters(Of::Machine).map(|c| c.name().to_owned()));
     names.extend(["sent_bytes", "received_bytes", "compared_bytes", "checked"].map(str::to_owned));
+    names.extend(["sender_cpus", "receiver_cpus", "neighbour_cpus"].map(str::to_owned));
     names
 }
 
@@ -103,8 +104,23 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
         or_empty(truth.map(|t| t.received_bytes)),
         or_empty(truth.map(|t| t.compared_bytes)),
         or_empty(truth.map(|t| &t.checked)),
+        cpus(&sample.sender.held),
+        sample
+            .receiver
+            .as_ref()
+            .map_or_else(String::new, |s| cpus(&s.held)),
+        cpus(&sample.neighbour),
     ]);
     values
+}
+
+/// The CPUs of each thread: `0;2`, or `0+1` where one may run on several.
+fn cpus(held: &[Held]) -> String {
+    let set = |h: &Held| {
+        let cpus: Vec<String> = h.cpus.iter().map(u32::to_string).collect();
+        cpus.join("+")
+    };
+    held.iter().map(set).collect::<Vec<_>>().join(";")
 }
 
 fn counters(of: Of) -> impl Iterator<Item = Counter> {

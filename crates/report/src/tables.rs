@@ -2,12 +2,13 @@
 
 use bytecost_spec::host::Level;
 use bytecost_spec::survey::ServerSurvey;
-use bytecost_spec::{Cache, Host, Study, Survey, Transport};
+use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
 use crate::facts;
 use crate::grid::Layout;
 use crate::prose::{clean, columns, wrap};
 use crate::style::{Ink, Style};
+use crate::topology;
 
 /// The widest name of a check that its findings stand beside.
 const LABEL_COLUMNS: usize = 26;
@@ -40,10 +41,9 @@ struct Over<C: 'static> {
 #[must_use]
 pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut out = Out::new(style);
-    let movers = |of_files: bool| -> Vec<(String, String)> {
-        let chosen = survey.mover_facts.iter();
-        chosen
-            .filter(|m| m.route.is_of_files() == of_files)
+    let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
+        let all = survey.mover_facts.iter();
+        all.filter(|m| chosen(m.route))
             .map(|m| {
                 let summary = with_caution(&m.summary, m.caution.as_deref());
                 (m.name.clone(), summary)
@@ -60,7 +60,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         name: Transport::name,
         word: "over",
     };
-    out.support("Movers", "mover", &movers(false), over, |name, t| {
+    out.support("Movers", "mover", &movers(of_sockets), over, |name, t| {
         survey.mover_refused(name, t)
     });
     if let Some(files) = &survey.files {
@@ -70,9 +70,20 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             word: "with cache",
         };
         let heading = format!("Movers of files, in {} ({})", files.dir, files.file_system);
-        out.support(&heading, "mover", &movers(true), caches, |name, cache| {
-            survey.file_refused(name, cache)
-        });
+        out.support(
+            &heading,
+            "mover",
+            &movers(Route::is_of_files),
+            caches,
+            |name, cache| survey.file_refused(name, cache),
+        );
+    }
+    let work: Vec<Vec<String>> = (movers(Route::is_work).into_iter())
+        .map(|(name, summary)| vec![name, summary])
+        .collect();
+    if !work.is_empty() {
+        out.heading("Work, which moves nothing");
+        out.table(&["mover", "what it does"], &work, &[24, 100]);
     }
     out.support("Receivers", "receiver", &receivers, over, |name, t| {
         survey.receiver_refused(name, t)
@@ -110,11 +121,18 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     out.text
 }
 
+fn of_sockets(route: Route) -> bool {
+    !route.is_of_files() && !route.is_work()
+}
+
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
 #[must_use]
 pub fn doctor(host: &Host, style: Style) -> String {
     let mut out = Out::new(style);
     out.prose(Some(Ink::Strong), &facts::host_line(host), "", "  ");
+    for line in topology::lines(host) {
+        out.prose(None, &line, "  ", "    ");
+    }
     out.text.push('\n');
     let label = host.checks.iter().map(|c| columns(&clean(&c.name))).max();
     let label = label.unwrap_or(0).min(LABEL_COLUMNS);

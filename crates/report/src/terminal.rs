@@ -244,6 +244,9 @@ impl Page {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
         self.prose(Some(Ink::Faint), &facts::place_line(a), "", "  ");
+        if let Some(hint) = facts::ceiling_hint(a) {
+            self.prose(Some(Ink::Faint), hint, "", "  ");
+        }
     }
 }
 

@@ -171,6 +171,7 @@ fn side(flows: &[(u64, u64, u64)], switches: u64) -> SideReadings {
                 elapsed_ns,
             })
             .collect(),
+        ..SideReadings::default()
     }
 }
 
@@ -189,6 +190,7 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         machine: Default::default(),
         truth: None,
         latency_ns_histogram: None,
+        neighbour: Vec::new(),
         repeated_because: None,
     }
 }

@@ -29,6 +29,7 @@ fn side(flows: &[(u64, u64)]) -> SideReadings {
                 elapsed_ns,
             })
             .collect(),
+        ..SideReadings::default()
     }
 }
 
@@ -51,6 +52,7 @@ fn sample(cell: u32, attempt: u32) -> Sample {
             ..Truth::default()
         }),
         latency_ns_histogram: None,
+        neighbour: Vec::new(),
         repeated_because: (attempt == 0).then(|| "others took 9 %, \"a lot\"".to_owned()),
     }
 }

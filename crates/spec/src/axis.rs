@@ -33,6 +33,8 @@ pub enum Axis {
     Depth,
     Cache,
     Access,
+    MemNode,
+    Neighbour,
     Server,
     Service,
     Connections,
@@ -157,7 +159,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Placement,
         "placement",
         "free",
-        "`free`, or CPUs as SENDER:RECEIVER, for example 0:1; of a server SERVER:CLIENTS",
+        "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, 0-3 a list for both; of a server SERVER:CLIENTS",
     ),
     further(
         Axis::Payload,
@@ -218,6 +220,18 @@ pub const AXES: &[AxisRow] = &[
         "access",
         "sequential",
         "order in which a file is gone through: sequential or random",
+    ),
+    further(
+        Axis::MemNode,
+        "mem-node",
+        "auto",
+        "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
+    ),
+    further(
+        Axis::Neighbour,
+        "neighbour",
+        "idle",
+        "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
     ),
     further(
         Axis::Server,

@@ -7,11 +7,13 @@ use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
 mod choices;
+mod places;
 mod serving;
 
 pub use choices::{
-    Access, Answer, Cache, Nodelay, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Transport,
+    Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
+pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
 
 /// The largest message, in bytes: a file that is sent whole is one.
@@ -22,6 +24,8 @@ pub const MAX_CALL_BYTES: u64 = 64 << 20;
 pub const MAX_DEPTH: u32 = 4096;
 /// The largest MTU, in bytes, and the least: what IPv4 allows.
 pub const MTU_BYTES: std::ops::RangeInclusive<u32> = 576..=65_535;
+/// One more than the largest number of a node (the kernel's MAX_NUMNODES at most).
+pub const MOST_NODES: u32 = 1024;
 /// The MTU of a veth pair where a cell names none, in bytes: Ethernet's, and the kernel's default.
 pub const VETH_MTU_BYTES: u32 = 1500;
 /// The most fields of a message: what one `sendmsg` takes (UIO_MAXIOV).
@@ -90,6 +94,12 @@ pub struct Cell {
     pub cache: Cache,
     /// In which order a file is gone through.
     pub access: Access,
+    /// The node that the payload's memory is taken from, or none for where the thread runs.
+    #[serde(default)]
+    pub mem_node: Option<u32>,
+    /// What keeps CPUs busy beside the trial.
+    #[serde(default)]
+    pub neighbour: Neighbour,
     /// The server and the load on it, where there is one.
     #[serde(default)]
     pub serving: Serving,
@@ -121,6 +131,8 @@ impl Default for Cell {
             depth: 1,
             cache: Cache::Memory,
             access: Access::Sequential,
+            mem_node: None,
+            neighbour: Neighbour::default(),
             serving: Serving::default(),
         };
         for row in AXES {
@@ -163,6 +175,10 @@ impl Cell {
             Axis::Depth => self.depth.to_string(),
             Axis::Cache => self.cache.name().to_owned(),
             Axis::Access => self.access.name().to_owned(),
+            Axis::MemNode => self
+                .mem_node
+                .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
+            Axis::Neighbour => self.neighbour.to_string(),
             of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
@@ -225,6 +241,13 @@ impl Cell {
             Axis::Depth => self.depth = count(axis, text, MAX_DEPTH)?,
             Axis::Cache => self.cache = one_of(axis, text, Cache::ALL, |c| c.name())?,
             Axis::Access => self.access = one_of(axis, text, Access::ALL, |a| a.name())?,
+            Axis::MemNode => {
+                self.mem_node = match text {
+                    "auto" => None,
+                    _ => Some(node(text)?),
+                }
+            }
+            Axis::Neighbour => self.neighbour = text.parse()?,
             of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())
@@ -271,12 +294,6 @@ impl Cell {
             cell.set(Axis::named(name)?, value).ok()?;
         }
         Some(cell)
-    }
-
-    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
-    #[must_use]
-    pub fn is_served(&self) -> bool {
-        self.serving.server.is_some()
     }
 
     /// Bytes of one field.
@@ -355,6 +372,17 @@ fn mtu(text: &str) -> Result<u32, Invalid> {
                 "mtu `{text}` is out of bounds: `auto`, or bytes from {} to {}",
                 MTU_BYTES.start(),
                 MTU_BYTES.end()
+            ))
+        })
+}
+
+fn node(text: &str) -> Result<u32, Invalid> {
+    (text.parse().ok())
+        .filter(|n| *n < MOST_NODES)
+        .ok_or_else(|| {
+            Invalid(format!(
+                "mem-node `{text}` is no node: `auto`, or a number from 0 to {}",
+                MOST_NODES - 1
             ))
         })
 }

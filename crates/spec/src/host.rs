@@ -17,7 +17,7 @@ pub struct Cache {
 }
 
 /// One logical CPU.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
     /// Its number.
     pub cpu: u32,
@@ -31,6 +31,13 @@ pub struct Cpu {
     pub siblings: Vec<u32>,
     /// Frequency governor, where there is one.
     pub governor: Option<String>,
+    /// Cores that the kernel groups below the cache that all share, itself included; empty where
+    /// it tells no such group.
+    #[serde(default)]
+    pub cluster: Vec<u32>,
+    /// Kind of core: 0 is the fastest, 1 the next. 0 throughout where all are alike.
+    #[serde(default)]
+    pub kind: u32,
 }
 
 /// One fact for `bytecost doctor` and the host section of reports.
@@ -77,6 +84,12 @@ pub struct Host {
     pub cpus: Vec<Cpu>,
     /// CPUs that this process may use.
     pub cpus_allowed: Vec<u32>,
+    /// CPUs that are there and switched off.
+    #[serde(default)]
+    pub cpus_offline: Vec<u32>,
+    /// Nodes that have memory, of which this process may take some.
+    #[serde(default)]
+    pub memory_nodes: Vec<u32>,
     /// Caches, each once.
     pub caches: Vec<Cache>,
     /// Memory in bytes.

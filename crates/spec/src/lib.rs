@@ -22,8 +22,8 @@ pub mod units;
 
 pub use axis::Axis;
 pub use cell::{
-    Access, Answer, Cache, Cell, Connect, Invalid, Nodelay, Pattern, Payload, Placement, ReadSize,
-    Reaping, Ring, Serving, Transport,
+    Access, Answer, Cache, Cell, Connect, Invalid, Nearness, Neighbour, Nodelay, Noise, Pattern,
+    Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot, Transport,
 };
 pub use claim::Claim;
 pub use host::Host;
@@ -31,7 +31,7 @@ pub use manifest::Manifest;
 pub use metric::{Better, Measure, Metric, Side};
 pub use published::{Imported, Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
-pub use sample::{Failure, Record, Sample, SideReadings, TrialKey};
+pub use sample::{Failure, Held, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
 pub use survey::{LeftOut, Refusal, Route, Support, Survey};
 pub use table::Table;

@@ -98,7 +98,7 @@ measures! {
     ErrorsPerMessage "errors_per_message" Lower false "Failed requests per answer" "" "requests and connections to a server that failed, over those that were answered rightly";
     LeastServedShare "least_served_share" Higher false "Least served connection" "" "answers to the connection that got fewest, over those to the median one";
     MemoryKibPerConnection "memory_kib_per_connection" Lower false "Server memory per connection" "KiB" "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it";
-    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides, over CPUs times elapsed time";
+    NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's neighbour, over CPUs times elapsed time";
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }
 

@@ -144,6 +144,7 @@ counters! {
     MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
+    NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";
     TcpAutoCorking "tcp_auto_corking" Machine "writes that waited for more since earlier ones had not left (TcpExt TCPAutoCorking), as tcp_delayed_acks";

@@ -30,6 +30,18 @@ pub struct FlowReading {
     pub elapsed_ns: u64,
 }
 
+/// Where a thread was held, as the kernel said of it when its window was over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Held {
+    /// CPUs that it could run on (sched_getaffinity).
+    pub cpus: Vec<u32>,
+    /// CPU that it ran on last (getcpu).
+    pub last_cpu: u32,
+    /// Node that it took memory from, where that was chosen (get_mempolicy).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_node: Option<u32>,
+}
+
 /// All that one side read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SideReadings {
@@ -37,6 +49,9 @@ pub struct SideReadings {
     pub readings: Readings,
     /// One entry a flow, in their order.
     pub flows: Vec<FlowReading>,
+    /// One entry a flow, in their order, where a cell chose CPUs or memory for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
 }
 
 /// What was checked of the payload over the whole trial, warm-up included.
@@ -73,6 +88,9 @@ pub struct Sample {
     pub truth: Option<Truth>,
     /// Round-trip times of the `ask` pattern, or times of requests to a file, in ns, all flows merged: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
+    /// The threads of the neighbour beside it, where there was one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbour: Vec<Held>,
     /// Why this trial will be repeated, where it will.
     pub repeated_because: Option<String>,
 }
@@ -93,6 +111,8 @@ pub struct Failure {
 /// One line of the sample log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+// Nearly every record is a sample, so that a box would save nothing.
+#[allow(clippy::large_enum_variant)]
 pub enum Record {
     /// A trial that went through.
     Sample(Sample),

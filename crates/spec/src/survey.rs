@@ -44,6 +44,8 @@ pub enum Route {
     /// Nothing is moved.
     #[default]
     Nowhere,
+    /// From memory to memory, without the kernel: there is no peer.
+    MemoryToMemory,
     /// From memory to a socket.
     MemoryToSocket,
     /// From a file to a socket.
@@ -52,13 +54,40 @@ pub enum Route {
     FileToMemory,
     /// From memory to a file: there is no peer.
     MemoryToFile,
+    /// Nothing is moved: a CPU works, on memory or in registers.
+    Work,
+    /// From a file to `/dev/null`, which throws it away: there is no peer.
+    FileToNull,
+    /// From a file to another: there is no peer.
+    FileToFile,
 }
 
 impl Route {
     /// Whether the mover works on a file and has no peer.
     #[must_use]
     pub fn is_of_files(self) -> bool {
-        matches!(self, Route::FileToMemory | Route::MemoryToFile)
+        matches!(
+            self,
+            Route::FileToMemory | Route::MemoryToFile | Route::FileToNull | Route::FileToFile
+        )
+    }
+
+    /// Whether the mover reads a file, so that it may be one of the user's.
+    #[must_use]
+    pub fn reads_a_file(self) -> bool {
+        self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
+    }
+
+    /// Whether a request is made of calls of a block each.
+    #[must_use]
+    pub fn goes_by_blocks(self) -> bool {
+        matches!(self, Route::FileToNull | Route::FileToFile)
+    }
+
+    /// Whether a CPU works and nothing is moved.
+    #[must_use]
+    pub fn is_work(self) -> bool {
+        self == Route::Work
     }
 
     /// Whether there is another end that takes in what is moved.
@@ -99,6 +128,9 @@ pub struct FileSupport {
 pub struct FileSurvey {
     /// The directory of bytecost's own files.
     pub dir: String,
+    /// Number of the device that the files lie on, as stat(2) tells it; runs of old do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u64>,
     /// What file system that is: `ext4`.
     pub file_system: String,
     /// What an unprivileged process may still write there, in bytes.

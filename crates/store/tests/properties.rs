@@ -44,7 +44,11 @@ fn side() -> impl Strategy<Value = SideReadings> {
         messages,
         elapsed_ns,
     });
-    (readings(), vec(flow, 0..3)).prop_map(|(readings, flows)| SideReadings { readings, flows })
+    (readings(), vec(flow, 0..3)).prop_map(|(readings, flows)| SideReadings {
+        readings,
+        flows,
+        held: Vec::new(),
+    })
 }
 
 fn sample() -> impl Strategy<Value = Sample> {
@@ -75,6 +79,7 @@ fn sample() -> impl Strategy<Value = Sample> {
                 machine,
                 truth,
                 latency_ns_histogram,
+                neighbour: Vec::new(),
                 repeated_because,
             },
         )

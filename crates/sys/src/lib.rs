@@ -10,11 +10,12 @@
 pub mod census;
 pub mod children;
 pub mod clock;
+pub mod companion;
 pub mod errqueue;
 pub mod file_map;
 pub mod gather;
-pub mod helper;
 pub mod libaio;
+pub mod memory_policy;
 pub mod multishot;
 pub mod network;
 pub mod perf;

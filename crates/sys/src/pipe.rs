@@ -94,6 +94,23 @@ impl Pipe {
             &self.read, None, socket, None, len, flags,
         )?)
     }
+
+    /// splice(2): at most `len` bytes from the pipe into `file` from `offset` on.
+    ///
+    /// # Errors
+    /// What splice(2) answers.
+    pub fn drain_at(&self, file: impl AsFd, offset: u64, len: usize) -> io::Result<usize> {
+        let mut offset = offset;
+        let flags = SpliceFlags::MOVE;
+        Ok(rustix::pipe::splice(
+            &self.read,
+            None,
+            file,
+            Some(&mut offset),
+            len,
+            flags,
+        )?)
+    }
 }
 
 #[cfg(test)]

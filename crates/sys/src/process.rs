@@ -134,6 +134,35 @@ pub fn affinity() -> io::Result<Vec<u32>> {
         .collect())
 }
 
+/// The CPU that the calling thread runs on at this moment, getcpu(2).
+#[must_use]
+pub fn current_cpu() -> u32 {
+    rustix::thread::sched_getcpu() as u32
+}
+
+/// CPU time of all threads of another process since it began, in ns: clock_getcpuclockid(3).
+/// Does not allocate.
+///
+/// # Errors
+/// There is no such process, or it may not be asked.
+pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is valid for writes for the length of the call.
+    let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `time` is valid for writes of a `timespec` for the length of the call.
+    if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
+    let time = unsafe { time.assume_init() };
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +200,41 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_thread_runs_where_it_is_held_to() {
+        std::thread::spawn(|| {
+            for cpu in affinity().unwrap() {
+                set_affinity(&[cpu]).unwrap();
+                assert_eq!(current_cpu(), cpu);
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn cpus_that_are_not_there_are_left_out_of_a_mask() {
+        std::thread::spawn(|| {
+            let first = affinity().unwrap()[0];
+            // The kernel takes a mask that names more CPUs than there are, and none that names
+            // only such.
+            set_affinity(&[first, 1023]).unwrap();
+            assert_eq!(affinity().unwrap(), [first]);
+            assert!(set_affinity(&[1023]).is_err());
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn the_time_of_a_process_is_read_from_outside() {
+        let me = std::process::id();
+        let (before, mine) = (cpu_ns_of(me).unwrap(), clock::thread_cpu_ns());
+        while clock::thread_cpu_ns() < mine + 5_000_000 {}
+        assert!(cpu_ns_of(me).unwrap() >= before + 4_000_000);
+        assert!(cpu_ns_of(u32::MAX).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Cache, Counter, Measure, Metric, Pattern, Placement, units};
+use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
 use bytecost_stats::median;
 
 use super::{Told, View, above, ids, in_cells};
@@ -90,7 +90,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
     };
     let mut hot: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut files = true;
-    for cell in view.moved() {
+    for cell in view.moved().filter(|c| !c.route.is_work()) {
         let of_files = cell.route.is_of_files();
         if matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
             continue; // it comes from the disk
@@ -143,7 +143,9 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
 
 pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
     let cpus = view.cpus();
-    let crowded = |c: &&CellTrials<'_>| 2 * c.cell.threads as usize > cpus.max(2);
+    // Work is where it was put: on one CPU, if that is the question.
+    let crowded =
+        |c: &&CellTrials<'_>| !c.route.is_work() && 2 * c.cell.threads as usize > cpus.max(2);
     let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
     let Some(most) = cells.iter().map(|c| 2 * c.cell.threads).max() else {
         return Vec::new();
@@ -166,11 +168,14 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
     let single = view.cpus() == 1;
     let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
         Placement::Free => single,
+        Placement::Near(nearness) => single || *nearness == Nearness::SameCpu,
+        Placement::Within { cpus } => single || cpus.len() == 1,
         Placement::Cpus { sender, receiver } => {
             single || sender.iter().any(|cpu| receiver.contains(cpu))
         }
     };
-    let cells: Vec<&CellTrials<'_>> = view.measured().filter(shared).collect();
+    let ends = view.measured().filter(|c| !c.route.is_work());
+    let cells: Vec<&CellTrials<'_>> = ends.filter(shared).collect();
     let Some(first) = cells.first() else {
         return Vec::new();
     };

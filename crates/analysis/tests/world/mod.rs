@@ -187,6 +187,7 @@ impl World {
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
             published: None,
+            ceiling: None,
         }
     }
 
@@ -245,6 +246,7 @@ fn side(cell: &Cell, bytes: f64, cpu_ns: f64) -> SideReadings {
     SideReadings {
         readings,
         flows: vec![flow; cell.threads as usize],
+        ..SideReadings::default()
     }
 }
 
@@ -295,6 +297,7 @@ fn sample(
         }),
         latency_ns_histogram: (cell.pattern == Pattern::Ask)
             .then(|| histogram(truth.latency_us * factor, g)),
+        neighbour: Vec::new(),
         repeated_because: None,
     }
 }

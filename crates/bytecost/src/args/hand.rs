@@ -18,6 +18,8 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Depth,
     Axis::Cache,
     Axis::Access,
+    Axis::MemNode,
+    Axis::Neighbour,
 ];
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use bytecost_spec::{Axis, Cell, units};
 use super::live::{Live, one_value_each};
 use crate::args::DriveArgs;
 use crate::failure::{Ending, bad_input};
-use crate::signals;
+use crate::{machine, signals};
 
 /// The shortest time.
 const LEAST: Duration = Duration::from_millis(1);
@@ -51,7 +51,7 @@ pub fn run(args: DriveArgs) -> Result<Ending> {
 
 /// What this side chooses itself.
 fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
-    let wishes = one_value_each(&args.axes.0)?;
+    let mut wishes = one_value_each(&args.axes.0)?;
     let mut cell = Cell::default();
     for (axis, value) in &wishes {
         if !CLIENT_AXES.contains(axis) {
@@ -69,6 +69,10 @@ fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
             cell.receiver,
             names.join(", ")
         )));
+    }
+    if let Some((_, value)) = wishes.iter_mut().find(|(a, _)| *a == Axis::Placement) {
+        let exact = bytecost_plan::exact(&cell.placement, &machine::host());
+        *value = exact.map_err(bad_input)?.to_string();
     }
     Ok(wishes)
 }

@@ -120,7 +120,12 @@ fn show(evidence: &Evidence<'_>, analysis: &Analysis) -> Result<()> {
     Ok(())
 }
 
-fn write(run: &Run, analysis: &Analysis, cells: &[Cell], samples: &[Sample]) -> Result<()> {
+pub(super) fn write(
+    run: &Run,
+    analysis: &Analysis,
+    cells: &[Cell],
+    samples: &[Sample],
+) -> Result<()> {
     run.write_output("report.html", bytecost_report::html(analysis).as_bytes())?;
     for picture in bytecost_report::pictures(analysis) {
         run.write_output(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;

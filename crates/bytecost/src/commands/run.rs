@@ -34,6 +34,14 @@ const MOST_STUDY_BYTES: u64 = 1 << 20;
 
 /// Measures, and tells what came out.
 pub fn run(args: RunArgs) -> Result<Ending> {
+    carried_out(args, super::report::tell)
+}
+
+/// Measures, and tells it by `tell`, which answers whether trials failed.
+pub(super) fn carried_out(
+    args: RunArgs,
+    tell: impl FnOnce(&Run) -> Result<bool>,
+) -> Result<Ending> {
     if let Some(port) = args.port {
         port_is_free(port)?;
     }
@@ -75,7 +83,7 @@ pub fn run(args: RunArgs) -> Result<Ending> {
         ended: now()?,
         early: how.early(),
     })?;
-    let failed = super::report::tell(&run)?;
+    let failed = tell(&run)?;
     Ok(match how {
         How::Interrupted => Ending::Interrupted,
         _ if failed => Ending::SomeFailed,

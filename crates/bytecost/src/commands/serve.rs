@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover, SERVICES};
 use bytecost_lab::hand::{Serve, serve};
+use bytecost_plan::exact;
 use bytecost_spec::{Axis, Cell, Transport, units};
 
 use super::live::{Live, one_value_each};
@@ -22,12 +23,13 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
             None => Err(unknown(&offer.service)),
         };
     }
-    let cell = chosen(&args)?;
+    let mut cell = chosen(&args)?;
     let (host, mut survey) = super::look_around(&[Transport::Loopback]);
     super::look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
+    cell.placement = exact(&cell.placement, &host).map_err(bad_input)?;
     let address = SocketAddr::new(args.listen, args.port);
     let stop = signals::stop_flag()?;
     let mut live = Live::new(args.output, &stop);

@@ -106,3 +106,97 @@ fn a_file_that_is_too_short_and_what_is_no_file_are_told() {
     assert!(why.to_string().contains("truncated"), "{why}");
     assert!(len(open(Path::new("/"), Opening::default()).unwrap()).is_err());
 }
+
+/// Two files of so many blocks of 4 KiB, the second reserved and blanked, opened to go through.
+fn two(blocks: u64) -> (TestFile, TestFile, crate::FileWork) {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut from = TestFile::in_dir(dir).unwrap();
+    from.grow(blocks * 4096).unwrap();
+    let mut to = TestFile::in_dir(dir).unwrap();
+    to.reserve(blocks * 4096).unwrap();
+    assert_eq!(
+        (to.len(), len(&to).unwrap()),
+        (blocks * 4096, blocks * 4096)
+    );
+    let write = Opening {
+        write: true,
+        direct: false,
+    };
+    let work = crate::FileWork {
+        file: open(&from.path(), Opening::default()).unwrap(),
+        walk: Walk::new(bytecost_spec::Access::Random, 0, blocks, 4096, 1),
+        depth: 1,
+        block: 1000,
+        target: Some(open(&to.path(), write).unwrap()),
+    };
+    (from, to, work)
+}
+
+fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move>> {
+    (crate::Mover::named(name).unwrap().open)(crate::Setup {
+        socket: None,
+        java: None,
+        file: Some(work),
+        size: 4096,
+        fields: 1,
+        slots: 1,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: bytecost_spec::Reaping::Full,
+        patience: std::time::Duration::from_secs(5),
+    })
+}
+
+#[test]
+fn a_copy_is_what_its_source_holds_or_told_to_be_something_else() {
+    for name in ["read-write-file", "copy_file_range", "splice-file"] {
+        let (from, to, work) = two(8);
+        let walk = work.walk;
+        let check = |blocks| check_copied(&from, &to, walk, blocks, (4096, 1000), usize::MAX);
+        let mut mover = mover_of(name, work).unwrap();
+        for _ in 0..7 {
+            mover.offer().unwrap();
+        }
+        assert_eq!(check(7).unwrap(), 7 * 4096, "{name}");
+        let why = check(8).unwrap_err().to_string();
+        assert!(why.contains("the copy is not what"), "{name}: {why}");
+        mover.offer().unwrap();
+        assert_eq!(check(100).unwrap(), 8 * 4096, "{name}");
+        assert_eq!(mover.tally().bytes, 8 * 4096, "{name}");
+        blank(&to, 4096, 4096).unwrap();
+        assert!(check(8).is_err(), "{name}: it was blanked");
+        reads_content(&from, from.len());
+    }
+}
+
+#[test]
+fn a_copy_that_has_no_second_file_is_refused() {
+    let (_from, _to, mut work) = two(1);
+    work.target = None;
+    let opened = mover_of("splice-file", work);
+    assert_eq!(opened.err().unwrap().kind(), io::ErrorKind::InvalidInput);
+}
+
+/// What read(2), sendfile(2) and their like took from files in this thread, proc(5).
+fn taken_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = text.lines().find_map(|l| l.strip_prefix("rchar: "));
+    line.unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_is_thrown_away_was_taken_from_the_file() {
+    for name in ["read-null", "sendfile-null"] {
+        let (_from, _to, work) = two(64);
+        let mut mover = mover_of(name, work).unwrap();
+        let before = taken_bytes();
+        for _ in 0..192 {
+            mover.offer().unwrap();
+        }
+        let (taken, said) = (taken_bytes() - before, mover.tally().bytes);
+        assert_eq!(said, 192 * 4096, "{name}");
+        // Reading the number itself takes some bytes.
+        assert!((said..said + 4096).contains(&taken), "{name}: {taken}");
+    }
+}

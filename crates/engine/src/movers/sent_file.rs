@@ -31,6 +31,7 @@ pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
         walk: Walk::new(Access::Sequential, 0, slots, size, 0),
         depth: 1,
         block: BLOCK_BYTES,
+        target: None,
     })
 }
 

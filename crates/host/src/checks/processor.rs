@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
 
 use super::{Seen, Told, count};
 use crate::cpulist;
 
-const CPU: &str = "devices/system/cpu";
+const CPU_DIR: &str = "devices/system/cpu";
 
 pub(super) fn kernel(seen: &Seen<'_>) -> Told {
     let host = seen.host;
@@ -73,32 +74,11 @@ pub(super) fn cpus(seen: &Seen<'_>) -> Told {
 }
 
 pub(super) fn kinds(seen: &Seen<'_>) -> Told {
-    let list = |path: &str| {
-        let list = cpulist::parse(&seen.roots.sys(path).ok()?).ok()?;
-        (!list.is_empty()).then_some(list)
-    };
-    // Intel names the two kinds by their counters; Arm gives each CPU a capacity.
-    if let (Some(fast), Some(slow)) = (list("devices/cpu_core/cpus"), list("devices/cpu_atom/cpus"))
-    {
-        return two_kinds(&fast, &slow);
-    }
-    let capacities: Vec<(u32, u64)> = seen
-        .host
-        .cpus
-        .iter()
-        .filter_map(|c| {
-            let text = seen.roots.sys(&format!("{CPU}/cpu{}/cpu_capacity", c.cpu));
-            Some((c.cpu, text.ok()?.parse().ok()?))
-        })
-        .collect();
-    let most = capacities.iter().map(|(_, capacity)| *capacity).max();
-    let (fast, slow): (Vec<_>, Vec<_>) = capacities
-        .into_iter()
-        .partition(|(_, capacity)| Some(*capacity) == most);
+    let (fast, slow): (Vec<_>, Vec<_>) = seen.host.cpus.iter().partition(|c| c.kind == 0);
     if slow.is_empty() {
         return Told::good("one kind", "every CPU does the same work in the same time");
     }
-    let numbers = |cpus: Vec<(u32, u64)>| cpus.into_iter().map(|(cpu, _)| cpu).collect::<Vec<_>>();
+    let numbers = |cpus: Vec<&Cpu>| cpus.into_iter().map(|c| c.cpu).collect::<Vec<_>>();
     two_kinds(&numbers(fast), &numbers(slow))
 }
 
@@ -274,7 +254,7 @@ pub(super) fn turbo(seen: &Seen<'_>) -> Told {
 }
 
 pub(super) fn mitigations(seen: &Seen<'_>) -> Told {
-    let dir = format!("{CPU}/vulnerabilities");
+    let dir = format!("{CPU_DIR}/vulnerabilities");
     let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
     for name in seen.roots.sys_names(&dir) {
         match seen.roots.sys(&format!("{dir}/{name}")) {

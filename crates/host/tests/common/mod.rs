@@ -21,12 +21,21 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("container", include_str!("../trees/container.tree")),
 ];
 
+/// Machines of which only the places are told.
+#[allow(dead_code)] // not every test binary needs them
+pub const PLACES: &[(&str, &str)] = &[
+    ("epyc", include_str!("../trees/epyc.tree")),
+    ("kunpeng", include_str!("../trees/kunpeng.tree")),
+    ("phone", include_str!("../trees/phone.tree")),
+];
+
 /// Files by path.
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The files of a recorded machine.
 pub fn tree(machine: &str) -> Tree {
-    let (_, text) = MACHINES.iter().find(|(name, _)| *name == machine).unwrap();
+    let mut all = MACHINES.iter().chain(PLACES);
+    let (_, text) = all.find(|(name, _)| *name == machine).unwrap();
     let mut tree = Tree::new();
     let mut several: Option<Vec<String>> = None;
     for line in text.lines() {

@@ -3,12 +3,12 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_engine::{InFlight, Mover, Route, Setup, file};
+use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
 use bytecost_meter::{ProcessMeter, ThreadMeter};
 use bytecost_spec::{Cache, Cell, Reaping};
 
 use super::side::{Completions, FlowDone, Measured, flow_done};
-use crate::files;
+use crate::files::{self, FileTask};
 use crate::flow::Finish;
 use crate::gate::Gate;
 use crate::protocol::{Check, Task};
@@ -36,15 +36,18 @@ pub(super) fn run(
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file was named"))?;
     let work = files::open(cell, mover, at, flow)?;
     files::settle(cell, &work)?;
-    let walk = work.walk;
     let kept = work.file.try_clone()?;
-    let depth = work.depth;
-    let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let gone = Gone {
+        walk: work.walk,
+        size: usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
+        depth: work.depth,
+        block: work.block,
+    };
     let mut engine = (mover.open)(Setup {
         socket: None,
         file: Some(work),
         java: None,
-        size,
+        size: gone.size,
         fields: 1,
         slots: 1,
         flow,
@@ -54,16 +57,16 @@ pub(super) fn run(
         patience: Duration::from_millis(task.patience_ms),
     })?;
     let full = task.check == Check::Full;
-    let content = (at.own && mover.route == Route::FileToMemory).then(|| Content {
+    let content = (at.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
         most: if full { usize::MAX } else { QUICK_BYTES },
     });
-    let (offset, len) = walk.part();
+    let (offset, len) = gone.walk.part();
     let mut cool = || file::cool(&kept, offset, len);
-    let cold = (cell.cache == Cache::Cold).then_some((walk.blocks(), &mut cool as _));
+    let cold = (cell.cache == Cache::Cold).then_some((gone.walk.blocks(), &mut cool as _));
     let places = match mover.route {
-        Route::MemoryToFile => file::written_places(size, depth),
-        _ => depth,
+        Route::MemoryToFile => file::written_places(gone.size, gone.depth),
+        _ => gone.depth,
     };
     let mut requests = Requests::new(&mut *engine, places, content, cold);
     let finish = Finish {
@@ -82,19 +85,57 @@ pub(super) fn run(
     };
     let (mut compared, latency_ns) = (requests.compared_bytes, requests.latency_ns);
     drop(engine);
-    if mover.route == Route::MemoryToFile {
-        let read = file::open(&at.path, file::Opening::default())?;
-        let (blocks, most) = if full {
-            (u64::MAX, usize::MAX)
-        } else {
-            (QUICK_BLOCKS, QUICK_BYTES)
-        };
-        let written = done.total_messages().min(blocks);
-        compared += file::check_written(read, walk, written, size, depth, most)?;
-    }
+    compared += look_after(at, mover, &gone, done.total_messages(), full)?;
     let mut done = flow_done(done, Completions::None, compared, Some(latency_ns));
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
     Ok(done)
+}
+
+/// How a file was gone through.
+struct Gone {
+    walk: Walk,
+    size: usize,
+    depth: usize,
+    block: usize,
+}
+
+/// Compares what was written, after all of it was: how many bytes that were.
+fn look_after(
+    at: &FileTask,
+    mover: &Mover,
+    gone: &Gone,
+    messages: u64,
+    full: bool,
+) -> io::Result<u64> {
+    let open = |path| file::open(path, file::Opening::default());
+    let &Gone {
+        walk,
+        size,
+        depth,
+        block,
+    } = gone;
+    let (blocks, most) = if full {
+        (u64::MAX, usize::MAX)
+    } else {
+        (QUICK_BLOCKS, QUICK_BYTES)
+    };
+    if let Some(copy) = &at.target {
+        let calls = size.div_ceil(block.max(1)) as u64;
+        let blocks = messages.min((blocks / calls).max(1));
+        let (from, to) = (open(&at.path)?, open(copy)?);
+        return file::check_copied(from, to, walk, blocks, (size, block), most);
+    }
+    if mover.route != Route::MemoryToFile {
+        return Ok(0);
+    }
+    file::check_written(
+        open(&at.path)?,
+        walk,
+        messages.min(blocks),
+        size,
+        depth,
+        most,
+    )
 }
 
 /// A request to a disk is a context switch or two, which perf events make dearer; one to memory

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytecost_engine::services::Setup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
-use bytecost_spec::{Cell, Placement};
+use bytecost_spec::Cell;
 
 use crate::load::{Load, Pace, Span};
-use crate::protocol::{Role, Schedule, Task};
+use crate::protocol::{Schedule, Task};
 
 pub(super) mod asking;
 pub(super) mod served;
@@ -46,12 +46,9 @@ fn congestion(cell: &Cell) -> Option<&str> {
 }
 
 /// The CPUs of a side; none where it is free.
-fn cpus(cell: &Cell, role: Role) -> Option<&[u32]> {
-    match &cell.placement {
-        Placement::Free => None,
-        Placement::Cpus { sender, .. } if role == Role::Server => Some(sender),
-        Placement::Cpus { receiver, .. } => Some(receiver),
-    }
+fn cpus(task: &Task) -> Option<Vec<u32>> {
+    let cpus = task.pins.concat();
+    (!cpus.is_empty()).then_some(cpus)
 }
 
 /// The load of a cell on a server.

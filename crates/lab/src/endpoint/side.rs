@@ -10,10 +10,7 @@ use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
-use bytecost_spec::{
-    Cell, Counter, Pattern as Exchange, Placement, Reading, Readings, SideReadings,
-};
-use bytecost_sys::process;
+use bytecost_spec::{Cell, Counter, Held, Pattern as Exchange, Reading, Readings, SideReadings};
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
@@ -24,6 +21,7 @@ use crate::conduct::{answer, content, mover_of, receiving_end};
 use crate::connection::ConnectionMeter;
 use crate::files;
 use crate::flow::{Intake, Window};
+use crate::hold::Hold;
 use crate::passes::Passes;
 use crate::protocol::{Check, Done, Role, Task};
 use crate::requests::Stretches;
@@ -37,6 +35,7 @@ pub(super) struct FlowDone {
     total_bytes: u64,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
+    held: Option<Held>,
 }
 
 /// Carries one flow of a side through the trial.
@@ -46,26 +45,16 @@ pub(super) fn one_flow(
     flow: u32,
     turn: Turn<'_>,
 ) -> io::Result<FlowDone> {
-    pin(&task.cell, task.role, flow)?;
-    match task.role {
+    let hold = Hold::take(&task.pins, flow, task.cell.mem_node)?;
+    let mut done = match task.role {
         Role::Sender => sending::run(task, socket, flow, turn),
-        _ => receive(task, socket, flow, turn),
-    }
-}
-
-fn pin(cell: &Cell, role: Role, flow: u32) -> io::Result<()> {
-    let Placement::Cpus { sender, receiver } = &cell.placement else {
-        return Ok(());
-    };
-    let cpus = if role == Role::Sender {
-        sender
-    } else {
-        receiver
-    };
-    match cpus.get(flow as usize % cpus.len().max(1)) {
-        Some(cpu) => process::set_affinity(&[*cpu]),
-        None => Ok(()),
-    }
+        Role::Receiver => receive(task, socket, flow, turn),
+        Role::Neighbour | Role::Server | Role::Client => {
+            Err(io::Error::from(io::ErrorKind::InvalidInput))
+        }
+    }?;
+    done.held = hold.held()?;
+    Ok(done)
 }
 
 /// A perf event costs its thread some µs at every context switch, which is what asking and
@@ -272,6 +261,7 @@ pub(super) fn flow_done(
         total_bytes: total.bytes,
         compared_bytes,
         latency_ns,
+        held: None,
     }
 }
 
@@ -286,6 +276,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         of_process |= flow.of_process;
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
+        done.side.held.extend(flow.held);
         done.total_bytes.push(flow.total_bytes);
         done.compared_bytes += flow.compared_bytes;
         if let Some(histogram) = flow.latency_ns {
@@ -303,7 +294,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     }
     done.side = SideReadings {
         readings: sum,
-        flows: done.side.flows,
+        ..done.side
     };
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;
     Ok(done)

@@ -207,7 +207,7 @@ impl Reader {
         }
         stretch.side = SideReadings {
             readings: bytecost_meter::sum(&readings),
-            flows: stretch.side.flows,
+            ..stretch.side
         };
         let mut sum = Counts::default();
         let mut most_ns = 0;

@@ -167,7 +167,7 @@ impl Crew {
         }
         part.whole.side = SideReadings {
             readings: bytecost_meter::sum(&readings),
-            flows: part.whole.side.flows,
+            ..part.whole.side
         };
         part.whole.latency = merged.as_ref().and_then(latency);
         (part, failed)

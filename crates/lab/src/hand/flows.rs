@@ -217,12 +217,12 @@ fn taking(intake: &mut Intake<'_>, desk: &mut Desk<'_>) -> io::Result<()> {
 }
 
 fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
-    let Placement::Cpus { sender, receiver } = &cell.placement else {
-        return Ok(());
-    };
-    let cpus = match side {
-        Side::Receiver => receiver,
-        _ => sender,
+    let cpus = match (&cell.placement, side) {
+        (Placement::Within { cpus }, _) => return process::set_affinity(cpus),
+        (Placement::Cpus { receiver, .. }, Side::Receiver) => receiver,
+        (Placement::Cpus { sender, .. }, _) => sender,
+        // Nearness was made exact before: only a host tells which CPUs those are.
+        (Placement::Free | Placement::Near(_), _) => return Ok(()),
     };
     match cpus.get(flow as usize % cpus.len().max(1)) {
         Some(cpu) => process::set_affinity(&[*cpu]),

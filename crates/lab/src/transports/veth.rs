@@ -70,7 +70,7 @@ impl Pair {
     #[must_use]
     pub fn of(&self, role: Role) -> &Network {
         match role {
-            Role::Sender | Role::Client => &self.sender,
+            Role::Sender | Role::Client | Role::Neighbour => &self.sender,
             Role::Receiver | Role::Server => &self.receiver,
         }
     }

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_meter::{Meter, NetworkMeter, look_takes_ns};
+use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
-use super::{Lab, Parts, network_meter};
+use super::{Lab, network_meter};
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
+use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 
@@ -26,8 +28,9 @@ const CLIENT: usize = 1;
 
 impl Lab {
     /// Makes one trial of such a cell.
-    pub(super) fn served(&mut self, task: Task, stop: &AtomicBool) -> Result<Parts, Trouble> {
-        let cell = task.cell.clone();
+    pub(super) fn served(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+        let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
+        let task = self.task(cell, None, pins.sender)?;
         let program = &self.settings.program;
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
@@ -45,13 +48,14 @@ impl Lab {
         ends.push(Endpoint::start(program, Role::Client, None)?);
         ends[CLIENT].order(&Order::Prepare(Box::new(Task {
             role: Role::Client,
+            pins: pins.receiver,
             address: Some(address),
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
-        let network = network_meter(&cell, &ends);
-        let (machine, [server, client]) = self.served_window(&cell, &mut ends, &network, stop)?;
-        Ok(parts(&cell, server, client, machine))
+        let network = network_meter(cell, &ends);
+        let (machine, [server, client]) = self.served_window(cell, &mut ends, &network, stop)?;
+        Ok(parts(cell, server, client, machine))
     }
 
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and
@@ -200,5 +204,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         receiver: Some(server),
         machine,
         truth,
+        neighbour: Vec::new(),
     }
 }

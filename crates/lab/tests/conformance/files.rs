@@ -14,6 +14,7 @@ use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample, TrialKey};
 use libtest_mimic::{Failed, Trial};
 
+use super::sent::{cut, disturbed};
 use super::{cell, ensure, read, settings};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
@@ -26,10 +27,11 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
         for cache in Cache::ALL {
-            for (access, size, depth, threads) in [
-                ("sequential", "4KiB", "1", "1"),
-                ("random", "64KiB", "4", "2"),
-                ("random", "4KiB", "200", "1"),
+            // Blocks that divide a request, that do not, and that are larger.
+            for (access, size, depth, threads, block) in [
+                ("sequential", "4KiB", "1", "1", "64KiB"),
+                ("random", "64KiB", "4", "2", "12KiB"),
+                ("random", "4KiB", "200", "1", "2KiB"),
             ] {
                 let cell = cell(&[
                     (Axis::Mover, mover.name),
@@ -38,6 +40,7 @@ pub fn trials() -> Vec<Trial> {
                     (Axis::Size, size),
                     (Axis::Depth, depth),
                     (Axis::Threads, threads),
+                    (Axis::Block, block),
                     (Axis::Ring, "512KiB"),
                 ]);
                 let refused = found
@@ -112,14 +115,22 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
         .iter()
         .find(|m| m.name == cell.mover)
         .ok_or("no row")?;
-    let compared = match mover.route {
-        Route::FileToMemory => truth.sent_bytes,
+    let last_block = match cell.size_bytes % cell.block_bytes {
+        0 => cell.block_bytes,
+        rest => rest,
+    };
+    let compared = match (mover.route, mover.name) {
+        (Route::FileToMemory, _) => truth.sent_bytes,
+        // It holds the last block of each request, and nothing of it is kept.
+        (Route::FileToNull, "read-null") => truth.sent_bytes / cell.size_bytes * last_block,
+        (Route::FileToNull, _) => 0,
         _ => pass,
     };
     ensure(truth.compared_bytes == compared, || {
         format!("every byte is compared, {compared}: {truth:?}")
     })?;
-    ensure(truth.checked == "content", || truth.checked.clone())?;
+    let checked = if compared > 0 { "content" } else { "count" };
+    ensure(truth.checked == checked, || truth.checked.clone())?;
     ensure(sample.latency_ns_histogram.is_some(), || {
         "requests are timed".into()
     })?;
@@ -136,13 +147,20 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
     ] {
         read(readings, counter)?;
     }
-    if cell.mover == "pread" && read(readings, Counter::Messages)? > 0 {
+    let blocks = cell.size_bytes.div_ceil(cell.block_bytes) as i64;
+    let calls_each = match cell.mover.as_str() {
+        "pread" => Some(1),
+        "sendfile-null" | "copy_file_range" => Some(blocks),
+        "read-null" | "read-write-file" | "splice-file" => Some(2 * blocks),
+        _ => None,
+    };
+    if let Some(each) = calls_each {
         let (calls, messages) = (
             read(readings, Counter::Calls)?,
             read(readings, Counter::Messages)?,
         );
-        ensure(calls == messages, || {
-            format!("{calls} calls, {messages} requests")
+        ensure(calls as i64 == messages as i64 * each, || {
+            format!("{calls} calls, {messages} requests of {each}")
         })?;
     }
     Ok(())
@@ -166,6 +184,11 @@ fn must_work(found: &FileSurvey) -> Result<(), Failed> {
         "libaio",
         "write",
         "pwrite",
+        "read-null",
+        "sendfile-null",
+        "read-write-file",
+        "copy_file_range",
+        "splice-file",
     ];
     for row in &found.movers {
         let must =
@@ -189,13 +212,20 @@ fn of_the_user() -> Result<(), Failed> {
             (Axis::Ring, ring),
         ])
     };
-    let truth = sample(&cell("pread", "256KiB"), mine())?
-        .truth
-        .ok_or("no truth")?;
-    ensure(
-        truth.checked == "count" && truth.compared_bytes == 0,
-        || format!("{truth:?}"),
-    )?;
+    // What a copy holds can be seen beside the file; what only passes by is not known.
+    for (mover, compared) in [
+        ("pread", 0),
+        ("sendfile-null", 0),
+        ("read-write-file", 256 << 10),
+        ("copy_file_range", 256 << 10),
+    ] {
+        let truth = sample(&cell(mover, "256KiB"), mine())?
+            .truth
+            .ok_or("no truth")?;
+        ensure(truth.compared_bytes == compared, || {
+            format!("{mover}: {truth:?}")
+        })?;
+    }
     for (mover, ring, word) in [
         ("pwrite", "256KiB", "never written to"),
         ("pread", "1MiB", "too short"),
@@ -208,38 +238,20 @@ fn of_the_user() -> Result<(), Failed> {
     ensure(std::fs::read(&path)? == content, || "it was changed".into())
 }
 
-/// Makes the file shorter as soon as an endpoint reads it.
+/// Makes the file shorter while an endpoint reads it.
 fn truncated() -> Result<(), Failed> {
     for (mover, word) in [
         ("pread", "truncated"),
         ("uring-read", "truncated"),
         ("mmap-touch", "became shorter"),
     ] {
-        let dir = tempfile::tempdir()?;
-        let path = dir.path().join("mine");
-        std::fs::write(&path, vec![7; 1 << 20])?;
         let cell = cell(&[
             (Axis::Mover, mover),
             (Axis::Cache, "warm"),
             (Axis::Size, "4KiB"),
             (Axis::Ring, "1MiB"),
         ]);
-        let shortened = path.clone();
-        let cutter = std::thread::spawn(move || {
-            for _ in 0..2000 {
-                if is_open(&shortened) {
-                    break;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            let file = std::fs::OpenOptions::new().write(true).open(&shortened);
-            file.and_then(|f| f.set_len(5000)).is_ok()
-        });
-        let record = trial(&cell, Files::new(dir.path().to_owned(), Some(path)));
-        ensure(cutter.join().unwrap_or(false), || {
-            "the file was not cut".into()
-        })?;
-        match record {
+        match disturbed(&cell, 1 << 20, cut)? {
             Err(f) => ensure(
                 // The cut may come before the file was opened or brought in.
                 f.reason.contains(word)
@@ -247,21 +259,10 @@ fn truncated() -> Result<(), Failed> {
                     || f.reason.contains("too short"),
                 || f.reason.clone(),
             )?,
-            Ok(_) if mover == "uring-read" => {}
             Ok(_) => return Err(format!("{mover} read what is not there").into()),
         }
     }
     Ok(())
-}
-
-/// Whether another process has the file open.
-fn is_open(path: &Path) -> bool {
-    let own = std::process::id().to_string();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let names = processes.filter_map(|p| p.file_name().into_string().ok());
-    names
-        .filter(|pid| *pid != own)
-        .any(|pid| has_open(&pid, path))
 }
 
 /// Whether a process has the file open.

@@ -236,10 +236,7 @@ fn of_the_user() -> Result<(), Failed> {
 
 /// Makes the file shorter while an endpoint sends it: the trial must say so, and end.
 fn truncated(mover: &Mover) -> Result<(), Failed> {
-    let record = disturbed(mover, |path, _| {
-        let file = std::fs::OpenOptions::new().write(true).open(path);
-        file.and_then(|f| f.set_len(5000)).is_ok()
-    })?;
+    let record = disturbed(&sending(mover.name, "16MiB", "warm"), 16 << 20, cut)?;
     match record {
         Err(f) => ensure(
             // The cut may come before the file was brought in.
@@ -252,9 +249,10 @@ fn truncated(mover: &Mover) -> Result<(), Failed> {
 
 /// Ends the receiver while the other endpoint sends a file.
 fn lost_receiver() -> Result<(), Failed> {
-    let mover = Mover::named("read-write").ok_or("no row")?;
-    let record = disturbed(mover, |_, receiver| {
-        rustix::process::kill_process(receiver, rustix::process::Signal::KILL).is_ok()
+    let cell = sending("read-write", "16MiB", "warm");
+    let record = disturbed(&cell, 16 << 20, |_, others| {
+        let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        others.first().is_some_and(|pid| kill(*pid).is_ok())
     })?;
     match record {
         Err(f) => ensure(
@@ -267,14 +265,21 @@ fn lost_receiver() -> Result<(), Failed> {
     }
 }
 
-/// A trial of some seconds, and what `then` does to its file or its receiver as soon as the
-/// sender has the file open. Both endpoints are there by then.
-fn disturbed(
-    mover: &Mover,
-    then: impl FnOnce(&Path, Pid) -> bool + Send + 'static,
+/// Makes a file shorter than anything is that is asked of it.
+pub fn cut(path: &Path, _others: &[Pid]) -> bool {
+    let file = std::fs::OpenOptions::new().write(true).open(path);
+    file.and_then(|f| f.set_len(5000)).is_ok()
+}
+
+/// A trial of some seconds on a file of the user's of so many bytes, and what `then` does to it or
+/// to the endpoints that do not have it open, as soon as one has.
+pub fn disturbed(
+    cell: &Cell,
+    bytes: usize,
+    then: impl FnOnce(&Path, &[Pid]) -> bool + Send + 'static,
 ) -> Result<Result<Sample, Failure>, Failed> {
     const SOON: Duration = Duration::from_secs(20);
-    let (dir, path) = mine(16 << 20)?;
+    let (dir, path) = mine(bytes)?;
     let number = DISTURBED.fetch_add(1, Ordering::Relaxed);
     let marked = super::marked(&format!("sent-{number}"))?;
     let disturber = std::thread::spawn({
@@ -283,10 +288,10 @@ fn disturbed(
             let until = Instant::now() + SOON;
             while Instant::now() < until {
                 let has_it = |pid: &Pid| has_open(&pid.to_string(), &path);
-                let (senders, others): (Vec<Pid>, Vec<Pid>) =
+                let (with, others): (Vec<Pid>, Vec<Pid>) =
                     super::endpoints(&marked).into_iter().partition(has_it);
-                if let ([_], [receiver]) = (&senders[..], &others[..]) {
-                    return then(&path, *receiver);
+                if !with.is_empty() {
+                    return then(&path, &others);
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -299,7 +304,7 @@ fn disturbed(
         ..super::settings()
     };
     let files = Files::new(dir.path().to_owned(), Some(path));
-    let record = trial_with(&sending(mover.name, "16MiB", "warm"), files, long);
+    let record = trial_with(cell, files, long);
     std::fs::remove_file(&marked)?;
     let done = disturber.join().unwrap_or(false);
     ensure(done, || "nothing was disturbed".into())?;

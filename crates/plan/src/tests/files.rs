@@ -60,7 +60,13 @@ fn survey() -> Survey {
         cache,
         refused: (cache == Cache::Cold).then(|| "it is never cold".into()),
     };
-    let names = ["pread", "uring-read", "pwrite"];
+    let names = [
+        "pread",
+        "uring-read",
+        "pwrite",
+        "read-null",
+        "copy_file_range",
+    ];
     let all = |name| Cache::ALL.iter().map(move |cache| works(name, *cache));
     Survey {
         mover_facts: vec![
@@ -73,6 +79,8 @@ fn survey() -> Survey {
                 1,
             ),
             mover("pwrite", Route::MemoryToFile, InFlight::One, 0),
+            mover("read-null", Route::FileToNull, InFlight::One, 0),
+            mover("copy_file_range", Route::FileToFile, InFlight::One, 0),
         ],
         receiver_facts: super::survey().receiver_facts,
         files: Some(FileSurvey {
@@ -112,6 +120,10 @@ fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs(
         Cell::default().ring,
         "the floor needs no file's memory"
     );
+    let large = study(&[(Axis::Mover, "read-null"), (Axis::Size, "128MiB")]);
+    let plan = Plan::new(&large, &host(), &survey(), 1).unwrap();
+    assert_eq!(plan.cells[0].mover, "null");
+    assert!(plan.cells[0].size_bytes <= 1 << 20, "nor its length");
     assert!(
         plan.cells
             .iter()
@@ -147,14 +159,91 @@ fn what_means_nothing_to_a_file_makes_no_cells_of_its_own() {
 }
 
 #[test]
+fn a_block_makes_cells_only_of_movers_that_go_by_blocks_and_within_a_request() {
+    let mut study = study(&[(Axis::Depth, "1"), (Axis::Cache, "warm")]);
+    for (axis, values) in [
+        (Axis::Mover, &["pread", "read-null", "copy_file_range"][..]),
+        (Axis::Size, &["4KiB", "64KiB", "1MiB"]),
+        (Axis::Block, &["4KiB", "64KiB", "1MiB"]),
+    ] {
+        let values: Vec<String> = values.iter().map(|v| (*v).to_owned()).collect();
+        study.set_axis(axis, &values).unwrap();
+    }
+    let plan = Plan::new(&study, &host(), &survey(), 1).unwrap();
+    let of = |mover: &str, size: u64| {
+        let cells = plan.cells.iter();
+        let of = cells.filter(|c| c.mover == mover && c.size_bytes == size);
+        of.map(|c| c.block_bytes >> 10).collect::<Vec<u64>>()
+    };
+    for mover in ["read-null", "copy_file_range"] {
+        assert_eq!(of(mover, 4 << 10), [64], "more than a request is a request");
+        assert_eq!(of(mover, 64 << 10), [4, 64]);
+        assert_eq!(of(mover, 1 << 20), [4, 64, 1024]);
+    }
+    for size in [4 << 10, 64 << 10, 1 << 20] {
+        assert_eq!(of("pread", size), [64]);
+    }
+}
+
+fn set(survey: &mut Survey, change: fn(&mut FileSurvey)) {
+    change(survey.files.as_mut().unwrap());
+}
+
+/// Whether a cell is refused with these words; with none it is to be had.
+fn says(changes: &[(Axis, &str)], survey: &Survey, needle: &str) {
+    match refused(changes, survey) {
+        None => assert_eq!(needle, "", "{changes:?}"),
+        Some(why) => assert!(
+            !needle.is_empty() && why.contains(needle),
+            "{changes:?}: {why}"
+        ),
+    }
+}
+
+#[test]
+fn a_copy_needs_room_for_two_files_and_whole_blocks_past_the_page_cache() {
+    let [all, mut tight, mut mine, mut mine_without_room] = [(); 4].map(|()| survey());
+    set(&mut tight, |f| f.free_bytes = 300 << 20);
+    set(&mut mine, |f| f.user_file_bytes = Some(1_000_000));
+    set(&mut mine_without_room, |f| {
+        f.user_file_bytes = Some(1_000_000);
+        f.free_bytes = 100 << 10;
+    });
+    let copy = (Axis::Mover, "copy_file_range");
+    let direct = (Axis::Cache, "direct");
+    for (survey, changes, needle) in [
+        (&tight, &[][..], ""),
+        (&tight, &[(Axis::Mover, "read-null")], ""),
+        (&tight, &[copy], "two files of 256 MiB are needed in /there"),
+        (&mine, &[copy, (Axis::Ring, "512KiB")], ""),
+        (
+            &mine_without_room,
+            &[copy, (Axis::Ring, "512KiB")],
+            "a file of 512 KiB is needed in /there",
+        ),
+        (
+            &all,
+            &[copy, direct, (Axis::Block, "1000")],
+            "choose a --block that is a multiple of 512",
+        ),
+        (&all, &[copy, direct, (Axis::Block, "5000")], ""),
+        (&all, &[direct, (Axis::Block, "1000")], ""),
+        (
+            &all,
+            &[copy, (Axis::Cache, "memory"), (Axis::Ring, "3GiB")],
+            "the file and its requests need",
+        ),
+    ] {
+        says(changes, survey, needle);
+    }
+}
+
+#[test]
 fn what_a_file_cannot_give_is_refused_with_its_remedy() {
     let all = survey();
     let mut small = survey();
     let mut mine = survey();
     let mut odd = survey();
-    let set = |survey: &mut Survey, change: fn(&mut FileSurvey)| {
-        change(survey.files.as_mut().unwrap());
-    };
     set(&mut small, |f| f.free_bytes = 10 << 20);
     set(&mut mine, |f| f.user_file_bytes = Some(1_000_000));
     set(&mut odd, |f| f.direct_bytes = Some(4096));
@@ -220,14 +309,7 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
             "RLIMIT_MEMLOCK: `uring-read` locks 64 MiB",
         ),
     ] {
-        let why = refused(changes, survey);
-        match why {
-            None => assert_eq!(needle, "", "{changes:?}"),
-            Some(why) => assert!(
-                !needle.is_empty() && why.contains(needle),
-                "{changes:?}: {why}"
-            ),
-        }
+        says(changes, survey, needle);
     }
 }
 

@@ -64,7 +64,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         ),
         (
             &[(Axis::Placement, "0:2")],
-            "CPU 2 is not among those that this process may use (0,1)",
+            "CPU 2 is not among those that this process may use (0-1)",
         ),
         (&[(Axis::Placement, "0:1")], ""),
     ] {

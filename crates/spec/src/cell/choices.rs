@@ -5,7 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Invalid;
 use crate::units;
 
 /// What lies between the two ends.
@@ -76,24 +75,6 @@ impl Pattern {
             Pattern::Ask => "ask",
         }
     }
-}
-
-/// Which CPUs the two ends run on. Flow `i` takes the `i`-th of each list, going round.
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// The scheduler decides.
-    #[default]
-    Free,
-    /// Pinned.
-    Cpus {
-        /// CPUs of the sender's threads; never empty.
-        sender: Vec<u32>,
-        /// CPUs of the receiver's threads; never empty.
-        receiver: Vec<u32>,
-    },
 }
 
 /// TCP_NODELAY: whether small writes go out at once.
@@ -308,47 +289,5 @@ impl fmt::Display for Answer {
             Answer::Bytes(bytes) => f.write_str(&units::bytes(*bytes)),
             Answer::Field => f.write_str("field"),
         }
-    }
-}
-
-impl fmt::Display for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |cpus: &[u32]| {
-            cpus.iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(",")
-        };
-        match self {
-            Placement::Free => f.write_str("free"),
-            Placement::Cpus { sender, receiver } => {
-                write!(f, "{}:{}", list(sender), list(receiver))
-            }
-        }
-    }
-}
-
-impl std::str::FromStr for Placement {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text == "free" {
-            return Ok(Placement::Free);
-        }
-        let wrong = || {
-            Invalid(format!(
-                "placement `{text}`: write `free`, or CPUs as SENDER:RECEIVER, for example 0:1 or 0,2:1,3"
-            ))
-        };
-        let list = |part: &str| -> Result<Vec<u32>, Invalid> {
-            part.split(',')
-                .map(|cpu| cpu.trim().parse().map_err(|_| wrong()))
-                .collect()
-        };
-        let (sender, receiver) = text.split_once(':').ok_or_else(wrong)?;
-        Ok(Placement::Cpus {
-            sender: list(sender)?,
-            receiver: list(receiver)?,
-        })
     }
 }

@@ -79,6 +79,10 @@ fn values_are_read_as_they_are_written() {
         (Axis::Depth, "32"),
         (Axis::Cache, "cold"),
         (Axis::Access, "random"),
+        (Axis::Placement, "smt-sibling"),
+        (Axis::MemNode, "1"),
+        (Axis::MemNode, "auto"),
+        (Axis::Neighbour, "stream@same-cache"),
     ] {
         assert_eq!(cell.set(axis, text), Ok(()));
         assert_eq!(cell.value(axis), text);
@@ -103,8 +107,10 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         (Axis::Cork, "yes", "choose from on, off"),
         (Axis::Depth, "0", "from 1 to 4096"),
         (Axis::Block, "65MiB", "from 1 byte to 64MiB"),
-        (Axis::Placement, "0", "SENDER:RECEIVER"),
+        (Axis::Placement, "0;1", "SENDER:RECEIVER"),
         (Axis::Placement, "a:b", "SENDER:RECEIVER"),
+        (Axis::MemNode, "1024", "from 0 to 1023"),
+        (Axis::Neighbour, "idle@0", "spin@smt-sibling"),
         (Axis::Mover, "", "not a name"),
     ] {
         let before = cell.clone();

@@ -15,15 +15,15 @@ use crate::descriptors;
 use crate::endpoint::out_of_turn;
 use crate::endpoint::side::encode;
 use crate::load::{Outcome, Stage};
-use crate::protocol::{self, Answer, Done, Order, Role, Task};
+use crate::protocol::{self, Answer, Done, Order, Task};
 
 /// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let address = task.address.as_ref().and_then(|a| a.parse().ok());
     let address = address.ok_or(io::ErrorKind::InvalidInput)?;
-    if let Some(cpus) = cpus(cell, Role::Client) {
-        process::set_affinity(cpus)?;
+    if let Some(cpus) = cpus(task) {
+        process::set_affinity(&cpus)?;
     }
     let household = Household::open(cell.serving.perf);
     descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use super::{congestion, cpus, rows};
 use crate::descriptors;
 use crate::endpoint::out_of_turn;
-use crate::protocol::{self, Answer, Done, Order, Role, Schedule, Task};
+use crate::protocol::{self, Answer, Done, Order, Schedule, Task};
 
 /// Connections beside those of the load for which there is room: new ones may come before the
 /// server has seen the end of the old ones.
@@ -59,7 +59,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
         sockopt::set_tcp_congestion(&listener, name)?;
     }
     let household = Household::open(cell.serving.perf);
-    let mut child = Child::start(cell, listener)?;
+    let mut child = Child::start(task, listener)?;
     let address = address.to_string();
     protocol::write(control, &Answer::Listening { address })?;
     protocol::write(control, &Answer::Ready)?;
@@ -78,7 +78,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
 
 impl Child {
     /// Forks it.
-    fn start(cell: &Cell, listener: OwnedFd) -> io::Result<Child> {
+    fn start(task: &Task, listener: OwnedFd) -> io::Result<Child> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
@@ -98,7 +98,7 @@ impl Child {
         drop((told, stop, report));
         let served = census::tell_when_asked(tell).and_then(|()| {
             rustix::io::write(&report_to, &[BEGUN])?;
-            serve(cell, listener, stopped)
+            serve(task, listener, stopped)
         });
         let Err(e) = served else {
             children::exit(0);
@@ -225,10 +225,11 @@ impl Drop for Exits {
 }
 
 /// What the server's process does.
-fn serve(cell: &Cell, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
+fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
+    let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;
-    if let Some(cpus) = cpus(cell, Role::Server) {
-        process::set_affinity(cpus)?;
+    if let Some(cpus) = cpus(task) {
+        process::set_affinity(&cpus)?;
     }
     let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
     let connections = most.saturating_add(ROOM);

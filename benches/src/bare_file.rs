@@ -1,4 +1,4 @@
-//! `bare-files`: what `sendfile` and `splice` of a large file reach beside a bare C loop of the same
+//! `bare-file`: what `sendfile` and `splice` of a large file reach beside a bare C loop of the same
 //! calls.
 //!
 //! Both send a file of the same length out of the page cache of the same file system, to the same
@@ -19,7 +19,7 @@ use crate::peer;
 use crate::result::{Row, Target};
 
 pub const BENCH: Bench = Bench {
-    name: "bare-files",
+    name: "bare-file",
     question: "Do `sendfile` and `splice` send 1 GiB from the page cache as fast as a bare C loop of the same calls?",
     target: "throughput at least as high",
     by_name_alone: false,

@@ -1,0 +1,306 @@
+//! The ceiling of a machine: taken from the run that measured it, told in other runs.
+
+mod world;
+
+use bytecost_analysis::ceiling::{Ceiling, CeilingKind, ceiling};
+use bytecost_analysis::{Analysis, Input, analyse};
+use bytecost_spec::survey::{FileSurvey, InFlight, Release, Route};
+use bytecost_spec::{Cell, Measure, Metric};
+use world::{True, World};
+
+const CEILING: &str = r#"
+name = "ceiling"
+title = "Most"
+question = "What?"
+prediction = "Much."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "memcpy", "pread", "libaio", "uring-read"]
+size = ["64KiB"]
+depth = [1]
+cache = ["memory"]
+ring = ["1MiB", "16MiB"]
+
+[[tier]]
+title = "copies"
+[tier.axes]
+mover = ["null", "memcpy", "pread"]
+ring = ["1MiB", "16MiB"]
+
+[[tier]]
+title = "disk"
+[tier.axes]
+mover = ["libaio", "uring-read"]
+cache = ["direct"]
+depth = [16]
+ring = ["16MiB"]
+"#;
+
+/// A world whose movers are of files, by their names.
+fn of_files(study: &str, routes: &[(&str, Route)], truth: impl Fn(&Cell) -> True) -> World {
+    let mut world = World::new(study);
+    let mut facts = Vec::new();
+    for (name, route) in routes {
+        let mut row = world::facts(name, Release::AtReturn, route.has_peer());
+        (row.route, row.in_flight) = (*route, InFlight::One);
+        facts.push(row);
+    }
+    world.manifest.survey.mover_facts = facts;
+    world.manifest.survey.files = Some(FileSurvey {
+        dir: "/there".to_owned(),
+        device: Some(7),
+        ..FileSurvey::default()
+    });
+    let mut world = world.run(7, 12, 0.01, truth);
+    world.change(|c| c.mover != "null", |sample| sample.receiver = None);
+    world
+}
+
+fn measured() -> Ceiling {
+    let world = of_files(
+        CEILING,
+        &[
+            ("null", Route::Nowhere),
+            ("memcpy", Route::MemoryToMemory),
+            ("pread", Route::FileToMemory),
+            ("libaio", Route::FileToMemory),
+            ("uring-read", Route::FileToMemory),
+        ],
+        |cell| match cell.mover.as_str() {
+            "memcpy" => True::costs(0.5),
+            "pread" => True::costs(1.0),
+            "libaio" => True::costs(8.0),
+            _ => True::costs(10.0),
+        },
+    );
+    ceiling(&world.manifest, &world.analyse()).unwrap()
+}
+
+const STUDY: &str = r#"
+name = "files"
+title = "Files"
+question = "Which?"
+prediction = "One."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "pread", "read-null"]
+size = ["4KiB", "64KiB"]
+ring = ["16MiB"]
+cache = ["warm"]
+
+[[compare]]
+axis = "mover"
+baseline = "pread"
+metrics = ["throughput_gbit_per_s"]
+
+[[figure]]
+title = "Throughput"
+x = "size"
+y = "throughput_gbit_per_s"
+series = "mover"
+
+[[figure]]
+title = "CPU time"
+x = "size"
+y = "cpu_s_per_gb"
+series = "mover"
+"#;
+
+fn told(study: &str, ceiling: Option<&Ceiling>) -> Analysis {
+    let world = of_files(
+        study,
+        &[
+            ("null", Route::Nowhere),
+            ("pread", Route::FileToMemory),
+            ("read-null", Route::FileToNull),
+        ],
+        |cell| match cell.size_bytes {
+            4096 => True::costs(4.0),
+            _ => True::costs(2.0),
+        },
+    );
+    analyse(Input {
+        ceiling,
+        ..world.input()
+    })
+}
+
+#[test]
+fn a_run_of_the_study_gives_rates_by_kind_and_the_better_of_two_ways() {
+    let ceiling = measured();
+    let kinds: Vec<(CeilingKind, u64)> = ceiling
+        .rates
+        .iter()
+        .map(|r| (r.kind, r.working_set_bytes >> 20))
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            (CeilingKind::UserCopy, 1),
+            (CeilingKind::UserCopy, 16),
+            (CeilingKind::KernelRead, 1),
+            (CeilingKind::KernelRead, 16),
+            (CeilingKind::DiskSequential, 16),
+        ]
+    );
+    assert_eq!(ceiling.rates[4].mover, "libaio");
+    assert_eq!(
+        (ceiling.run.as_str(), ceiling.device),
+        ("quiet-otter", Some(7))
+    );
+    for rate in &ceiling.rates {
+        let e = rate.gbit_per_s;
+        assert!(e.low.unwrap() < e.value && e.value < e.high.unwrap());
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_gives_none() {
+    let mut world = World::new(CEILING);
+    assert_eq!(ceiling(&world.manifest, &world.analyse()), None);
+    world.samples.clear();
+    assert_eq!(ceiling(&world.manifest, &world.analyse()), None);
+}
+
+#[test]
+fn shares_are_told_drawn_and_explained() {
+    let ceiling = measured();
+    let analysis = told(STUDY, Some(&ceiling));
+    let cell = |mover: &str, size: u64| {
+        let of =
+            |c: &&bytecost_analysis::CellResult| c.cell.mover == mover && c.cell.size_bytes == size;
+        analysis.cells.iter().find(of).unwrap()
+    };
+    let share = |mover, size| cell(mover, size).ceiling.as_ref().unwrap();
+    for mover in ["pread", "read-null"] {
+        assert!((share(mover, 65_536).share - 0.5).abs() < 0.03);
+        assert!((share(mover, 4096).share - 0.25).abs() < 0.02);
+        let one = share(mover, 65_536);
+        assert!(one.low.unwrap() < one.share && one.share < one.high.unwrap());
+        assert_eq!(one.ceiling.working_set_bytes, 16 << 20);
+    }
+    assert_eq!(cell("null", 4096).ceiling, None);
+    let sentence = analysis
+        .answers
+        .iter()
+        .map(|a| a.sentence.as_str())
+        .find(|s| s.contains("of what this core can copy"))
+        .unwrap();
+    assert!(
+        sentence.contains("at 64 KiB reaches") && sentence.contains("out of a file of 16 MiB"),
+        "{sentence}"
+    );
+    assert!(sentence.contains("the smallest is 25"), "{sentence}");
+    let why = analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "ceiling-share")
+        .unwrap();
+    assert_eq!(why.numbers.len(), 2, "the best of each mover: {why:?}");
+    let answer = why.answer.as_deref().unwrap();
+    assert!(
+        answer.starts_with("Each mover at its best reaches 5"),
+        "{answer}"
+    );
+    assert!(why.evidence[0].contains("run quiet-otter of 2026-11-21"));
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    for figure in &analysis.figures {
+        let line = figure.ceiling.as_ref();
+        assert_eq!(line.is_some(), figure.y == throughput);
+        let Some(line) = line else { continue };
+        let at = share("pread", 4096).ceiling.gbit_per_s.value;
+        assert_eq!(line.points, [Some(at), Some(at)]);
+        assert!(line.words.contains("kernel"), "{line:?}");
+    }
+    assert_eq!(analysis.ceiling, Some(ceiling));
+}
+
+#[test]
+fn a_ceiling_that_was_measured_beside_something_else_is_told_to_be_too_low() {
+    let of_it = |analysis: &Analysis| {
+        let sentences = analysis.answers.iter().map(|a| a.sentence.as_str());
+        let evidence = analysis.explanations.iter().flat_map(|e| &e.evidence);
+        sentences
+            .chain(evidence.map(String::as_str))
+            .filter(|s| s.to_lowercase().contains("something else ran while"))
+            .count()
+    };
+    // What the other end did before it was taken away is nobody's here.
+    let busy = measured();
+    assert!(
+        busy.disturbed
+            .as_ref()
+            .unwrap()
+            .contains("of the CPUs' time")
+    );
+    assert_eq!(of_it(&told(STUDY, Some(&busy))), 2);
+    let quiet = Ceiling {
+        disturbed: None,
+        ..busy
+    };
+    assert_eq!(of_it(&told(STUDY, Some(&quiet))), 0);
+}
+
+#[test]
+fn without_a_ceiling_nothing_is_claimed() {
+    for analysis in [
+        told(STUDY, None),
+        // One of the disk alone says nothing of the page cache.
+        told(
+            STUDY,
+            Some(&Ceiling {
+                rates: measured().rates[4..].to_vec(),
+                ..measured()
+            }),
+        ),
+        // Another disk's says nothing of this one.
+        told(
+            &STUDY.replace("\"warm\"", "\"cold\""),
+            Some(&Ceiling {
+                device: Some(8),
+                ..measured()
+            }),
+        ),
+    ] {
+        assert!(analysis.cells.iter().all(|c| c.ceiling.is_none()));
+        assert!(analysis.figures.iter().all(|f| f.ceiling.is_none()));
+        let of_it = |s: &str| s.contains("can copy") || s.contains("disk gives");
+        assert!(analysis.answers.iter().all(|a| !of_it(&a.sentence)));
+        assert!(
+            analysis
+                .explanations
+                .iter()
+                .all(|e| e.key != "ceiling-share")
+        );
+    }
+    let text = serde_json::to_string(&told(STUDY, None)).unwrap();
+    assert!(!text.contains("ceiling"), "older readers see nothing new");
+}
+
+#[test]
+fn the_disk_is_told_where_files_come_from_it() {
+    let analysis = told(&STUDY.replace("\"warm\"", "\"cold\""), Some(&measured()));
+    let cell = analysis.cells.iter().find(|c| c.cell.mover == "pread");
+    let share = cell.unwrap().ceiling.as_ref().unwrap();
+    assert_eq!(share.ceiling.kind, CeilingKind::DiskSequential);
+    let of_disk = |a: &bytecost_analysis::Answer| a.sentence.contains("of what this disk gives");
+    assert!(
+        analysis.answers.iter().any(of_disk),
+        "{:?}",
+        analysis.answers
+    );
+}

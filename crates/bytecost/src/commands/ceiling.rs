@@ -1,0 +1,59 @@
+//! `bytecost ceiling`: what this machine copies and its disk gives at most, for other runs to be
+//! held against.
+
+use anyhow::Result;
+use bytecost_analysis::ceiling::STUDY;
+use bytecost_store::{Root, Run};
+
+use super::run;
+use crate::args::{AxisArgs, CeilingArgs, RunArgs};
+use crate::evidence::Evidence;
+use crate::failure::{Ending, bad_input};
+use crate::{ceiling, terminal};
+
+/// Measures the study of that name, and tells its rates in a table.
+pub fn run(args: CeilingArgs) -> Result<Ending> {
+    if let Some(name) = &args.resume {
+        let run = Root::at(&args.root.runs_dir).open(name)?;
+        let study = &run.manifest().study.name;
+        if study != STUDY {
+            return Err(bad_input(format!(
+                "run {name} is of study `{study}` and no ceiling: go on with it by `bytecost run --resume {name}`"
+            )));
+        }
+    }
+    run::carried_out(
+        RunArgs {
+            study: Some(STUDY.to_owned()),
+            axes: AxisArgs::default(),
+            as_published: false,
+            budget: args.budget,
+            precision: None,
+            window: None,
+            warmup: None,
+            blocks: None,
+            seed: None,
+            port: None,
+            dir: args.dir,
+            file: None,
+            evidence: Vec::new(),
+            resume: args.resume,
+            quiet: args.quiet,
+            root: args.root,
+        },
+        tell,
+    )
+}
+
+/// Writes the run's files and prints the table; true when trials failed.
+fn tell(run: &Run) -> Result<bool> {
+    let evidence = Evidence::of(run)?;
+    let analysis = evidence.analysis(None)?;
+    super::report::write(run, &analysis, &evidence.cells, &evidence.samples)?;
+    let text = match ceiling::measured(run) {
+        Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
+        None => bytecost_report::terminal(&analysis, terminal::style()),
+    };
+    super::print(&text)?;
+    Ok(!evidence.failures.is_empty())
+}

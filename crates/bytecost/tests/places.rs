@@ -1,0 +1,204 @@
+//! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
+
+mod fault_common;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytecost_spec::{Cell, Counter, Held, Noise, Placement, Reading, Record, Sample};
+use bytecost_sys::process;
+use fault_common::{Place, ended, endpoints_of, records, until};
+use rustix::process::Signal;
+
+const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
+
+/// The samples of each cell.
+fn samples(place: &Place, words: &str) -> BTreeMap<Cell, Vec<Sample>> {
+    ended(&mut place.bytecost(&format!("{SHORT} {words}"))).measured();
+    let mut by_cell: BTreeMap<Cell, Vec<Sample>> = BTreeMap::new();
+    for record in records(&place.run()) {
+        if let Record::Sample(sample) = serde_json::from_value(record).unwrap() {
+            let cell = Cell::from_id(&sample.cell).unwrap();
+            by_cell.entry(cell).or_default().push(sample);
+        }
+    }
+    assert!(!by_cell.is_empty());
+    by_cell
+}
+
+fn cpus(held: &[Held]) -> Vec<Vec<u32>> {
+    held.iter().map(|h| h.cpus.clone()).collect()
+}
+
+#[test]
+fn threads_run_where_they_are_held_and_the_record_says_so() {
+    let place = Place::new();
+    let allowed = process::affinity().unwrap();
+    let (first, last) = (allowed[0], allowed[allowed.len() - 1]);
+    let words = format!("--threads 2 --placement free,same-cpu,{first}:{last} --placement {first}");
+    for (cell, samples) in samples(&place, &words) {
+        for sample in samples {
+            let receiver = sample.receiver.as_ref().map(|r| r.held.clone());
+            let sender = &sample.sender.held;
+            let name = cell.placement.to_string();
+            match &cell.placement {
+                Placement::Free => {
+                    assert!(sender.is_empty() && receiver.is_none_or(|r| r.is_empty()))
+                }
+                Placement::Cpus { .. } if cell.mover == "null" => {
+                    // Without another end the flows take from both lists.
+                    assert_eq!(cpus(sender), [[first], [last]]);
+                }
+                Placement::Cpus { .. } => {
+                    assert_eq!(cpus(sender), [[first], [first]], "{name}");
+                    assert_eq!(cpus(&receiver.unwrap()), [[last], [last]], "{name}");
+                }
+                _ if cell.mover == "null" => assert_eq!(sender.len(), 2),
+                // Flow by flow on the same CPU.
+                _ => assert_eq!(cpus(sender), cpus(&receiver.unwrap()), "{name}"),
+            }
+            for held in sender {
+                assert!(held.cpus.contains(&held.last_cpu), "{name}: {held:?}");
+            }
+        }
+    }
+    let report = std::fs::read_to_string(place.run().join("report.md")).unwrap();
+    let told = format!("placement {first}:{last}: sender on CPU {first}, receiver on CPU {last}");
+    assert!(report.contains(&told), "{report}");
+    let csv = std::fs::read_to_string(place.run().join("samples.csv")).unwrap();
+    assert!(
+        csv.lines()
+            .next()
+            .unwrap()
+            .ends_with("sender_cpus,receiver_cpus,neighbour_cpus")
+    );
+}
+
+#[test]
+fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
+    let place = Place::new();
+    let first = process::affinity().unwrap()[0];
+    let words = format!("--placement same-cpu --neighbour idle,spin@same-cpu,stream,chase@{first}");
+    let mut seen = Vec::new();
+    for (cell, samples) in samples(&place, &words) {
+        let noise = cell.neighbour.noise;
+        seen.push(noise);
+        let mut most = 0;
+        for sample in samples {
+            let used = sample.machine.get(&Counter::NeighbourNs);
+            if noise == Noise::Idle {
+                assert_eq!((used, sample.neighbour.len()), (None, 0));
+                continue;
+            }
+            assert_eq!(sample.neighbour.len(), 1, "{}", cell.neighbour);
+            if noise != Noise::Stream {
+                assert_eq!(sample.neighbour[0].cpus, [first]);
+                assert_eq!(sample.neighbour[0].last_cpu, first);
+            }
+            most = most.max(used.and_then(Reading::measured).unwrap());
+            // Only what the machine itself did not need can be others'.
+            let reason = sample.repeated_because.unwrap_or_default();
+            assert!(!reason.contains("neighbour"), "{reason}");
+        }
+        assert!(noise == Noise::Idle || most > 0, "{}", cell.neighbour);
+    }
+    assert!(Noise::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
+}
+
+#[test]
+fn a_killed_run_takes_its_neighbour_along() {
+    let place = Place::new();
+    let words = format!(
+        "{} --neighbour spin --placement same-cpu",
+        SHORT.replace("20ms", "5s")
+    );
+    let mut run = place.start(&mut place.bytecost(&words));
+    let coordinator = run.pid();
+    run.until("two sides and a neighbour", || {
+        endpoints_of(coordinator).len() == 3
+    });
+    run.send(Signal::KILL);
+    assert_eq!(run.end(Duration::from_secs(10)).status, None);
+    until("the end of all three", Duration::from_secs(10), || {
+        endpoints_of(coordinator).is_empty()
+    });
+}
+
+#[test]
+fn places_that_cannot_be_had_are_refused_in_one_line() {
+    let place = Place::new();
+    for (words, needles) in [
+        (
+            "--placement 8000",
+            &["there is no CPU 8000 here", "choose among"][..],
+        ),
+        ("--placement 0:9999", &["SENDER:RECEIVER", "same-cache"]),
+        ("--placement near", &["SENDER:RECEIVER"]),
+        (
+            "--neighbour spin@smt-sibling",
+            &["choose a --placement that pins"],
+        ),
+        ("--neighbour spin@8000", &["there is no CPU 8000 here"]),
+        ("--neighbour loud", &["idle", "spin@smt-sibling"]),
+        ("--mem-node 1023", &["mem-node", "--mem-node auto"]),
+        ("--mem-node x", &["`auto`, or a number from 0 to 1023"]),
+    ] {
+        let end = ended(&mut place.bytecost(&format!("{SHORT} {words}")));
+        let line = end.refused();
+        for needle in needles {
+            assert!(line.contains(needle), "{words}: {line}");
+        }
+    }
+}
+
+#[test]
+fn doctor_tells_which_placements_there_are() {
+    let place = Place::new();
+    let told = ended(&mut place.bytecost("doctor")).stdout;
+    for name in [
+        "same-cpu",
+        "smt-sibling",
+        "same-cache",
+        "cross-cache",
+        "cross-node",
+    ] {
+        assert!(told.contains(&format!(" {name}")), "{told}");
+    }
+    assert!(told.contains("core"), "{told}");
+}
+
+#[test]
+fn work_is_done_and_its_result_checked() {
+    let place = Place::new();
+    let words = "run --mover work-integer,work-float,work-chase,work-stream,work-sequential,work-backward,work-strided,work-random --size 64KiB --threads 2 --placement same-cpu --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let mut movers = BTreeMap::new();
+    for record in records(&place.run()) {
+        let Record::Sample(sample) = serde_json::from_value(record).unwrap() else {
+            continue;
+        };
+        let cell = Cell::from_id(&sample.cell).unwrap();
+        if cell.mover == "null" {
+            continue;
+        }
+        let truth = sample.truth.unwrap();
+        assert_eq!(truth.checked, "result");
+        assert_eq!(truth.compared_bytes, truth.sent_bytes);
+        assert!(truth.sent_bytes > 0 && sample.receiver.is_none());
+        // Whole units of steps, counted by the work itself.
+        let messages = sample.sender.readings[&Counter::Messages]
+            .measured()
+            .unwrap();
+        let bytes = sample.sender.readings[&Counter::Bytes].measured().unwrap();
+        *movers.entry(cell.mover).or_insert(0) += messages;
+        assert!(
+            bytes.is_multiple_of(64) && messages <= bytes,
+            "{messages} {bytes}"
+        );
+        assert_eq!(sample.sender.held.len(), 2);
+    }
+    assert_eq!(movers.len(), 8, "{movers:?}");
+    assert!(movers.values().all(|steps| *steps > 0), "{movers:?}");
+    let list = ended(&mut place.bytecost("list")).stdout;
+    assert!(list.contains("Work, which moves nothing"), "{list}");
+}

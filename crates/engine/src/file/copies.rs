@@ -1,0 +1,104 @@
+//! What a mover from a file to another writes into: empty before, and the same as the source after.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use bytecost_sys::places::Places;
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::{CHUNK_BYTES, TestFile, has_room, too_short, write_all};
+use crate::walk::Walk;
+
+impl TestFile {
+    /// Makes it at least so long, with room on the disk for all of it but nothing in it: what is
+    /// there already stays.
+    ///
+    /// # Errors
+    /// `StorageFull` where the file system has no room; else what fallocate(2) answers.
+    pub fn reserve(&mut self, len: u64) -> io::Result<()> {
+        if len <= self.len {
+            return Ok(());
+        }
+        if let Some(dir) = &self.dir {
+            has_room(dir, len - self.len)?;
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
+            Err(Errno::OPNOTSUPP) => rustix::fs::ftruncate(&self.file, len)?,
+            answer => answer?,
+        }
+        self.len = len;
+        Ok(())
+    }
+}
+
+/// Writes zeroes over a piece of a file, so that nothing is left of an earlier copy and all its
+/// blocks are there. Offset and length may have to be multiples of what the file is opened for.
+///
+/// # Errors
+/// What pwrite(2) answers.
+pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
+    let file = file.as_fd();
+    let zeroes = Places::new(1, CHUNK_BYTES)?;
+    let zeroes = zeroes.bytes(0).ok_or(io::ErrorKind::WouldBlock)?;
+    let mut at = 0;
+    while at < len {
+        let piece = CHUNK_BYTES.min((len - at) as usize);
+        write_all(file, &zeroes[..piece], offset + at)?;
+        at += piece as u64;
+    }
+    Ok(())
+}
+
+/// Holds a copy against its source: the first blocks of the walk, at most `blocks` of `size`
+/// bytes, and of each piece of `piece` bytes so many first ones. Gives back how many bytes were
+/// compared.
+///
+/// # Errors
+/// `InvalidData` where the copy holds something else; what pread(2) answers.
+pub fn check_copied(
+    source: impl AsFd,
+    copy: impl AsFd,
+    mut walk: Walk,
+    blocks: u64,
+    (size, piece): (usize, usize),
+    most: usize,
+) -> io::Result<u64> {
+    let piece = piece.clamp(1, size.max(1));
+    let mut expected = vec![0; piece.min(most)];
+    let mut found = expected.clone();
+    let mut compared = 0;
+    for _ in 0..blocks.min(walk.blocks()) {
+        let start = walk.step();
+        for at in (0..size).step_by(piece) {
+            let offset = start + at as u64;
+            let len = expected.len().min(size - at);
+            read_whole(&source, &mut expected[..len], offset)?;
+            read_whole(&copy, &mut found[..len], offset)?;
+            if let Some(wrong) = (0..len).find(|i| expected[*i] != found[*i]) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!(
+                        "the copy is not what the file holds: byte {} of it is wrong",
+                        offset + wrong as u64
+                    ),
+                ));
+            }
+            compared += len as u64;
+        }
+    }
+    Ok(compared)
+}
+
+pub(super) fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut got = 0;
+    while got < bytes.len() {
+        match rustix::io::pread(&file, &mut bytes[got..], offset + got as u64) {
+            Ok(0) => return Err(too_short()),
+            Ok(n) => got += n,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}

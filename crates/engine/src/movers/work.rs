@@ -1,0 +1,117 @@
+//! `work-…`: nothing is moved; a CPU works, and a message is one step of it.
+//!
+//! The size is the memory that is worked on, where there is any. Every unit's result is checked
+//! ([`crate::work`]), so that a trial which ends well has done its work.
+
+use std::io;
+
+use bytecost_spec::survey::Release;
+
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work};
+
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    open: fn(Setup) -> io::Result<Box<dyn Move>>,
+) -> Mover {
+    Mover {
+        name,
+        summary,
+        route: Route::Work,
+        in_flight: InFlight::One,
+        release: Release::AtReturn,
+        uses_fields: false,
+        locks_rings: 0,
+        descriptors_per_flow: 0,
+        leaves_completions: false,
+        caution: None,
+        open,
+    }
+}
+
+/// Whole numbers.
+pub const INTEGER: Mover = row(
+    "work-integer",
+    "multiplies and adds whole numbers in registers; a message is a step of eight chains",
+    |setup| Ok(working(Integer::new(setup.flow))),
+);
+
+/// Floating point.
+pub const FLOAT: Mover = row(
+    "work-float",
+    "multiplies and adds numbers of 64 bits in registers; a message is a step of eight chains",
+    |setup| Ok(working(Float::new(setup.flow))),
+);
+
+/// Pointers.
+pub const CHASE: Mover = row(
+    "work-chase",
+    "follows pointers through memory of the message's size, each known when the one before is read",
+    |setup| Ok(working(Chase::new(setup.size, setup.flow)?)),
+);
+
+/// Memory in order.
+pub const TRIAD: Mover = row(
+    "work-stream",
+    "reads, adds to and writes memory in order, two halves of the message's size",
+    |setup| Ok(working(Triad::new(setup.size)?)),
+);
+
+/// Lines in order.
+pub const SEQUENTIAL: Mover = row(
+    "work-sequential",
+    "reads memory of the message's size line by line",
+    |setup| reads(Order::Sequential, &setup),
+);
+
+/// Lines from the end.
+pub const BACKWARD: Mover = row(
+    "work-backward",
+    "reads memory of the message's size line by line from the end",
+    |setup| reads(Order::Backward, &setup),
+);
+
+/// A line of each page.
+pub const STRIDED: Mover = row(
+    "work-strided",
+    "reads memory of the message's size in steps of 4160 bytes, so that pages change each time",
+    |setup| reads(Order::Strided, &setup),
+);
+
+/// Lines at random.
+pub const RANDOM: Mover = row(
+    "work-random",
+    "reads lines of memory of the message's size at random, without waiting for one to know the next",
+    |setup| reads(Order::Random, &setup),
+);
+
+struct Working<W> {
+    work: W,
+    units: u64,
+}
+
+fn working(work: impl Work + 'static) -> Box<dyn Move> {
+    Box::new(Working { work, units: 0 })
+}
+
+fn reads(order: Order, setup: &Setup) -> io::Result<Box<dyn Move>> {
+    Ok(working(Reads::new(order, setup.size)?))
+}
+
+impl<W: Work> Move for Working<W> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        self.work.unit()?;
+        self.units += 1;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        let messages = self.units * self.work.steps();
+        Tally {
+            messages,
+            bytes: messages * self.work.step_bytes(),
+            ..Tally::default()
+        }
+    }
+}

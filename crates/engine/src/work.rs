@@ -1,0 +1,68 @@
+//! Work for a CPU or its memory: so many steps a unit, and every unit's result checked against
+//! one that was found another way, so that a compiler which left out a step would be noticed.
+
+use std::io;
+
+use bytecost_spec::Noise;
+
+mod arithmetic;
+mod chase;
+mod reads;
+mod triad;
+
+pub use arithmetic::{Float, Integer};
+pub use chase::Chase;
+pub use reads::{Order, Reads};
+pub use triad::Triad;
+
+/// Bytes of a cache line, as far as strides here go; a machine with longer ones touches each
+/// twice.
+pub const LINE_BYTES: usize = 64;
+
+/// Something to do over and over.
+pub trait Work: Send {
+    /// Does one unit. Does not allocate.
+    ///
+    /// # Errors
+    /// `InvalidData` where its result is not the one that it must be.
+    fn unit(&mut self) -> io::Result<()>;
+
+    /// Steps of one unit: of all chains together, or lines of memory.
+    fn steps(&self) -> u64;
+
+    /// Bytes that a step works on.
+    fn step_bytes(&self) -> u64;
+}
+
+/// The work of a neighbour, on so much memory where it uses any; none for an idle one.
+///
+/// # Errors
+/// As the work itself.
+pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
+    Ok(match noise {
+        Noise::Idle => None,
+        Noise::Spin => Some(Box::new(Integer::new(0))),
+        Noise::Stream => Some(Box::new(Triad::new(bytes)?)),
+        Noise::Chase => Some(Box::new(Chase::new(bytes, 0)?)),
+    })
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("{what} came to a wrong result: the memory or the processor is faulty"),
+    )
+}
+
+fn too_small(bytes: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "{bytes} bytes are too few to work on: at least {}",
+            2 * LINE_BYTES
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Reading memory line by line in an order that is known beforehand: the reads do not wait for
+//! each other, as those of a chase do.
+
+use std::hint::black_box;
+use std::io;
+
+use super::arithmetic::{ADDEND, FACTOR};
+use super::{LINE_BYTES, Work, too_small};
+
+/// Lines of a unit.
+const STEPS: usize = 4096;
+const WORDS: usize = LINE_BYTES / 8;
+/// A page of 4 KiB and a line: prefetchers do not follow across pages, and every line's turn
+/// comes.
+const STRIDE_LINES: u64 = 65;
+
+/// In which order lines are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other.
+    Sequential,
+    /// One before the other.
+    Backward,
+    /// Each a page and a line after the one before.
+    Strided,
+    /// As if drawn, each once a round.
+    Random,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: &[Order] = &[
+        Order::Sequential,
+        Order::Backward,
+        Order::Strided,
+        Order::Random,
+    ];
+
+    #[inline]
+    fn next(self, state: u64, mask: u64) -> u64 {
+        mask & match self {
+            Order::Sequential => state.wrapping_add(1),
+            Order::Backward => state.wrapping_sub(1),
+            Order::Strided => state.wrapping_add(STRIDE_LINES),
+            Order::Random => state.wrapping_mul(FACTOR).wrapping_add(ADDEND),
+        }
+    }
+
+    #[inline]
+    fn place(self, state: u64, mask: u64) -> usize {
+        match self {
+            Order::Random => super::chase::place(state, mask),
+            _ => state as usize,
+        }
+    }
+}
+
+/// A walk through memory in an order of its own.
+#[derive(Debug)]
+pub struct Reads {
+    order: Order,
+    memory: Vec<[u64; WORDS]>,
+    state: u64,
+    /// Sums of the units of a round, found without the memory.
+    sums: Vec<u64>,
+    unit: usize,
+}
+
+impl Reads {
+    /// The largest power of two of lines that fits into so many bytes.
+    ///
+    /// # Errors
+    /// `InvalidInput` for less than two lines.
+    pub fn new(order: Order, bytes: usize) -> io::Result<Reads> {
+        let lines = bytes / LINE_BYTES;
+        if lines < 2 {
+            return Err(too_small(bytes));
+        }
+        let lines = 1usize << lines.ilog2();
+        let mask = lines as u64 - 1;
+        // Word `w` of the memory is `w`, so that a line's sum follows from its place.
+        let memory =
+            (0..lines).map(|line| std::array::from_fn(|word| (line * WORDS + word) as u64));
+        let words = WORDS as u64;
+        let sum_of = |line: u64| line * words * words + words * (words - 1) / 2;
+        let mut state = 0;
+        let sums = (0..lines.div_ceil(STEPS)).map(|_| {
+            let mut sum = 0u64;
+            for _ in 0..STEPS {
+                sum = sum.wrapping_add(sum_of(order.place(state, mask) as u64));
+                state = order.next(state, mask);
+            }
+            sum
+        });
+        Ok(Reads {
+            order,
+            memory: memory.collect(),
+            sums: sums.collect(),
+            state: 0,
+            unit: 0,
+        })
+    }
+
+    /// Sums lines; the order is a constant of each loop.
+    #[inline]
+    fn sum(&mut self, order: Order) -> u64 {
+        let mask = self.memory.len() as u64 - 1;
+        let mut state = black_box(self.state);
+        let mut sum = 0u64;
+        for _ in 0..STEPS {
+            // All places are below the length; the mask spares the check of bounds.
+            let line = &self.memory[order.place(state, mask) & mask as usize];
+            for word in line {
+                sum = sum.wrapping_add(*word);
+            }
+            state = order.next(state, mask);
+        }
+        self.state = state;
+        black_box(sum)
+    }
+}
+
+impl Work for Reads {
+    fn unit(&mut self) -> io::Result<()> {
+        let sum = match self.order {
+            Order::Sequential => self.sum(Order::Sequential),
+            Order::Backward => self.sum(Order::Backward),
+            Order::Strided => self.sum(Order::Strided),
+            Order::Random => self.sum(Order::Random),
+        };
+        if sum != self.sums[self.unit] {
+            return Err(super::wrong("reading memory"));
+        }
+        self.unit += 1;
+        if self.unit == self.sums.len() {
+            self.unit = 0;
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> u64 {
+        STEPS as u64
+    }
+
+    fn step_bytes(&self) -> u64 {
+        LINE_BYTES as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_reads_every_line_once_a_round() {
+        for order in Order::ALL {
+            for lines in [2u64, 64, 4096, 1 << 14] {
+                let mask = lines - 1;
+                let mut seen = vec![false; lines as usize];
+                let mut state = 0;
+                for _ in 0..lines {
+                    let place = order.place(state, mask);
+                    assert!(
+                        !std::mem::replace(&mut seen[place], true),
+                        "{order:?} {lines}"
+                    );
+                    state = order.next(state, mask);
+                }
+                assert_eq!(state, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_reads_wrong_is_noticed() {
+        for order in Order::ALL {
+            let mut reads = Reads::new(*order, 1 << 16).unwrap();
+            reads.unit().unwrap();
+            reads.memory[77][3] ^= 1;
+            assert!(reads.unit().is_err(), "{order:?}");
+        }
+    }
+}

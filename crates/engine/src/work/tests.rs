@@ -1,0 +1,43 @@
+//! What a unit of work promises: its result, and that a wrong one is noticed.
+
+use super::*;
+
+fn units(work: &mut dyn Work, n: usize) {
+    for _ in 0..n {
+        work.unit().unwrap();
+    }
+    assert!(work.steps() > 0);
+}
+
+#[test]
+fn every_work_comes_to_the_right_result() {
+    units(&mut Integer::new(0), 5);
+    units(&mut Integer::new(7), 5);
+    units(&mut Float::new(0), 5);
+    units(&mut Float::new(3), 5);
+    for order in Order::ALL {
+        units(&mut Reads::new(*order, 1 << 20).unwrap(), 9);
+    }
+    for bytes in [128, 4096, 5000, 1 << 20] {
+        units(&mut Chase::new(bytes, 1).unwrap(), 9);
+        units(&mut Triad::new(bytes).unwrap(), 1000);
+    }
+}
+
+#[test]
+fn so_little_memory_cannot_be_worked_on() {
+    for bytes in [0, 64, 127] {
+        assert!(Chase::new(bytes, 0).is_err() && Reads::new(Order::Random, bytes).is_err());
+        assert!(Triad::new(bytes).is_err());
+    }
+}
+
+#[test]
+fn noises_are_work() {
+    for noise in Noise::ALL {
+        match of_noise(*noise, 1 << 16).unwrap() {
+            Some(mut work) => units(&mut *work, 3),
+            None => assert_eq!(*noise, Noise::Idle),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading and writing memory in order, as fast as it goes (after McCalpin's STREAM, 1995).
+
+use std::hint::black_box;
+use std::io;
+
+use super::{LINE_BYTES, Work, too_small};
+
+/// Words of a unit, read and written.
+const MOST_WORDS: usize = 8192;
+/// What is added on the way.
+const ADDED: u64 = 3;
+
+/// Two halves of memory: one is read, added to and written to the other, and then the other way
+/// round.
+#[derive(Debug)]
+pub struct Triad {
+    from: Vec<u64>,
+    to: Vec<u64>,
+    at: usize,
+    rounds: u64,
+    unit: usize,
+}
+
+impl Triad {
+    /// Halves of so many bytes together.
+    ///
+    /// # Errors
+    /// `InvalidInput` for less than two lines.
+    pub fn new(bytes: usize) -> io::Result<Triad> {
+        if bytes < 2 * LINE_BYTES {
+            return Err(too_small(bytes));
+        }
+        // Whole lines in each half, and so in each unit.
+        let words = bytes / (2 * LINE_BYTES) * LINE_BYTES / 8;
+        let unit = words.min(MOST_WORDS);
+        // Whole units, so that all are alike.
+        let words = words / unit * unit;
+        Ok(Triad {
+            from: (0..words as u64).collect(),
+            to: vec![1; words],
+            at: 0,
+            rounds: 0,
+            unit,
+        })
+    }
+}
+
+impl Work for Triad {
+    fn unit(&mut self) -> io::Result<()> {
+        let range = self.at..self.at + self.unit;
+        let from = &self.from[range.clone()];
+        let to = &mut self.to[range];
+        let mut sum = 0u64;
+        for (from, to) in from.iter().zip(to) {
+            *to = from.wrapping_add(ADDED);
+            sum = sum.wrapping_add(*from);
+        }
+        // Word `i` was `i` at first and has been added to once a round.
+        let (first, words) = (self.at as u64, self.unit as u64);
+        let mut expected = words * first + words * (words - 1) / 2;
+        expected = expected.wrapping_add(words.wrapping_mul(self.rounds.wrapping_mul(ADDED)));
+        if black_box(sum) != expected {
+            return Err(super::wrong("copying with addition"));
+        }
+        self.at += self.unit;
+        if self.at == self.from.len() {
+            self.at = 0;
+            self.rounds += 1;
+            std::mem::swap(&mut self.from, &mut self.to);
+        }
+        Ok(())
+    }
+
+    fn steps(&self) -> u64 {
+        self.unit as u64 * 8 / LINE_BYTES as u64
+    }
+
+    /// A line read and a line written.
+    fn step_bytes(&self) -> u64 {
+        2 * LINE_BYTES as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_was_not_written_is_noticed() {
+        let mut triad = Triad::new(4096).unwrap();
+        triad.unit().unwrap();
+        triad.from[17] -= ADDED;
+        assert!(triad.unit().is_err());
+    }
+}

@@ -1,0 +1,62 @@
+//! Checks of what `--placement` and `--mem-node` can have here.
+
+use bytecost_spec::Nearness;
+
+use super::{Seen, Told, count};
+use crate::{cpulist, placement};
+
+/// The most pairs that are named.
+const NAMED: usize = 4;
+
+pub(super) fn told(seen: &Seen<'_>, nearness: Nearness) -> Told {
+    let means = format!(
+        "what `--placement {}` runs: {}",
+        nearness.name(),
+        nearness.summary()
+    );
+    match placement::pairs(nearness, seen.host) {
+        Ok(pairs) => {
+            let first = pairs.cpus.iter().take(NAMED);
+            let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
+            let more = match pairs.cpus.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            Told::good(
+                format!(
+                    "CPUs {}{more}; the first share {}",
+                    first.join(" "),
+                    pairs.shares
+                ),
+                means,
+            )
+        }
+        Err(why) => Told::note("not to be had", why),
+    }
+}
+
+pub(super) fn offline(seen: &Seen<'_>) -> Told {
+    match seen.host.cpus_offline.as_slice() {
+        [] => Told::good("none", "every CPU that is there can be used"),
+        cpus => Told::note(
+            cpulist::write(cpus),
+            "what they share with others is not told, and no thread runs there",
+        )
+        .cure(format!(
+            "as root: `echo 1 > /sys/devices/system/cpu/cpu{}/online`",
+            cpus[0]
+        )),
+    }
+}
+
+pub(super) fn memory(seen: &Seen<'_>) -> Told {
+    let nodes = &seen.host.memory_nodes;
+    match nodes.len() {
+        0 => Told::unknown("the kernel tells no nodes", "`--mem-node` cannot be had"),
+        1 => Told::good("one", "there is no memory to choose with `--mem-node`"),
+        n => Told::note(
+            format!("{}: {}", count(n, "node"), cpulist::write(nodes)),
+            "`--mem-node` takes the memory of both ends from one of them",
+        ),
+    }
+}

@@ -1,0 +1,252 @@
+//! Which CPUs are how near to each other: placements by name, chosen from what the kernel tells.
+//!
+//! Pure: a [`Host`] in, CPUs or the reason why there are none out. Among those that fit, CPUs of
+//! the fastest kind come first, then the nearest, then the lowest numbers, so that one machine
+//! always gives the same answer.
+
+use std::cmp::Reverse;
+
+use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::{Host, Nearness};
+
+use crate::cpulist;
+
+/// Pairs of CPUs that are as near to each other as was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pairs {
+    /// Never empty, and no CPU in two of them.
+    pub cpus: Vec<(u32, u32)>,
+    /// What the first pair shares, in words: `the L3 of 32 MiB`.
+    pub shares: String,
+}
+
+/// The pairs of CPUs that this process may use and that are so near to each other.
+///
+/// # Errors
+/// Why there is none, and what to do about it where something can be done.
+pub fn pairs(nearness: Nearness, host: &Host) -> Result<Pairs, String> {
+    let usable = usable(host);
+    let Some(first) = usable.first() else {
+        return Err("the kernel tells no CPUs".to_owned());
+    };
+    let cpus: Vec<(u32, u32)> = match nearness {
+        Nearness::SameCpu => usable.iter().map(|c| (c.cpu, c.cpu)).collect(),
+        _ if usable.len() == 1 => {
+            return Err(format!(
+                "CPU {} is the only one that this process may use: {}",
+                first.cpu,
+                widen(host)
+            ));
+        }
+        Nearness::SmtSibling => paired(&usable, host, nearness),
+        _ => paired(&one_a_core(&usable), host, nearness),
+    };
+    match cpus.first() {
+        Some(&(a, b)) => Ok(Pairs {
+            shares: shared(a, b, host),
+            cpus,
+        }),
+        None => Err(missing(nearness, host, &usable)),
+    }
+}
+
+/// A CPU that is so near to another one: one that is not to be avoided, where there is one.
+///
+/// # Errors
+/// Why there is none.
+pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
+    let usable = usable(host);
+    let Some(anchor) = host.cpus.iter().find(|c| c.cpu == of) else {
+        return Err(format!("CPU {of} is not online"));
+    };
+    let mut fits: Vec<&Cpu> = (usable.iter().copied())
+        .filter(|c| holds(nearness, anchor, c, host))
+        .collect();
+    fits.sort_by_key(|c| (avoid.contains(&c.cpu), c.kind, c.cpu));
+    match fits.first() {
+        Some(cpu) => Ok(cpu.cpu),
+        None => Err(format!(
+            "no CPU that this process may use is {} to CPU {of}: {}",
+            nearness.name(),
+            missing(nearness, host, &usable)
+        )),
+    }
+}
+
+/// What stops a CPU from being used: not there, offline, or not allowed; none where nothing does.
+#[must_use]
+pub fn barred(cpu: u32, host: &Host) -> Option<String> {
+    let numbers = |cpus: &mut dyn Iterator<Item = u32>| cpulist::write(&cpus.collect::<Vec<_>>());
+    if host.cpus_allowed.contains(&cpu) || (host.cpus.is_empty() && host.cpus_allowed.is_empty()) {
+        return None;
+    }
+    let allowed = cpulist::write(&host.cpus_allowed);
+    if host.cpus_offline.contains(&cpu) {
+        return Some(format!(
+            "CPU {cpu} is offline: choose among {allowed}, or as root `echo 1 > /sys/devices/system/cpu/cpu{cpu}/online`"
+        ));
+    }
+    if !host.cpus.is_empty() && host.cpus.iter().all(|c| c.cpu != cpu) {
+        let there = numbers(&mut host.cpus.iter().map(|c| c.cpu));
+        return Some(format!(
+            "there is no CPU {cpu} here ({there} are): choose among {allowed}"
+        ));
+    }
+    Some(format!(
+        "CPU {cpu} is not among those that this process may use ({allowed}): choose others, or widen the set with `taskset` or the cpuset"
+    ))
+}
+
+/// Online and allowed, the fastest kind first.
+fn usable(host: &Host) -> Vec<&Cpu> {
+    let allowed = |c: &&Cpu| host.cpus_allowed.is_empty() || host.cpus_allowed.contains(&c.cpu);
+    let mut cpus: Vec<&Cpu> = host.cpus.iter().filter(allowed).collect();
+    cpus.sort_by_key(|c| (c.kind, c.cpu));
+    cpus
+}
+
+fn one_a_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
+    let mut firsts: Vec<&Cpu> = Vec::new();
+    for cpu in cpus {
+        if firsts.iter().all(|f| !f.siblings.contains(&cpu.cpu)) {
+            firsts.push(cpu);
+        }
+    }
+    firsts
+}
+
+/// Each CPU with the nearest that is still free: pairs of one kind, and of two only where there
+/// are no others.
+fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
+    for one_kind in [true, false] {
+        let mut free = cpus.to_vec();
+        let mut pairs = Vec::new();
+        while !free.is_empty() {
+            let a = free.remove(0);
+            let fits = |b: &&Cpu| (!one_kind || a.kind == b.kind) && holds(nearness, a, b, host);
+            let best = (free.iter().enumerate())
+                .filter(|(_, b)| fits(b))
+                .min_by_key(|(_, b)| {
+                    let level = common(a.cpu, b.cpu, host).map_or(u32::MAX, |c| c.level);
+                    (level, Reverse(a.cluster.contains(&b.cpu)), b.kind, b.cpu)
+                });
+            if let Some((at, b)) = best {
+                pairs.push((a.cpu, b.cpu));
+                free.remove(at);
+            }
+        }
+        if !pairs.is_empty() {
+            return pairs;
+        }
+    }
+    Vec::new()
+}
+
+fn holds(nearness: Nearness, a: &Cpu, b: &Cpu, host: &Host) -> bool {
+    let core = a.siblings.contains(&b.cpu);
+    let tells = |c: &Cpu| {
+        host.caches
+            .iter()
+            .any(|cache| cache.shared_by.contains(&c.cpu))
+    };
+    match nearness {
+        Nearness::SameCpu => a.cpu == b.cpu,
+        Nearness::SmtSibling => core && a.cpu != b.cpu,
+        Nearness::SameCache => !core && common(a.cpu, b.cpu, host).is_some(),
+        Nearness::CrossCache => {
+            !core
+                && a.node == b.node
+                && tells(a)
+                && tells(b)
+                && common(a.cpu, b.cpu, host).is_none()
+        }
+        Nearness::CrossNode => a.node.is_some() && b.node.is_some() && a.node != b.node,
+    }
+}
+
+/// The nearest cache of data that both use.
+fn common(a: u32, b: u32, host: &Host) -> Option<&Cache> {
+    (host.caches.iter())
+        .filter(|c| c.kind != "Instruction")
+        .filter(|c| c.shared_by.contains(&a) && c.shared_by.contains(&b))
+        .min_by_key(|c| c.level)
+}
+
+fn shared(a: u32, b: u32, host: &Host) -> String {
+    let cpu = |n| host.cpus.iter().find(|c| c.cpu == n);
+    let (Some(x), Some(y)) = (cpu(a), cpu(b)) else {
+        return "nothing that the kernel tells".to_owned();
+    };
+    if a == b {
+        return "all".to_owned();
+    }
+    if x.siblings.contains(&b) {
+        return "a core".to_owned();
+    }
+    if let Some(cache) = common(a, b, host) {
+        let size = bytecost_spec::units::bytes_in_words(cache.size_bytes);
+        return format!("the L{} of {size}", cache.level);
+    }
+    match (x.node, y.node) {
+        (Some(n), Some(m)) if n == m => format!("node {n}, and no cache"),
+        (Some(n), Some(m)) => format!("nothing: nodes {n} and {m}"),
+        _ => "no cache".to_owned(),
+    }
+}
+
+/// Why there is no such pair.
+fn missing(nearness: Nearness, host: &Host, usable: &[&Cpu]) -> String {
+    let everywhere = Host {
+        cpus_allowed: Vec::new(),
+        ..host.clone()
+    };
+    if usable.len() < host.cpus.len() && pairs(nearness, &everywhere).is_ok() {
+        return format!(
+            "{} here, but not among the CPUs that this process may use ({}): {}",
+            match nearness {
+                Nearness::SameCpu => "there are CPUs",
+                Nearness::SmtSibling => "hardware threads share cores",
+                Nearness::SameCache => "cores share caches",
+                Nearness::CrossCache => "cores of one node share no cache",
+                Nearness::CrossNode => "there are several nodes",
+            },
+            cpulist::write(&numbers(usable)),
+            widen(host)
+        );
+    }
+    let no_caches = host.caches.is_empty();
+    match nearness {
+        Nearness::SameCpu => "the kernel tells no CPUs",
+        Nearness::SmtSibling if host.virtualization.is_some() => {
+            "no two CPUs share a core, as far as the kernel tells; a hypervisor may hide that they do"
+        }
+        Nearness::SmtSibling if !host.cpus_offline.is_empty() => {
+            "no two CPUs that are online share a core: as root, `echo on > /sys/devices/system/cpu/smt/control` where SMT was switched off"
+        }
+        Nearness::SmtSibling => "no two CPUs share a core here",
+        Nearness::SameCache | Nearness::CrossCache if no_caches => {
+            "the kernel tells no caches here"
+        }
+        Nearness::SameCache => "no two cores share a cache that the kernel tells of",
+        Nearness::CrossCache if pairs(Nearness::CrossNode, host).is_ok() => {
+            "all cores of a node share a cache here: choose cross-node"
+        }
+        Nearness::CrossCache => "all cores that may be used share a cache",
+        Nearness::CrossNode => "this machine has one node, as far as the kernel tells",
+    }
+    .to_owned()
+}
+
+fn numbers(cpus: &[&Cpu]) -> Vec<u32> {
+    let mut numbers: Vec<u32> = cpus.iter().map(|c| c.cpu).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn widen(host: &Host) -> &'static str {
+    if host.cpus.len() > host.cpus_allowed.len() {
+        "widen the set with `taskset`, or the cpuset of the container or slice"
+    } else {
+        "a machine with more CPUs"
+    }
+}

@@ -1,0 +1,263 @@
+//! Which CPUs are chosen on which machine, and why there are none.
+
+mod common;
+
+use bytecost_host::{cpulist, placement};
+use bytecost_spec::{Host, Nearness};
+use common::{change, host, probes, unpacked};
+
+use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
+
+/// The first pairs and what they share, or the reason.
+fn told(nearness: Nearness, host: &Host) -> String {
+    match placement::pairs(nearness, host) {
+        Ok(pairs) => {
+            let first = pairs.cpus.iter().take(3);
+            let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
+            format!("{} share {}", first.join(" "), pairs.shares)
+        }
+        Err(why) => why,
+    }
+}
+
+fn check(machine: &str, expected: [&str; 5]) {
+    let host = host(machine);
+    for (nearness, expected) in Nearness::ALL.iter().zip(expected) {
+        let told = told(*nearness, &host);
+        assert!(told.starts_with(expected), "{machine} {nearness:?}: {told}");
+    }
+}
+
+#[test]
+fn every_machine_gives_the_pairs_that_it_has() {
+    check(
+        "vm",
+        [
+            "0:0 1:1 share all",
+            "no two CPUs share a core, as far as the kernel tells; a hypervisor may hide that",
+            "0:1 share the L3 of 32 MiB",
+            "all cores that may be used share a cache",
+            "this machine has one node",
+        ],
+    );
+    // Fast cores first; the slow ones are paired by the nearer cache of their cluster.
+    check(
+        "laptop",
+        [
+            "0:0 1:1 2:2 share all",
+            "0:1 2:3 4:5 share a core",
+            "0:2 4:6 8:9 share the L3 of 18 MiB",
+            "all cores that may be used share a cache",
+            "this machine has one node",
+        ],
+    );
+    check(
+        "server",
+        [
+            "0:0 1:1 2:2 share all",
+            "0:8 1:9 2:10 share a core",
+            "0:1 2:3 4:5 share the L3 of 48 MiB",
+            "all cores of a node share a cache here: choose cross-node",
+            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
+        ],
+    );
+    check(
+        "epyc",
+        [
+            "0:0 1:1 2:2 share all",
+            "0:8 1:9 2:10 share a core",
+            "0:1 2:3 4:5 share the L3 of 16 MiB",
+            "0:2 1:3 4:6 share node 0, and no cache",
+            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
+        ],
+    );
+    check(
+        "kunpeng",
+        [
+            "0:0 1:1 2:2 share all",
+            "no two CPUs share a core here",
+            // The cluster's other core is nearer than the next number.
+            "0:2 1:3 4:5 share the L3 of 24 MiB",
+            "all cores of a node share a cache here: choose cross-node",
+            "0:4 1:5 2:6 share nothing: nodes 0 and 1",
+        ],
+    );
+    // Its last cache is not told, so that no two cores are seen to share one.
+    check(
+        "arm",
+        [
+            "0:0 1:1 2:2 share all",
+            "no two CPUs share a core here",
+            "no two cores share a cache that the kernel tells of",
+            "0:1 2:3 share node 0, and no cache",
+            "this machine has one node",
+        ],
+    );
+    // Two of eight CPUs, which are the threads of one core.
+    check(
+        "container",
+        [
+            "4:4 5:5 share all",
+            "4:5 share a core",
+            "cores share caches here, but not among the CPUs that this process may use (4-5): widen the set",
+            "all cores that may be used share a cache",
+            "this machine has one node",
+        ],
+    );
+    // The single fastest core has no like, so the next kind is paired.
+    check(
+        "phone",
+        [
+            "7:7 4:4 5:5 share all",
+            "no two CPUs share a core here",
+            "4:5 0:1 2:3 share the L3 of 8 MiB",
+            "all cores that may be used share a cache",
+            "this machine has one node",
+        ],
+    );
+}
+
+/// A machine whose process may use these CPUs only.
+fn confined(machine: &str, allowed: &str) -> Host {
+    let mut host = host(machine);
+    host.cpus_allowed = cpulist::parse(allowed).unwrap();
+    host
+}
+
+#[test]
+fn only_cpus_that_may_be_used_are_chosen() {
+    for (machine, allowed, nearness, expected) in [
+        (
+            "server",
+            "4-7",
+            SmtSibling,
+            "hardware threads share cores here, but not among the CPUs that this process may use (4-7)",
+        ),
+        ("server", "4-7", SameCache, "4:5 6:7 share the L3"),
+        (
+            "server",
+            "4-7",
+            CrossNode,
+            "there are several nodes here, but not among",
+        ),
+        ("server", "3,15", CrossNode, "3:15 share nothing"),
+        ("server", "5", SameCpu, "5:5 share all"),
+        (
+            "server",
+            "5",
+            SameCache,
+            "CPU 5 is the only one that this process may use: widen the set",
+        ),
+        (
+            "laptop",
+            "6-15",
+            SameCache,
+            "8:9 10:11 12:13 share the L2 of 2 MiB",
+        ),
+        ("laptop", "6,8", SameCache, "6:8 share the L3 of 18 MiB"),
+        (
+            "epyc",
+            "0-1,8-9",
+            CrossCache,
+            "cores of one node share no cache here, but not among",
+        ),
+    ] {
+        let told = told(nearness, &confined(machine, allowed));
+        assert!(
+            told.starts_with(expected),
+            "{machine} {allowed} {nearness:?}: {told}"
+        );
+    }
+}
+
+#[test]
+fn kinds_offline_cpus_and_memory_nodes_are_read() {
+    let kinds = |machine: &str| -> Vec<u32> { host(machine).cpus.iter().map(|c| c.kind).collect() };
+    assert_eq!(kinds("phone"), [2, 2, 2, 2, 1, 1, 1, 0]);
+    assert_eq!(kinds("laptop")[6..10], [0, 0, 1, 1]);
+    assert!(
+        kinds("epyc").iter().all(|k| *k == 0),
+        "favoured, and of the same kind"
+    );
+    let slow = change(
+        "sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq",
+        "1800000\n",
+    );
+    let mixed = unpacked("epyc").read(&[slow], &probes());
+    assert_eq!(
+        (mixed.cpus[0].kind, mixed.cpus[1].kind, mixed.cpus[2].kind),
+        (0, 1, 0)
+    );
+    let epyc = host("epyc");
+    assert_eq!(
+        epyc.cpus_offline,
+        [15],
+        "what could be plugged in is not there"
+    );
+    assert_eq!(epyc.memory_nodes, [0, 1]);
+    assert_eq!(host("kunpeng").memory_nodes, [0, 2, 3]);
+    assert_eq!(host("kunpeng").cpus[2].cluster, [0, 2]);
+    let bound = change(
+        "proc/self/status",
+        "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n",
+    );
+    assert_eq!(unpacked("epyc").read(&[bound], &probes()).memory_nodes, [1]);
+}
+
+#[test]
+fn a_cpu_that_cannot_be_had_is_told_with_its_reason() {
+    for (machine, cpu, expected) in [
+        ("epyc", 14, ""),
+        ("epyc", 15, "CPU 15 is offline"),
+        ("epyc", 16, "there is no CPU 16 here (0-14 are)"),
+        ("container", 5, ""),
+        (
+            "container",
+            0,
+            "CPU 0 is not among those that this process may use (4-5)",
+        ),
+    ] {
+        let told = placement::barred(cpu, &host(machine)).unwrap_or_default();
+        assert!(
+            told.starts_with(expected) && told.is_empty() == expected.is_empty(),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn a_place_beside_a_cpu_avoids_the_others() {
+    for (machine, nearness, of, avoid, expected) in [
+        ("server", SmtSibling, 3, &[][..], Ok(11)),
+        ("server", SameCache, 0, &[0, 1][..], Ok(2)),
+        ("server", CrossNode, 0, &[4], Ok(5)),
+        ("server", SameCpu, 7, &[7], Ok(7)),
+        // Where there is no other, one that is in use is better than none.
+        ("vm", SameCache, 0, &[0, 1], Ok(1)),
+        (
+            "vm",
+            SmtSibling,
+            0,
+            &[],
+            Err("no CPU that this process may use is smt-sibling to CPU 0"),
+        ),
+        ("epyc", CrossCache, 0, &[], Ok(2)),
+        (
+            "epyc",
+            SmtSibling,
+            7,
+            &[],
+            Err("no CPU that this process may use is smt-sibling to CPU 7"),
+        ),
+        ("vm", SameCpu, 9, &[], Err("CPU 9 is not online")),
+    ] {
+        match (
+            placement::near(nearness, of, avoid, &host(machine)),
+            expected,
+        ) {
+            (Ok(cpu), Ok(expected)) => assert_eq!(cpu, expected, "{machine} {nearness:?}"),
+            (Err(why), Err(needle)) => assert!(why.starts_with(needle), "{why}"),
+            other => panic!("{machine} {nearness:?}: {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The process beside a trial: threads that are busy until they are told to end.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+use bytecost_engine::work;
+use bytecost_spec::Held;
+use bytecost_sys::clock;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::out_of_turn;
+use crate::hold::Hold;
+use crate::protocol::{self, Answer, Disturb, Done, Order};
+
+/// How often it looks whether its time is over.
+const LOOK_NS: i64 = 50_000_000;
+
+/// Keeps CPUs busy until the order to stop, until the coordinator is gone, or until its time is
+/// over.
+///
+/// # Errors
+/// That a CPU or memory cannot be had, that work came to a wrong result, that the order was none.
+pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
+    let stop = AtomicBool::new(false);
+    let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
+    thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        let mut threads = Vec::new();
+        for number in 0..pins.len().max(1) {
+            let (pins, stop, tell) = (&pins, &stop, tell.clone());
+            threads.push(scope.spawn(move || busy(what, pins, number as u32, stop, &tell)));
+        }
+        drop(tell);
+        let all = threads.iter().all(|_| told.recv().is_ok());
+        let stopped = if all {
+            protocol::write(control, &Answer::Ready).and_then(|()| wait(what, control))
+        } else {
+            Ok(())
+        };
+        stop.store(true, Ordering::Relaxed);
+        let mut done = Done::default();
+        for thread in threads {
+            let held = thread
+                .join()
+                .map_err(|_| io::Error::other("a thread panicked"))??;
+            done.side.held.push(held);
+        }
+        stopped?;
+        Ok(done)
+    })
+}
+
+fn busy(
+    what: &Disturb,
+    pins: &[Vec<u32>],
+    number: u32,
+    stop: &AtomicBool,
+    tell: &mpsc::Sender<()>,
+) -> io::Result<Held> {
+    let hold = Hold::take(pins, number, what.mem_node)?;
+    let bytes = usize::try_from(what.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut work = work::of_noise(what.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
+    work.unit()?;
+    let _ = tell.send(());
+    while !stop.load(Ordering::Relaxed) {
+        work.unit()?;
+    }
+    hold.told()
+}
+
+fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
+    loop {
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: LOOK_NS,
+        };
+        let mut polled = [PollFd::new(&*control, PollFlags::IN)];
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) if clock::monotonic_ns() >= what.until_ns => return Ok(()),
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(e) => return Err(e.into()),
+        }
+        return match protocol::read(control)? {
+            Order::Stop => Ok(()),
+            _ => Err(out_of_turn()),
+        };
+    }
+}

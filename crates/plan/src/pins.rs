@@ -1,0 +1,141 @@
+//! Where a cell's threads are held on a host: its placement, memory and neighbour made exact.
+
+use bytecost_host::placement;
+use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
+
+/// The CPUs of a cell. Flow `i` of a side takes the `i`-th set, going round; a side without sets
+/// is left to the scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Of the sender's flows.
+    pub sender: Vec<Vec<u32>>,
+    /// Of the receiver's flows.
+    pub receiver: Vec<Vec<u32>>,
+    /// Of the neighbour's threads, one each; empty leaves its one thread to the scheduler.
+    pub neighbour: Vec<u32>,
+}
+
+impl Pins {
+    /// The pins of a cell. Where there is no other end, its flows take from both sides' CPUs in
+    /// turn.
+    ///
+    /// # Errors
+    /// Why they cannot be had on this host, and what to do about it.
+    pub fn of(cell: &Cell, has_peer: bool, host: &Host) -> Result<Pins, String> {
+        if let Some(node) = cell.mem_node {
+            memory(node, host)?;
+        }
+        let (sender, receiver) = match &cell.placement {
+            Placement::Free => Default::default(),
+            Placement::Within { cpus } => {
+                usable(cpus, host)?;
+                (vec![cpus.clone()], vec![cpus.clone()])
+            }
+            Placement::Cpus { sender, receiver } => {
+                usable(sender, host)?;
+                usable(receiver, host)?;
+                (each(sender), each(receiver))
+            }
+            Placement::Near(nearness) => {
+                let pairs = placement::pairs(*nearness, host)
+                    .map_err(|why| format!("placement {}: {why}", nearness.name()))?;
+                let (a, b): (Vec<u32>, Vec<u32>) = pairs.cpus.into_iter().unzip();
+                (each(&a), each(&b))
+            }
+        };
+        let neighbour = beside(&cell.neighbour, &sender, &receiver, host)?;
+        let (sender, receiver) = match (has_peer, &cell.placement) {
+            (true, _) | (_, Placement::Free | Placement::Within { .. }) => (sender, receiver),
+            (false, _) => (in_turn(sender, receiver), Vec::new()),
+        };
+        Ok(Pins {
+            sender,
+            receiver,
+            neighbour,
+        })
+    }
+}
+
+/// A placement by nearness as the CPUs that it means on this host; any other as it is.
+///
+/// # Errors
+/// Why there are none that are so near, or that a CPU cannot be had.
+pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
+    let cell = Cell {
+        placement: placement.clone(),
+        ..Cell::default()
+    };
+    let pins = Pins::of(&cell, true, host)?;
+    Ok(match placement {
+        Placement::Near(_) => Placement::Cpus {
+            sender: pins.sender.concat(),
+            receiver: pins.receiver.concat(),
+        },
+        other => other.clone(),
+    })
+}
+
+fn each(cpus: &[u32]) -> Vec<Vec<u32>> {
+    cpus.iter().map(|cpu| vec![*cpu]).collect()
+}
+
+fn in_turn(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+    let rounds = a.len().max(b.len());
+    let both = a.iter().cycle().zip(b.iter().cycle());
+    both.take(rounds)
+        .flat_map(|(a, b)| [a.clone(), b.clone()])
+        .collect()
+}
+
+fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
+    match cpus.iter().find_map(|cpu| placement::barred(*cpu, host)) {
+        Some(why) => Err(why),
+        None => Ok(()),
+    }
+}
+
+fn memory(node: u32, host: &Host) -> Result<(), String> {
+    match host.memory_nodes.as_slice() {
+        [] => Err("mem-node: the kernel tells no nodes here: choose --mem-node auto".to_owned()),
+        [one] if *one != node => Err(format!(
+            "mem-node {node}: node {one} is the only one with memory for this process: choose --mem-node auto"
+        )),
+        nodes if !nodes.contains(&node) => Err(format!(
+            "mem-node {node}: this process may take memory from nodes {}: choose one of them",
+            bytecost_host::cpulist::write(nodes)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Where the neighbour's threads run.
+fn beside(
+    neighbour: &Neighbour,
+    sender: &[Vec<u32>],
+    receiver: &[Vec<u32>],
+    host: &Host,
+) -> Result<Vec<u32>, String> {
+    if neighbour.is_idle() {
+        return Ok(Vec::new());
+    }
+    match &neighbour.spot {
+        Spot::Free => Ok(Vec::new()),
+        Spot::All if host.cpus_allowed.is_empty() => Err(format!(
+            "neighbour {neighbour}: the kernel tells no CPUs that this process may use"
+        )),
+        Spot::All => Ok(host.cpus_allowed.clone()),
+        Spot::Cpus(cpus) => usable(cpus, host).map(|()| cpus.clone()),
+        Spot::Near(nearness) => {
+            let Some([anchor]) = sender.first().map(Vec::as_slice) else {
+                return Err(format!(
+                    "neighbour {neighbour}: its place is seen from the sender's CPU, and the sender has none of its own: choose a --placement that pins, such as same-cache, or name the neighbour's CPUs, as in {}@0",
+                    neighbour.noise.name()
+                ));
+            };
+            let taken: Vec<u32> = sender.iter().chain(receiver).flatten().copied().collect();
+            placement::near(*nearness, *anchor, &taken, host)
+                .map(|cpu| vec![cpu])
+                .map_err(|why| format!("neighbour {neighbour}: {why}"))
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Placements, memory and neighbours made exact, or refused with the reason.
+
+use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::{Axis, Cell, Host};
+
+use crate::Pins;
+
+/// Two nodes of two cores of two threads: 0 and 4, 1 and 5 on node 0; a cache for each node.
+fn host() -> Host {
+    let cpu = |n: u32| Cpu {
+        cpu: n,
+        node: Some(n / 2 % 2),
+        siblings: vec![n % 4, n % 4 + 4],
+        ..Cpu::default()
+    };
+    let cache = |cpus: [u32; 4]| Cache {
+        level: 3,
+        kind: "Unified".into(),
+        size_bytes: 1 << 20,
+        shared_by: cpus.to_vec(),
+    };
+    Host {
+        cpus: (0..8).map(cpu).collect(),
+        cpus_allowed: (0..8).collect(),
+        cpus_offline: vec![8],
+        caches: vec![cache([0, 1, 4, 5]), cache([2, 3, 6, 7])],
+        memory_nodes: vec![0, 1],
+        ..Host::default()
+    }
+}
+
+fn pins(changes: &[(Axis, &str)], has_peer: bool, host: &Host) -> Result<Pins, String> {
+    let mut cell = Cell::default();
+    for (axis, value) in changes {
+        cell.set(*axis, value).unwrap();
+    }
+    Pins::of(&cell, has_peer, host)
+}
+
+#[test]
+fn every_placement_becomes_cpus() {
+    type Sets<'a> = &'a [&'a [u32]];
+    let check = |changes: &[(Axis, &str)], peer, sender: Sets, receiver: Sets, beside: &[u32]| {
+        let pins = pins(changes, peer, &host()).unwrap();
+        assert_eq!(pins.sender, sender, "{changes:?}");
+        assert_eq!(pins.receiver, receiver, "{changes:?}");
+        assert_eq!(pins.neighbour, beside, "{changes:?}");
+    };
+    let place = |text| (Axis::Placement, text);
+    let beside = |text| (Axis::Neighbour, text);
+    check(&[], true, &[], &[], &[]);
+    check(&[beside("spin")], true, &[], &[], &[]);
+    check(
+        &[beside("spin@all")],
+        true,
+        &[],
+        &[],
+        &[0, 1, 2, 3, 4, 5, 6, 7],
+    );
+    check(&[beside("spin@2,3")], true, &[], &[], &[2, 3]);
+    check(&[place("0-2")], true, &[&[0, 1, 2]], &[&[0, 1, 2]], &[]);
+    check(&[place("0,2:1")], true, &[&[0], &[2]], &[&[1]], &[]);
+    let near: Sets = &[&[0], &[1], &[2], &[3]];
+    let siblings: Sets = &[&[4], &[5], &[6], &[7]];
+    check(&[place("smt-sibling")], true, near, siblings, &[]);
+    check(
+        &[place("same-cache")],
+        true,
+        &[&[0], &[2]],
+        &[&[1], &[3]],
+        &[],
+    );
+    check(
+        &[place("cross-node"), beside("chase@smt-sibling")],
+        true,
+        &[&[0], &[1]],
+        &[&[2], &[3]],
+        &[4],
+    );
+    // The cache's other cores are taken; their threads are not.
+    check(
+        &[place("same-cache"), beside("stream@same-cache")],
+        true,
+        &[&[0], &[2]],
+        &[&[1], &[3]],
+        &[5],
+    );
+    check(
+        &[place("0:1"), beside("spin@same-cpu")],
+        true,
+        &[&[0]],
+        &[&[1]],
+        &[0],
+    );
+}
+
+#[test]
+fn without_another_end_flows_take_from_both_lists() {
+    let check = |placement: &str, expected: &[u32]| {
+        let pins = pins(&[(Axis::Placement, placement)], false, &host()).unwrap();
+        let first: Vec<u32> = pins.sender.iter().take(4).map(|set| set[0]).collect();
+        assert_eq!(first, expected, "{placement}");
+        assert_eq!(pins.receiver, Vec::<Vec<u32>>::new());
+    };
+    check("smt-sibling", &[0, 4, 1, 5]);
+    check("same-cpu", &[0, 0, 1, 1]);
+    check("cross-node", &[0, 2, 1, 3]);
+    check("0:1", &[0, 1]);
+    check("0:1,2", &[0, 1, 0, 2]);
+    let within = pins(&[(Axis::Placement, "2-3")], false, &host()).unwrap();
+    assert_eq!(within.sender, [[2, 3]]);
+}
+
+#[test]
+fn what_cannot_be_had_says_why() {
+    let check = |axis: Axis, value: &str, host: &Host, needle: &str| {
+        let why = pins(&[(axis, value)], true, host).unwrap_err();
+        assert!(why.contains(needle), "{axis:?} {value}: {why}");
+    };
+    let confined = Host {
+        cpus_allowed: vec![1, 2],
+        memory_nodes: vec![1],
+        ..host()
+    };
+    check(
+        Axis::Placement,
+        "0:1",
+        &confined,
+        "CPU 0 is not among those that this process may use (1-2)",
+    );
+    check(Axis::Placement, "0-9", &host(), "CPU 8 is offline");
+    check(
+        Axis::Placement,
+        "1:9",
+        &host(),
+        "there is no CPU 9 here (0-7 are)",
+    );
+    check(
+        Axis::Placement,
+        "smt-sibling",
+        &confined,
+        "hardware threads share cores here, but not among",
+    );
+    check(Axis::Placement, "cross-cache", &host(), "choose cross-node");
+    check(
+        Axis::MemNode,
+        "2",
+        &host(),
+        "may take memory from nodes 0-1",
+    );
+    check(
+        Axis::MemNode,
+        "0",
+        &confined,
+        "node 1 is the only one with memory",
+    );
+    check(Axis::MemNode, "0", &Host::default(), "tells no nodes");
+    check(Axis::Neighbour, "spin@8", &host(), "CPU 8 is offline");
+    check(
+        Axis::Neighbour,
+        "spin@same-cache",
+        &host(),
+        "seen from the sender's CPU",
+    );
+}

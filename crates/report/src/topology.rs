@@ -1,0 +1,144 @@
+//! The machine's CPUs as a map of a few lines: who shares what.
+
+use bytecost_spec::Host;
+use bytecost_spec::host::Cpu;
+use bytecost_spec::units::bytes_in_words;
+
+/// The most cores that a line names.
+const MOST_CORES: usize = 64;
+
+/// One line for each group of CPUs of one node, package, last cache and kind: its cores in order,
+/// the hardware threads of a core joined by `+`. CPUs that may not be used stand in brackets.
+pub(crate) fn lines(host: &Host) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<&Cpu>)> = Vec::new();
+    for cpu in &host.cpus {
+        let place = place(cpu, host);
+        match groups.iter_mut().find(|(p, _)| *p == place) {
+            Some((_, cpus)) => cpus.push(cpu),
+            None => groups.push((place, vec![cpu])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(place, cpus)| format!("{place}: {}", cores(&cpus, host)))
+        .collect()
+}
+
+fn place(cpu: &Cpu, host: &Host) -> String {
+    let mut parts = Vec::new();
+    parts.extend(cpu.node.map(|n| format!("node {n}")));
+    parts.extend(cpu.package.map(|p| format!("package {p}")));
+    let shared = (host.caches.iter())
+        .filter(|c| c.kind != "Instruction" && c.shared_by.contains(&cpu.cpu))
+        .filter(|c| {
+            c.shared_by
+                .iter()
+                .any(|other| !cpu.siblings.contains(other))
+        })
+        .max_by_key(|c| c.level);
+    if let Some(cache) = shared {
+        // Two caches of one size are two all the same.
+        let first = cache.shared_by.first().copied().unwrap_or(cpu.cpu);
+        let several = host.caches.iter().any(|c| {
+            c.level == cache.level && c.kind == cache.kind && c.shared_by != cache.shared_by
+        });
+        let of = if several {
+            format!(" of CPU {first}")
+        } else {
+            String::new()
+        };
+        parts.push(format!(
+            "L{} {}{of}",
+            cache.level,
+            bytes_in_words(cache.size_bytes)
+        ));
+    }
+    match cpu.kind {
+        0 if host.cpus.iter().all(|c| c.kind == 0) => {}
+        0 => parts.push("fast cores".to_owned()),
+        1 => parts.push("slower cores".to_owned()),
+        n => parts.push(format!("cores of kind {n}")),
+    }
+    if parts.is_empty() {
+        "no group is told".to_owned()
+    } else {
+        parts.join(" · ")
+    }
+}
+
+fn cores(cpus: &[&Cpu], host: &Host) -> String {
+    let name = |cpu: &u32| {
+        let may = host.cpus_allowed.is_empty() || host.cpus_allowed.contains(cpu);
+        if may {
+            cpu.to_string()
+        } else {
+            format!("({cpu})")
+        }
+    };
+    let first = |cpu: &&&Cpu| cpu.siblings.iter().min() == Some(&cpu.cpu);
+    let mut names: Vec<String> = (cpus.iter().filter(first))
+        .map(|cpu| cpu.siblings.iter().map(name).collect::<Vec<_>>().join("+"))
+        .collect();
+    let count = names.len();
+    if count > MOST_CORES {
+        names.truncate(MOST_CORES);
+        names.push(format!("and {} more", count - MOST_CORES));
+    }
+    names.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::host::Cache;
+
+    #[test]
+    fn groups_are_told_by_what_they_share() {
+        let cpu = |n: u32| Cpu {
+            cpu: n,
+            package: Some(n / 2 % 2),
+            node: Some(n / 2 % 2),
+            siblings: vec![n % 4, n % 4 + 4],
+            ..Cpu::default()
+        };
+        let cache = |cpus: [u32; 4]| Cache {
+            level: 3,
+            kind: "Unified".into(),
+            size_bytes: 32 << 20,
+            shared_by: cpus.to_vec(),
+        };
+        let host = Host {
+            cpus: (0..8).map(cpu).collect(),
+            cpus_allowed: vec![0, 1, 2, 3, 4, 5, 6],
+            caches: vec![cache([0, 1, 4, 5]), cache([2, 3, 6, 7])],
+            ..Host::default()
+        };
+        assert_eq!(
+            lines(&host),
+            [
+                "node 0 · package 0 · L3 32 MiB of CPU 0: 0+4 1+5",
+                "node 1 · package 1 · L3 32 MiB of CPU 2: 2+6 3+(7)",
+            ]
+        );
+    }
+
+    #[test]
+    fn kinds_are_told_and_nothing_is_made_up() {
+        let cpu = |n: u32| Cpu {
+            cpu: n,
+            siblings: vec![n],
+            kind: n / 2,
+            ..Cpu::default()
+        };
+        let host = Host {
+            cpus: (0..4).map(cpu).collect(),
+            ..Host::default()
+        };
+        assert_eq!(lines(&host), ["fast cores: 0 1", "slower cores: 2 3"]);
+        let alone = Host {
+            cpus: vec![cpu(0)],
+            ..Host::default()
+        };
+        assert_eq!(lines(&alone), ["no group is told: 0"]);
+    }
+}

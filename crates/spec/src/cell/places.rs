@@ -1,0 +1,362 @@
+//! Where threads run and memory lies: CPUs by number or by how near they are to each other, a
+//! neighbour beside the trial, a node for its memory.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Invalid;
+
+/// One more than the largest number of a CPU or a node; Linux has at most 8,192 CPUs.
+pub const MOST_CPUS: u32 = 8192;
+/// The most CPUs that a list names: as many as there can be flows, twice.
+const MOST_LISTED: usize = 512;
+
+/// How near two CPUs are to each other. Which ones that are is the machine's to say.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Nearness {
+    /// One logical CPU for both.
+    SameCpu,
+    /// Two hardware threads of one core.
+    SmtSibling,
+    /// Two cores that share a cache.
+    SameCache,
+    /// Two cores of one node that share no cache.
+    CrossCache,
+    /// Two cores on different nodes.
+    CrossNode,
+}
+
+impl Nearness {
+    /// All, from near to far.
+    pub const ALL: &[Nearness] = &[
+        Nearness::SameCpu,
+        Nearness::SmtSibling,
+        Nearness::SameCache,
+        Nearness::CrossCache,
+        Nearness::CrossNode,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Nearness::SameCpu => "same-cpu",
+            Nearness::SmtSibling => "smt-sibling",
+            Nearness::SameCache => "same-cache",
+            Nearness::CrossCache => "cross-cache",
+            Nearness::CrossNode => "cross-node",
+        }
+    }
+
+    /// What it means, for lists.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        match self {
+            Nearness::SameCpu => "both ends on one logical CPU",
+            Nearness::SmtSibling => "on two hardware threads of one core",
+            Nearness::SameCache => "on two cores that share a cache",
+            Nearness::CrossCache => "on two cores of one node that share no cache",
+            Nearness::CrossNode => "on two NUMA nodes",
+        }
+    }
+
+    fn named(text: &str) -> Option<Nearness> {
+        Nearness::ALL.iter().copied().find(|n| n.name() == text)
+    }
+
+    fn names() -> String {
+        let names: Vec<String> = (Nearness::ALL.iter())
+            .map(|n| format!("`{}`", n.name()))
+            .collect();
+        names.join(", ")
+    }
+}
+
+/// Which CPUs the two ends run on. Flow `i` takes the `i`-th of each list, going round; where
+/// there is no other end, flows take from both lists in turn.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// The scheduler decides.
+    #[default]
+    Free,
+    /// Pinned.
+    Cpus {
+        /// CPUs of the sender's threads; never empty.
+        sender: Vec<u32>,
+        /// CPUs of the receiver's threads; never empty.
+        receiver: Vec<u32>,
+    },
+    /// Every thread may run on each of these CPUs.
+    Within {
+        /// The CPUs; never empty.
+        cpus: Vec<u32>,
+    },
+    /// Pinned, each flow to a pair of CPUs that are so near to each other.
+    Near(Nearness),
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Free => f.write_str("free"),
+            Placement::Cpus { sender, receiver } => {
+                write!(f, "{}:{}", written(sender), written(receiver))
+            }
+            Placement::Within { cpus } => f.write_str(&written(cpus)),
+            Placement::Near(nearness) => f.write_str(nearness.name()),
+        }
+    }
+}
+
+impl FromStr for Placement {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        if text == "free" {
+            return Ok(Placement::Free);
+        }
+        if let Some(nearness) = Nearness::named(text) {
+            return Ok(Placement::Near(nearness));
+        }
+        let wrong = || {
+            Invalid(format!(
+                "placement `{text}`: write `free`, {}, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
+                Nearness::names()
+            ))
+        };
+        let list = |part| list(part).ok_or_else(wrong);
+        match text.split_once(':') {
+            Some((sender, receiver)) => Ok(Placement::Cpus {
+                sender: list(sender)?,
+                receiver: list(receiver)?,
+            }),
+            None => Ok(Placement::Within { cpus: list(text)? }),
+        }
+    }
+}
+
+/// What keeps a CPU busy beside a trial.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Noise {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// Arithmetic in registers.
+    Spin,
+    /// Reading and writing memory in order, more of it than the caches hold.
+    Stream,
+    /// Following pointers through memory, more of it than the caches hold.
+    Chase,
+}
+
+impl Noise {
+    /// All, in the order of the documentation.
+    pub const ALL: &[Noise] = &[Noise::Idle, Noise::Spin, Noise::Stream, Noise::Chase];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Noise::Idle => "idle",
+            Noise::Spin => "spin",
+            Noise::Stream => "stream",
+            Noise::Chase => "chase",
+        }
+    }
+}
+
+/// Where a neighbour runs.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spot {
+    /// Where the scheduler puts it.
+    #[default]
+    Free,
+    /// So near to the CPU of the sender's first thread.
+    Near(Nearness),
+    /// One thread on each CPU that may be used.
+    All,
+    /// One thread on each of these CPUs; never empty.
+    Cpus(Vec<u32>),
+}
+
+/// A process of the lab's own that keeps CPUs busy beside a trial: `spin`, `chase@smt-sibling`,
+/// `stream@2,3`.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct Neighbour {
+    /// What it does.
+    pub noise: Noise,
+    /// Where.
+    pub spot: Spot,
+}
+
+impl Neighbour {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.noise == Noise::Idle
+    }
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.noise.name())?;
+        match &self.spot {
+            Spot::Free => Ok(()),
+            Spot::Near(nearness) => write!(f, "@{}", nearness.name()),
+            Spot::All => f.write_str("@all"),
+            Spot::Cpus(cpus) => write!(f, "@{}", written(cpus)),
+        }
+    }
+}
+
+impl FromStr for Neighbour {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let wrong = || {
+            Invalid(format!(
+                "neighbour `{text}`: write `idle`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, as seen from the sender's CPU, `all`, and lists of CPUs",
+                Nearness::names()
+            ))
+        };
+        let (noise, place) = match text.split_once('@') {
+            Some((noise, place)) => (noise, Some(place)),
+            None => (text, None),
+        };
+        let noise = (Noise::ALL.iter().copied())
+            .find(|n| n.name() == noise)
+            .ok_or_else(wrong)?;
+        let spot = match place {
+            None => Spot::Free,
+            Some(_) if noise == Noise::Idle => return Err(wrong()),
+            Some("free") => Spot::Free,
+            Some("all") => Spot::All,
+            Some(place) => match Nearness::named(place) {
+                Some(nearness) => Spot::Near(nearness),
+                None => Spot::Cpus(list(place).ok_or_else(wrong)?),
+            },
+        };
+        Ok(Neighbour { noise, spot })
+    }
+}
+
+/// A list of numbers and ranges in its order, each number once: `0,2` or `0-3,8`. None where it
+/// is none, is empty, or names too many.
+fn list(text: &str) -> Option<Vec<u32>> {
+    let number = |text: &str| text.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
+    let mut cpus: Vec<u32> = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return None;
+        }
+        for cpu in first..=last {
+            // A CPU that is named twice in `A:B` lists is two flows on it, in their order.
+            cpus.push(cpu);
+            if cpus.len() > MOST_LISTED {
+                return None;
+            }
+        }
+    }
+    Some(cpus)
+}
+
+fn written(cpus: &[u32]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    cpus.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn placement(text: &str, written: &str, expected: Placement) {
+        let read: Placement = text.parse().unwrap();
+        assert_eq!(read, expected, "{text}");
+        assert_eq!(read.to_string(), written);
+        assert_eq!(written.parse(), Ok(expected));
+    }
+
+    #[test]
+    fn placements_are_names_pairs_and_lists() {
+        let cpus = |sender: &[u32], receiver: &[u32]| Placement::Cpus {
+            sender: sender.to_vec(),
+            receiver: receiver.to_vec(),
+        };
+        placement("free", "free", Placement::Free);
+        placement("0:1", "0:1", cpus(&[0], &[1]));
+        placement("0, 2:1,1", "0,2:1,1", cpus(&[0, 2], &[1, 1]));
+        placement("0-2:8", "0,1,2:8", cpus(&[0, 1, 2], &[8]));
+        placement("3", "3", Placement::Within { cpus: vec![3] });
+        placement(
+            "4-5,0",
+            "4,5,0",
+            Placement::Within {
+                cpus: vec![4, 5, 0],
+            },
+        );
+        for nearness in Nearness::ALL {
+            let name = nearness.name();
+            placement(name, name, Placement::Near(*nearness));
+        }
+        for wrong in ["", ":", "0:", "left", "2-1", "8192", "0-512", "-1", "0:1:2"] {
+            let error = wrong.parse::<Placement>().unwrap_err().to_string();
+            assert!(error.contains("SENDER:RECEIVER"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_a_noise_and_a_place() {
+        for (text, noise, spot) in [
+            ("idle", Noise::Idle, Spot::Free),
+            ("spin", Noise::Spin, Spot::Free),
+            (
+                "chase@smt-sibling",
+                Noise::Chase,
+                Spot::Near(Nearness::SmtSibling),
+            ),
+            ("stream@2,3", Noise::Stream, Spot::Cpus(vec![2, 3])),
+            ("spin@all", Noise::Spin, Spot::All),
+        ] {
+            let neighbour = Neighbour { noise, spot };
+            assert_eq!(text.parse().as_ref(), Ok(&neighbour));
+            assert_eq!(neighbour.to_string(), text);
+        }
+        for wrong in ["", "idle@0", "spin@", "spin@left", "@0", "spin@1@2", "rest"] {
+            let error = wrong.parse::<Neighbour>().unwrap_err().to_string();
+            assert!(error.contains("spin@smt-sibling"), "{wrong}: {error}");
+        }
+    }
+}

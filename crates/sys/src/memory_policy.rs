@@ -1,0 +1,115 @@
+//! Which node a thread takes memory from, set_mempolicy(2).
+
+use std::io;
+
+/// One more than the largest node that can be asked for.
+pub const MOST_NODES: u32 = 1024;
+
+const WORDS: usize = MOST_NODES as usize / usize::BITS as usize;
+/// The kernel reads one bit less than it is told.
+const MAXNODE: libc::c_ulong = MOST_NODES as libc::c_ulong + 1;
+
+/// Has the calling thread take all memory that it touches from now on from this node, and from
+/// no other (MPOL_BIND). Threads that it starts later inherit that; memory that is there already
+/// stays where it is.
+///
+/// # Errors
+/// `InvalidInput` where there is no such node with memory, or it is not allowed; `Unsupported`
+/// where the kernel knows no nodes.
+pub fn bind(node: u32) -> io::Result<()> {
+    if node >= MOST_NODES {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut mask = [0usize; WORDS];
+    mask[node as usize / usize::BITS as usize] |= 1 << (node % usize::BITS);
+    let mode = libc::MPOL_BIND as libc::c_long;
+    // SAFETY: `mask` is valid for reads of MAXNODE - 1 bits for the length of the call.
+    let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAXNODE) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// The nodes that the calling thread is bound to, ascending; empty where it has no policy of its
+/// own (get_mempolicy(2)).
+///
+/// # Errors
+/// `Unsupported` where the kernel knows no nodes.
+pub fn bound() -> io::Result<Vec<u32>> {
+    let mut mask = [0usize; WORDS];
+    let mut mode: libc::c_int = 0;
+    // SAFETY: `mode` and `mask` are valid for writes of an int and of MAXNODE - 1 bits.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut mode,
+            mask.as_mut_ptr(),
+            MAXNODE,
+            0usize,
+            0usize,
+        )
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let is_set = |n: &u32| mask[*n as usize / usize::BITS as usize] >> (n % usize::BITS) & 1 == 1;
+    Ok((0..MOST_NODES).filter(is_set).collect())
+}
+
+/// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE | MPOL_F_ADDR.
+///
+/// # Errors
+/// `Unsupported` where the kernel knows no nodes.
+pub fn node_of(byte: &u8) -> io::Result<u32> {
+    const MPOL_F_NODE: libc::c_ulong = 1;
+    const MPOL_F_ADDR: libc::c_ulong = 2;
+    let mut node: libc::c_int = -1;
+    // SAFETY: `node` is valid for writes of an int; the address is that of a live byte, which the
+    // call may read and does not write.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_get_mempolicy,
+            &raw mut node,
+            0usize,
+            0 as libc::c_ulong,
+            std::ptr::from_ref(byte),
+            MPOL_F_NODE | MPOL_F_ADDR,
+        )
+    };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_comes_from_the_node_that_was_asked_for() {
+        std::thread::spawn(|| {
+            let old = match bound() {
+                // A kernel without nodes, or a filter that forbids to ask.
+                Err(e) if e.raw_os_error().is_some() => return,
+                other => other.unwrap(),
+            };
+            assert_eq!(old, [0u32; 0]);
+            let here = node_of(&vec![1u8; 1 << 20][4096]).unwrap();
+            bind(here).unwrap();
+            assert_eq!(bound().unwrap(), [here]);
+            let memory = vec![1u8; 4 << 20];
+            assert_eq!(node_of(&memory[2 << 20]).unwrap(), here);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn nodes_that_are_not_there_are_errors() {
+        for node in [1023, 1024, u32::MAX] {
+            assert!(bind(node).is_err(), "{node}");
+        }
+    }
+}
