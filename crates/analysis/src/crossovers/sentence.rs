@@ -48,6 +48,7 @@ fn step(along: Axis) -> &'static str {
         Axis::Size => "size",
         Axis::Threads => "number of threads",
         Axis::Fields => "number of fields",
+        Axis::Connections => "number of connections",
         _ => "value",
     }
 }
@@ -142,6 +143,9 @@ fn place_in_words(along: Axis, value: f64) -> String {
         Axis::Threads => format!("{} threads", digits(value)),
         Axis::Fields => format!("{} fields", digits(value)),
         Axis::Depth => format!("depth {}", digits(value)),
+        Axis::Connections => format!("{} connections", digits(value)),
+        Axis::Idle => format!("{} idle connections", digits(value)),
+        Axis::Rate => format!("{} requests/s", digits(value)),
         _ => UNITS.iter().find(|(unit, _)| value >= *unit).map_or_else(
             || format!("{value:.0} B"),
             |(unit, name)| format!("{} {name}", digits(value / unit)),
