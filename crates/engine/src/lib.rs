@@ -15,6 +15,7 @@ pub mod quick_ack;
 pub mod receivers;
 pub mod servers;
 pub mod services;
+mod setup;
 pub mod walk;
 pub mod work;
 

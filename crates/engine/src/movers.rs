@@ -3,16 +3,11 @@
 //! A new mover is one file under `movers/` and two lines here: its `mod` and its row.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::time::Duration;
 
-use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::MoverFacts;
 pub use bytecost_spec::survey::{InFlight, Release, Route};
 
-use crate::pattern::Pattern;
-use crate::walk::Walk;
+pub use crate::setup::{FileWork, Setup};
 
 mod copy_file_range;
 mod copying;
@@ -137,103 +132,6 @@ pub struct Mover {
     pub caution: Option<&'static str>,
     /// Makes it ready. To be called by the thread that will use it.
     pub open: fn(Setup) -> io::Result<Box<dyn Move>>,
-}
-
-/// What a mover is made from.
-#[derive(Debug)]
-pub struct Setup {
-    /// A connected, blocking stream socket; none for a mover without a peer.
-    pub socket: Option<OwnedFd>,
-    /// The file, for movers of files; one that sends from a file makes a memory file of its own
-    /// where there is none.
-    pub file: Option<FileWork>,
-    /// Where the Java program lies compiled, for movers that start it; each compiles it for itself
-    /// where there is none.
-    pub java: Option<PathBuf>,
-    /// Bytes of a message.
-    pub size: usize,
-    /// Pieces of a message, for movers that use fields.
-    pub fields: usize,
-    /// Messages in the payload ring.
-    pub slots: usize,
-    /// Number of the flow, which decides the content.
-    pub flow: u32,
-    /// Write each message anew before it is sent, where [`Release`] allows it.
-    pub fresh: bool,
-    /// Fill every field with one byte before each message is sent.
-    pub refill: bool,
-    /// What is done about completions, where there are any.
-    pub reaping: Reaping,
-    /// How long a call may go without progress before it fails.
-    pub patience: Duration,
-}
-
-/// A file and how a mover goes through it.
-#[derive(Debug)]
-pub struct FileWork {
-    /// Opened as the cell asks, for this mover alone.
-    pub file: OwnedFd,
-    /// The order of requests.
-    pub walk: Walk,
-    /// Requests in flight at most; at least 1.
-    pub depth: usize,
-    /// Bytes of one call, for movers that go through a message or a request piece by piece.
-    pub block: usize,
-    /// The file that is written, for movers that have two: as long as the walk's part.
-    pub target: Option<OwnedFd>,
-}
-
-impl Setup {
-    /// The file, for movers that need one.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is none.
-    pub fn take_file(&mut self) -> io::Result<FileWork> {
-        self.file
-            .take()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "this mover needs a file"))
-    }
-
-    /// The content of the stream. A mover whose buffers never come back cannot write them anew.
-    #[must_use]
-    pub fn pattern(&self, fresh: bool) -> Pattern {
-        if self.refill {
-            return Pattern::constant(self.flow);
-        }
-        Pattern::new(
-            self.flow,
-            if fresh {
-                0
-            } else {
-                self.size as u64 * self.slots as u64
-            },
-        )
-    }
-
-    /// For movers whose payload must not change while it is in flight: it is written once.
-    ///
-    /// # Errors
-    /// `InvalidInput` where it should be filled anew before each message all the same.
-    pub fn write_once(&mut self) -> io::Result<()> {
-        self.fresh = false;
-        if self.refill {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "this mover cannot fill its messages anew: nothing tells when they were read",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The socket, for movers that need one.
-    ///
-    /// # Errors
-    /// `InvalidInput` where there is none.
-    pub fn take_socket(&mut self) -> io::Result<OwnedFd> {
-        self.socket
-            .take()
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "this mover needs a socket"))
-    }
 }
 
 /// What became of an offered message.

@@ -255,16 +255,15 @@ impl Lab {
         watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
+        if cell.is_served() {
+            return self.served(cell, stop);
+        }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let moves = mover.is_some_and(|m| !m.moves_nothing());
         let is_work = mover.is_some_and(|m| m.route.is_work());
-        let has_peer = has_peer || cell.is_served();
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let task = self.task(cell, mover, pins.sender)?;
-        if cell.is_served() {
-            return self.served(task, pins.receiver, stop);
-        }
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,

@@ -10,6 +10,7 @@ mod files;
 mod pins;
 mod properties;
 mod refusals;
+mod sent;
 mod served;
 
 pub(crate) const STUDY: &str = r#"

@@ -9,12 +9,14 @@ use crate::units;
 mod choices;
 mod places;
 mod serving;
+mod text;
 
 pub use choices::{
     Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
+use text::{count, mtu, name, node, on_or_off, one_of, size, switch};
 
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;
@@ -301,12 +303,6 @@ impl Cell {
         Some(cell)
     }
 
-    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
-    #[must_use]
-    pub fn is_served(&self) -> bool {
-        self.serving.server.is_some()
-    }
-
     /// Bytes of one field.
     #[must_use]
     pub fn field_bytes(&self) -> u64 {
@@ -363,94 +359,6 @@ impl Cell {
             Ring::Bytes(bytes) => bytes,
         };
         bytes / self.size_bytes.max(1) / u64::from(self.threads.max(1))
-    }
-}
-
-fn on_or_off(on: bool) -> &'static str {
-    if on { "on" } else { "off" }
-}
-
-fn switch(axis: Axis, text: &str) -> Result<bool, Invalid> {
-    one_of(axis, text, &[true, false], |on| on_or_off(*on))
-}
-
-fn mtu(text: &str) -> Result<u32, Invalid> {
-    text.parse()
-        .ok()
-        .filter(|n| MTU_BYTES.contains(n))
-        .ok_or_else(|| {
-            Invalid(format!(
-                "mtu `{text}` is out of bounds: `auto`, or bytes from {} to {}",
-                MTU_BYTES.start(),
-                MTU_BYTES.end()
-            ))
-        })
-}
-
-fn node(text: &str) -> Result<u32, Invalid> {
-    (text.parse().ok())
-        .filter(|n| *n < MOST_NODES)
-        .ok_or_else(|| {
-            Invalid(format!(
-                "mem-node `{text}` is no node: `auto`, or a number from 0 to {}",
-                MOST_NODES - 1
-            ))
-        })
-}
-
-fn one_of<T: Copy>(
-    axis: Axis,
-    text: &str,
-    values: &[T],
-    name: impl Fn(&T) -> &'static str,
-) -> Result<T, Invalid> {
-    values
-        .iter()
-        .copied()
-        .find(|v| name(v) == text)
-        .ok_or_else(|| {
-            let known: Vec<&str> = values.iter().map(name).collect();
-            Invalid(format!(
-                "{} `{text}` is not known: choose from {}",
-                axis.name(),
-                known.join(", ")
-            ))
-        })
-}
-
-fn name(axis: Axis, text: &str) -> Result<String, Invalid> {
-    let fits = !text.is_empty()
-        && text.len() <= 64
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
-    if fits {
-        Ok(text.to_owned())
-    } else {
-        Err(Invalid(format!("{} `{text}` is not a name", axis.name())))
-    }
-}
-
-fn size(axis: Axis, text: &str, most: u64) -> Result<u64, Invalid> {
-    let n = units::parse_bytes(text).map_err(|e| Invalid(format!("{}: {e}", axis.name())))?;
-    if (1..=most).contains(&n) {
-        Ok(n)
-    } else {
-        Err(Invalid(format!(
-            "{} `{text}` is out of bounds: from 1 byte to {}",
-            axis.name(),
-            units::bytes(most)
-        )))
-    }
-}
-
-fn count(axis: Axis, text: &str, most: u32) -> Result<u32, Invalid> {
-    match text.trim().parse() {
-        Ok(n) if (1..=most).contains(&n) => Ok(n),
-        _ => Err(Invalid(format!(
-            "{} `{text}` is out of bounds: a whole number from 1 to {most}",
-            axis.name()
-        ))),
     }
 }
 

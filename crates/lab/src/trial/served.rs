@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_meter::{Meter, NetworkMeter, look_takes_ns};
+use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
@@ -27,14 +28,10 @@ const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 impl Lab {
-    /// Makes one trial of such a cell: the task's pins are the server's.
-    pub(super) fn served(
-        &mut self,
-        task: Task,
-        clients: Vec<Vec<u32>>,
-        stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
-        let cell = task.cell.clone();
+    /// Makes one trial of such a cell.
+    pub(super) fn served(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+        let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
+        let task = self.task(cell, None, pins.sender)?;
         let program = &self.settings.program;
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
@@ -53,13 +50,13 @@ impl Lab {
         ends[CLIENT].order(&Order::Prepare(Box::new(Task {
             role: Role::Client,
             address: Some(address),
-            pins: clients,
+            pins: pins.receiver,
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
-        let network = networks::meter(&cell, &ends);
-        let (machine, [server, client]) = self.served_window(&cell, &mut ends, &network, stop)?;
-        Ok(parts(&cell, server, client, machine))
+        let network = networks::meter(cell, &ends);
+        let (machine, [server, client]) = self.served_window(cell, &mut ends, &network, stop)?;
+        Ok(parts(cell, server, client, machine))
     }
 
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and

@@ -5,7 +5,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Invalid, count, name, on_or_off, one_of, switch};
+use super::{Cell, Invalid, count, name, on_or_off, one_of, switch};
 use crate::axis::Axis;
 use crate::units;
 
@@ -133,6 +133,14 @@ impl Serving {
     #[must_use]
     pub fn all_connections(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle)
+    }
+}
+
+impl Cell {
+    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.serving.server.is_some()
     }
 }
 
