@@ -7,7 +7,7 @@ PAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/page
 
 BPF := $(wildcard crates/*/bpf/*.bpf.c)
 # From within its folder, since its name is in the object.
-compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -target bpf \
+compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -target bpf -fdebug-compilation-dir=. \
 	-c "$$(basename "$(1)")" -o - ) > "$(2)" && llvm-strip-14 -g "$(2)"
 
 help: # What the words mean
