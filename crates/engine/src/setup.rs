@@ -29,7 +29,7 @@ pub struct Setup {
     pub slots: usize,
     /// Number of the flow, which decides the content.
     pub flow: u32,
-    /// Write each message anew before it is sent, where [`Release`] allows it.
+    /// Write each message anew before it is sent, where [`bytecost_spec::survey::Release`] allows it.
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,

@@ -59,7 +59,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     Ok(found)
 }
 
-/// Tries the movers that [`survey`] leaves out, those that have another program do their work.
+/// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
 #[must_use]
 pub fn helped(files: &mut Files, helpers: &Helpers) -> Vec<FileSupport> {
     let mut found = Vec::new();

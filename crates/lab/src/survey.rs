@@ -97,7 +97,7 @@ impl Helpers {
     }
 }
 
-/// Tries the movers that [`survey`] leaves out, those that have another program do their work.
+/// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
 #[must_use]
 pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     let mut found = Vec::new();

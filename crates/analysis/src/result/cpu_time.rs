@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Where the CPU time of a cell went, from looks at the CPUs in a trial of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellTime {
-    /// [`Cell::id`].
+    /// [`bytecost_spec::Cell::id`].
     pub cell: String,
     /// Looks that found one of the two sides at work.
     pub looks: u64,

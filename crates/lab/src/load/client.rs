@@ -54,6 +54,16 @@ pub(super) struct Due {
     pub(super) sent_ns: u64,
 }
 
+impl Due {
+    /// One that is sent when it is due.
+    pub(super) fn at(now_ns: u64) -> Due {
+        Due {
+            intended_ns: now_ns,
+            sent_ns: now_ns,
+        }
+    }
+}
+
 /// What all clients of a thread share.
 pub(super) struct Tongue {
     pub(super) question: Box<dyn Question>,

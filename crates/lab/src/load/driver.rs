@@ -14,7 +14,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event};
 use rustix::io::Errno;
 
-use super::client::{Client, State, Tongue};
+use super::client::{Client, Due, State, Tongue};
 use super::outcome::{Outcome, record};
 use super::start::Start;
 use super::{Load, Pace, Span, Stage};
@@ -307,7 +307,7 @@ impl<'a> Driver<'a> {
                 self.free.push_back((i, now_ns));
             } else if is_asker && self.clients[i as usize].state == State::Connected {
                 record(&mut self.outcome.generator.late_ns, now_ns - at_ns);
-                self.ask(i, now_ns);
+                self.ask(i, Due::at(now_ns));
             } else {
                 self.connect(i, now_ns);
             }
@@ -325,10 +325,17 @@ impl<'a> Driver<'a> {
             if !self.load.kept || self.clients[i as usize].state == State::Connected {
                 handed = true;
                 self.handed += 1;
-                let late_ns = monotonic_ns().saturating_sub(due_ns.max(since_ns));
+                let sent_ns = monotonic_ns();
+                let late_ns = sent_ns.saturating_sub(due_ns.max(since_ns));
                 record(&mut self.outcome.generator.late_ns, late_ns);
                 if self.load.kept {
-                    self.ask(i, due_ns);
+                    self.ask(
+                        i,
+                        Due {
+                            intended_ns: due_ns,
+                            sent_ns,
+                        },
+                    );
                 } else {
                     self.connect(i, due_ns);
                 }

@@ -67,11 +67,17 @@ impl Driver<'_> {
             return;
         }
         if !self.load.kept {
-            self.ask(i, wanted.intended_ns);
+            self.ask(
+                i,
+                Due {
+                    sent_ns: monotonic_ns(),
+                    ..wanted
+                },
+            );
         } else if self.is_closed() {
             for _ in 0..self.load.depth {
                 if self.clients[i as usize].state == State::Connected {
-                    self.ask(i, monotonic_ns());
+                    self.ask(i, Due::at(monotonic_ns()));
                 }
             }
         } else {
@@ -79,8 +85,9 @@ impl Driver<'_> {
         }
     }
 
-    /// Has a client ask, unless it has asked all that it was to.
-    pub(super) fn ask(&mut self, i: u32, intended_ns: u64) {
+    /// Has a client ask, unless it has asked all that it was to. The clock is the caller's: reading
+    /// it once for each request is a part of what a request costs the generator.
+    pub(super) fn ask(&mut self, i: u32, due: Due) {
         let client = &mut self.clients[i as usize];
         if let (Span::Requests(most), true) = (
             self.load.span,
@@ -92,10 +99,6 @@ impl Driver<'_> {
         if client.is_sending() {
             return; // the server takes no more: it is asked again when it does
         }
-        let due = Due {
-            intended_ns,
-            sent_ns: monotonic_ns(),
-        };
         match client.ask(due, &mut self.tongue) {
             Ok(true) => {}
             Ok(false) => self.watch(i, EventFlags::IN | EventFlags::OUT),
@@ -155,7 +158,7 @@ impl Driver<'_> {
             if client.under_way.len() >= depth || client.is_sending() {
                 break;
             }
-            self.ask(i, monotonic_ns());
+            self.ask(i, Due::at(monotonic_ns()));
             if self.clients[i as usize].asked == before {
                 break;
             }
@@ -216,7 +219,8 @@ impl Driver<'_> {
             _ => {
                 for _ in 0..answers {
                     if self.clients[i as usize].state == State::Connected {
-                        self.ask(i, monotonic_ns());
+                        // In the closed loop a request is due when the answer before it is there.
+                        self.ask(i, Due::at(now_ns));
                     }
                 }
             }
