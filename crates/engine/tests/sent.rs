@@ -126,12 +126,9 @@ fn a_file_that_ends_before_the_message_does_is_an_error() {
                 let _ = b.read_to_end(&mut Vec::new());
             });
             let why = refused(&mut *engine);
-            assert_eq!(
-                why.kind(),
-                io::ErrorKind::UnexpectedEof,
-                "{}: {why}",
-                mover.name
-            );
+            // What another program says has no kind, but says the same.
+            let is_known = mover.is_helped() || why.kind() == io::ErrorKind::UnexpectedEof;
+            assert!(is_known, "{}: {why}", mover.name);
             assert!(why.to_string().contains("truncated"), "{why}");
             drop(engine);
             reader.join().unwrap();
@@ -173,6 +170,10 @@ fn a_receiver_that_is_gone_is_an_error() {
         drop(b);
         let why = refused(&mut *engine);
         let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
-        assert!(expected.contains(&why.kind()), "{}: {why}", mover.name);
+        let is_known = match mover.is_helped() {
+            true => why.to_string().contains("the other side is gone"),
+            false => expected.contains(&why.kind()),
+        };
+        assert!(is_known, "{}: {why}", mover.name);
     }
 }
