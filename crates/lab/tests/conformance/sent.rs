@@ -278,7 +278,7 @@ pub fn disturbed(
     bytes: usize,
     then: impl FnOnce(&Path, &[Pid]) -> bool + Send + 'static,
 ) -> Result<Result<Sample, Failure>, Failed> {
-    const SOON: Duration = Duration::from_secs(20);
+    const SOON: Duration = Duration::from_secs(30);
     let (dir, path) = mine(bytes)?;
     let number = DISTURBED.fetch_add(1, Ordering::Relaxed);
     let marked = super::marked(&format!("sent-{number}"))?;
@@ -307,7 +307,10 @@ pub fn disturbed(
     let record = trial_with(cell, files, long);
     std::fs::remove_file(&marked)?;
     let done = disturber.join().unwrap_or(false);
-    ensure(done, || "nothing was disturbed".into())?;
+    ensure(done, || match &record {
+        Err(f) => format!("nothing was disturbed: {}", f.reason),
+        Ok(_) => "nothing was disturbed, and the trial went through".into(),
+    })?;
     Ok(record)
 }
 
