@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::Pattern;
+use bytecost_lab::passes::Passes;
 use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -193,6 +194,10 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         schedule.window_to_ns
     )?;
     receiver.expect("closed", |a| matches!(a, Answer::Closed))?;
+    // Long messages are taken by passes, and who takes them waits to be told that it is over.
+    if Passes::of(cell).is_some() {
+        receiver.order(&Order::Stop)?;
+    }
     let done = receiver.done()?;
     let [bytes, cpu_ns, _elapsed_ns, total_bytes] = four_numbers(&line()?)?;
     ensure!(
