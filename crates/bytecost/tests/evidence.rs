@@ -7,7 +7,7 @@ use std::fs;
 use bytecost_analysis::Analysis;
 use bytecost_spec::Record;
 use bytecost_spec::evidence::{Evidence, Kind, Party};
-use common::{Place, refused, stderr};
+use common::{Place, refused, stderr, went_through};
 
 const RUN: &[&str] = &[
     "run",
@@ -29,13 +29,6 @@ const RUN: &[&str] = &[
     "time",
 ];
 
-fn records(place: &Place) -> Vec<Record> {
-    let log = fs::read_to_string(place.run_dir().join("samples.jsonl")).unwrap();
-    log.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect()
-}
-
 fn analysis(place: &Place) -> Analysis {
     let text = fs::read_to_string(place.run_dir().join("findings.json")).unwrap();
     serde_json::from_str(&text).unwrap()
@@ -45,14 +38,14 @@ fn analysis(place: &Place) -> Analysis {
 fn every_measured_cell_is_watched_once_after_the_last_block() {
     let place = Place::new();
     let run = place.call(RUN);
-    assert!(matches!(run.status.code(), Some(0 | 1)), "{}", stderr(&run));
+    went_through(&run);
     let analysis = analysis(&place);
     let question = analysis
         .explanations
         .iter()
         .find(|e| e.key == "cpu-time-by-kind");
     let question = question.expect("what was asked for is told");
-    let records = records(&place);
+    let records = place.records();
     let watched: Vec<&Evidence> = records
         .iter()
         .filter_map(|r| match r {

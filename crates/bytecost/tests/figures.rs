@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, TINY, refused, stderr, stdout};
+use common::{Place, TINY, refused, stderr, stdout, went_through};
 
 /// A finished tiny run of two sizes, so that there is something to draw.
 fn with_figures() -> Place {
@@ -19,11 +19,7 @@ fn with_figures() -> Place {
         })
         .collect();
     let output = place.call(&words);
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}",
-        stderr(&output)
-    );
+    went_through(&output);
     place
 }
 
@@ -33,11 +29,7 @@ fn every_figure_is_written_and_its_path_printed() {
     let own = place.run_dir().join("figures");
     let check = |words: &[&str], dir: PathBuf, ending: &str, begins: &[u8]| {
         let output = place.call(words);
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{}",
-            stderr(&output)
-        );
+        went_through(&output);
         let told = stdout(&output);
         let paths: Vec<PathBuf> = told.lines().map(|l| place.path().join(l)).collect();
         assert!(!paths.is_empty());

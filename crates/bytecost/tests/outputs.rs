@@ -19,13 +19,6 @@ const FILES: &[&str] = &[
     "samples.jsonl",
 ];
 
-fn records(place: &Place) -> Vec<Record> {
-    let log = fs::read_to_string(place.run_dir().join("samples.jsonl")).unwrap();
-    log.lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect()
-}
-
 #[test]
 fn a_run_leaves_its_files_and_nothing_else() {
     let place = Place::with_run();
@@ -66,7 +59,8 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
         serde_json::from_slice(&fs::read(place.run_dir().join("manifest.json")).unwrap()).unwrap();
     let plan = Plan::from_manifest(&manifest).unwrap();
     assert_eq!(manifest.seed, 7);
-    let mut trials: Vec<(u32, u32)> = records(&place)
+    let mut trials: Vec<(u32, u32)> = place
+        .records()
         .iter()
         .map(|r| (r.trial().block, r.trial().cell))
         .collect();
@@ -81,7 +75,8 @@ fn the_log_is_the_plan_that_the_manifest_gives() {
         );
     }
     // A cell that fails every time is given up, on a machine that is too busy for it.
-    let failed: BTreeSet<u32> = records(&place)
+    let failed: BTreeSet<u32> = place
+        .records()
         .iter()
         .filter(|r| matches!(r, Record::Failure(_)))
         .map(|r| r.trial().cell)
@@ -109,7 +104,8 @@ fn a_row_a_trial_with_units_in_the_columns() {
     ] {
         assert!(columns.contains(&column), "{column}");
     }
-    let samples = records(&place)
+    let samples = place
+        .records()
         .iter()
         .filter(|r| matches!(r, Record::Sample(_)))
         .count();
@@ -119,7 +115,8 @@ fn a_row_a_trial_with_units_in_the_columns() {
 #[test]
 fn what_is_absent_carries_its_reason() {
     let place = Place::with_run();
-    let Some(Record::Sample(sample)) = records(&place)
+    let Some(Record::Sample(sample)) = place
+        .records()
         .into_iter()
         .find(|r| matches!(r, Record::Sample(_)))
     else {

@@ -4,11 +4,10 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use bytecost_spec::{Counter, Record, Sample};
-use common::{Place, refused, stderr};
+use common::{Place, beside, count, refused, stderr, went_through};
 
 /// A run of a few seconds in a directory of the test's own.
 fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
@@ -34,8 +33,6 @@ fn words<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn samples(place: &Place) -> Vec<Sample> {
-    let log = fs::read_to_string(place.run_dir().join("samples.jsonl")).unwrap();
-    let records = log.lines().map(|l| serde_json::from_str(l).unwrap());
     let of_files = |r| match r {
         Record::Sample(sample) if !sample.cell.contains("/null/") => Some(sample),
         Record::Sample(_) | Record::Evidence(_) => None,
@@ -44,16 +41,7 @@ fn samples(place: &Place) -> Vec<Sample> {
             None
         }
     };
-    records.filter_map(of_files).collect()
-}
-
-/// A directory beside the tests, which is on a disk more often than the temporary one.
-fn beside() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-fn count(dir: &Path) -> usize {
-    fs::read_dir(dir).unwrap().count()
+    place.records().into_iter().filter_map(of_files).collect()
 }
 
 #[test]
@@ -69,11 +57,7 @@ fn whole_files_are_sent_from_the_page_cache_and_from_the_disk_and_leave_nothing(
         "warm,cold",
     ];
     let output = place.call(&words(there, &more));
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}",
-        stderr(&output)
-    );
+    went_through(&output);
     assert_eq!(count(dir.path()), 0, "a file was left");
     let samples = samples(&place);
     for sample in &samples {
@@ -127,11 +111,7 @@ fn a_file_of_the_users_is_sent_whole_and_stays_as_it_was() {
     let (there, name) = (dir.path().to_str().unwrap(), path.to_str().unwrap());
     let more = ["--mover", "sendfile", "--cache", "warm", "--file", name];
     let output = place.call(&words(there, &more));
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}",
-        stderr(&output)
-    );
+    went_through(&output);
     assert_eq!(fs::read(&path).unwrap(), content);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), changed);
     let samples = samples(&place);

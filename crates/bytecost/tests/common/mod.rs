@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use bytecost_spec::Record;
 use tempfile::TempDir;
 
 /// A directory to call the command in.
@@ -58,15 +59,19 @@ impl Place {
         runs.remove(0)
     }
 
+    /// The log of the one run that there is, record by record.
+    pub fn records(&self) -> Vec<Record> {
+        let log = fs::read_to_string(self.run_dir().join("samples.jsonl")).unwrap();
+        log.lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect()
+    }
+
     /// A finished tiny run. On a busy machine single trials may fail, which status 1 tells.
     pub fn with_run() -> Place {
         let place = Place::new();
         let output = place.call(TINY);
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{}",
-            stderr(&output)
-        );
+        went_through(&output);
         place
     }
 }
@@ -77,6 +82,25 @@ pub fn stdout(output: &Output) -> String {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Holds a run to its end. On a busy machine single trials may fail, which status 1 tells.
+pub fn went_through(output: &Output) {
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(output)
+    );
+}
+
+/// A directory beside the tests, which is on a disk more often than the temporary one.
+pub fn beside() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// How many entries a directory has.
+pub fn count(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().count()
 }
 
 /// Holds a refusal to its form: status 2, one line that says these things, nothing on stdout.
