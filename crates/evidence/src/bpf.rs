@@ -5,6 +5,8 @@ use std::io;
 
 /// The longest that is told; a verifier has much to say.
 const MOST_CHARS: usize = 400;
+/// Of that, what comes last: there a verifier says what it refuses.
+const LAST_CHARS: usize = 250;
 
 /// An error with all of its causes in one line, of the kind of the system error among them.
 #[must_use]
@@ -19,8 +21,19 @@ pub fn told(error: &(dyn Error + 'static)) -> io::Error {
         cause = one.source();
     }
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().take(MOST_CHARS).collect();
+    let text = shortened(&text);
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), text)
+}
+
+/// The beginning and the end of a text that is too long.
+fn shortened(text: &str) -> String {
+    let chars = text.chars().count();
+    if chars <= MOST_CHARS {
+        return text.to_owned();
+    }
+    let first = text.chars().take(MOST_CHARS - LAST_CHARS - 3);
+    let last = text.chars().skip(chars - LAST_CHARS);
+    first.chain(" … ".chars()).chain(last).collect()
 }
 
 #[cfg(test)]
@@ -49,8 +62,12 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
         assert_eq!(text, "the program cannot be loaded: permission denied");
-        let long = told(&Outer(io::Error::other("x".repeat(10_000))));
+        let verifier = format!("{} R1 unbounded memory access", "x".repeat(10_000));
+        let long = told(&Outer(io::Error::other(verifier)));
         assert_eq!(long.kind(), io::ErrorKind::Other);
-        assert_eq!(long.to_string().chars().count(), MOST_CHARS);
+        let text = long.to_string();
+        assert_eq!(text.chars().count(), MOST_CHARS);
+        assert!(text.starts_with("the program"), "{text}");
+        assert!(text.ends_with("R1 unbounded memory access"), "{text}");
     }
 }
