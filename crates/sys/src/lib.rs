@@ -28,6 +28,7 @@ pub mod region;
 pub mod sampler;
 pub mod tcp;
 pub mod tun;
+pub mod udp;
 pub mod uring;
 pub mod uring_file;
 pub mod uring_relay;

@@ -30,10 +30,11 @@ impl Copied {
             Transport::Unix => "over unix",
             Transport::Veth => "over veth",
             Transport::Wire => "over wire",
+            Transport::WireUdp => "over wire-udp",
         };
         let shares = span(&self.shares, percent);
         // The flag is all that says so, and there it can be wrong.
-        if self.transport == Transport::Wire {
+        if self.transport.is_wire() {
             return format!(
                 "`{}` is flagged as copied {place} in {shares} of its buffers, by cell.",
                 self.mover
@@ -89,7 +90,7 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
                 " A packet that reaches a local socket is copied on delivery.",
                 "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
             ),
-            Transport::Wire => (
+            Transport::Wire | Transport::WireUdp => (
                 " Nothing is delivered there, so nothing needs a copy: either something else took the packets too, as a packet socket does, or the flag is wrong. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
                 "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
             ),

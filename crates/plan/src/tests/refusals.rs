@@ -72,6 +72,27 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
             &[(Axis::Transport, "wire"), (Axis::Pattern, "ask")],
             "pattern `ask` over wire: nobody is at the other end to answer: choose --pattern stream",
         ),
+        (&[(Axis::Transport, "wire-udp"), (Axis::Size, "65507")], ""),
+        (
+            &[(Axis::Transport, "wire-udp"), (Axis::Size, "64KiB")],
+            "messages of 64 KiB over wire-udp: UDP takes 65507 bytes at most: choose a smaller --size",
+        ),
+        (
+            &[
+                (Axis::Transport, "wire-udp"),
+                (Axis::Size, "60KiB"),
+                (Axis::Mtu, "900"),
+            ],
+            "cut into 71 datagrams, and kernels before Linux 6.9 allow 64",
+        ),
+        (
+            &[
+                (Axis::Transport, "wire-udp"),
+                (Axis::Size, "4KiB"),
+                (Axis::Pattern, "ask"),
+            ],
+            "pattern `ask` over wire-udp",
+        ),
     ] {
         match refused(changes, &host(), &survey()) {
             Some(why) => assert!(
