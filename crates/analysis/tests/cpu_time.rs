@@ -31,6 +31,10 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
         started_ms: 0,
         sent_bytes: 200 << 20,
         sent_messages: 200,
+        trial_ms: 500,
+        elapsed_ns: 400_000_000,
+        copies: None,
+        counts: Vec::new(),
         time: Some(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns: 400_000_000,
@@ -55,6 +59,7 @@ fn watched() -> World {
     world.manifest.evidence = vec![EvidenceAsked {
         means: Means::Time,
         refused: None,
+        unasked: false,
     }];
     let copy = |party, count| looks(party, Kind::DataCopy, "rep_movs_alternative", count, 0);
     let skb = |count| looks(Party::Sender, Kind::Skb, "__alloc_skb", count, count / 2);

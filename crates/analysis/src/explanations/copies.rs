@@ -13,11 +13,9 @@ const ALIKE: f64 = 0.05;
 /// Ways that the sentence tells; the rows have the others.
 const MOST_WAYS: usize = 6;
 
-/// Cells that differ in size alone and are copied alike.
+/// Cells whose bytes are copied alike.
 struct Way<'v> {
-    /// What is told of it, but for the size.
-    name: String,
-    cells: Vec<(&'v CellResult, &'v CellCopies)>,
+    cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
 }
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
@@ -42,14 +40,14 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         };
         return Some(told(Err(missing), Vec::new()));
     }
-    let rows: Vec<String> = ways.iter().map(Way::told).collect();
+    let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
     let answer = rows.iter().take(MOST_WAYS).cloned().collect::<Vec<_>>();
     let numbers = rows.into_iter().skip(MOST_WAYS).take(2 * MOST_ROWS);
-    let answer = format!("for each byte of payload, {}.", answer.join("; "));
+    let answer = format!("the kernel copies each byte of {}.", answer.join("; of "));
     Some(told(Ok(answer), numbers.collect()))
 }
 
-/// The counted cells, those together that differ in size alone and are copied alike.
+/// The counted cells, those together whose bytes are copied alike.
 fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Mover, Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
@@ -62,19 +60,17 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
             .iter()
             .filter(is_varied)
             .map(|a| match a {
+                // What is told of it, but for the size.
                 Axis::Mover => words::named(*a, &cell.cell.value(*a)),
                 _ => words::circumstance(*a, &cell.cell.value(*a)),
             })
             .collect();
         let name = words.join(" ");
-        let alike = |way: &&mut Way<'_>| {
-            way.name == name && way.cells.iter().all(|(_, c)| is_alike(c, copies))
-        };
-        match ways.iter_mut().find(alike) {
-            Some(way) => way.cells.push((cell, copies)),
+        let mut ways_so_far = ways.iter_mut();
+        match ways_so_far.find(|w| w.cells.iter().all(|(.., c)| is_alike(c, copies))) {
+            Some(way) => way.cells.push((name, cell, copies)),
             None => ways.push(Way {
-                name,
-                cells: vec![(cell, copies)],
+                cells: vec![(name, cell, copies)],
             }),
         }
     }
@@ -89,10 +85,34 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
 }
 
 impl Way<'_> {
-    /// `` `send` 2.00 times (1.00 into the kernel, 1.00 to the reader)``.
-    fn told(&self) -> String {
+    /// Who is copied so: with the sizes where not every size of it is.
+    fn names(&self, all: &[Way<'_>]) -> String {
+        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        for (name, cell, _) in &self.cells {
+            let size = words::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
+            match told.iter_mut().find(|(n, _)| n == name) {
+                Some((_, sizes)) => sizes.push(size),
+                None => told.push((name, vec![size])),
+            }
+        }
+        let is_split = |name: &str| {
+            let has = |w: &&Way<'_>| w.cells.iter().any(|(n, ..)| n == name);
+            all.iter().filter(has).count() > 1
+        };
+        let told = told.into_iter().map(|(name, mut sizes)| {
+            sizes.dedup();
+            match is_split(name) {
+                true => format!("{name} {}", words::list(&sizes)),
+                false => name.to_owned(),
+            }
+        });
+        words::list(&told.collect::<Vec<_>>())
+    }
+
+    /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
+    fn told(&self, all: &[Way<'_>]) -> String {
         let mean = |leg: Leg| {
-            let known = self.cells.iter().filter_map(|(_, c)| c.at(leg));
+            let known = self.cells.iter().filter_map(|(.., c)| c.at(leg));
             let known: Vec<f64> = known.collect();
             bytecost_stats::mean(&known)
         };
@@ -101,12 +121,12 @@ impl Way<'_> {
             (value >= SOME).then(|| format!("{value:.2} {}", leg.title()))
         });
         let legs: Vec<String> = legs.collect();
-        let first = self.cells[0].1;
+        let first = self.cells[0].2;
         let sum: f64 = Leg::ALL.iter().filter_map(|leg| mean(*leg)).sum();
         let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
-        let name = &self.name;
+        let name = self.names(all);
         match (unknown, legs.is_empty()) {
-            (None, true) => format!("{name} is never copied by the kernel"),
+            (None, true) => format!("{name} not once"),
             (None, false) => format!("{name} {sum:.2} times ({})", words::list(&legs)),
             (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
             (Some(lost), false) => format!(

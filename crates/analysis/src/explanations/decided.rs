@@ -46,9 +46,9 @@ pub(super) fn place(why: &Why<'_>, finding: &Finding) -> String {
         let values: Vec<_> = varied.map(|a| (*a, c.cell.value(*a))).collect();
         words::joined_circumstances(&values)
     });
-    match place.is_empty() {
-        true => place,
-        false => format!(" {place}"),
+    match place.chars().next() {
+        None | Some(',') => place,
+        Some(_) => format!(" {place}"),
     }
 }
 
