@@ -77,8 +77,13 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
     ways
 }
 
+/// A way that has no such place is copied there as little as one that has it and is not.
 fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
-    Leg::ALL.iter().all(|leg| match (a.at(*leg), b.at(*leg)) {
+    let at = |c: &CellCopies, leg: Leg| match c.legs.iter().any(|l| l.leg == leg) {
+        true => c.at(leg),
+        false => Some(0.0),
+    };
+    Leg::ALL.iter().all(|leg| match (at(a, *leg), at(b, *leg)) {
         (Some(a), Some(b)) => (a - b).abs() < ALIKE,
         (a, b) => a.is_some() == b.is_some(),
     })

@@ -1,7 +1,7 @@
 //! The comparisons that are worth a reason.
 
 use bytecost_spec::evidence::{EVENTS, Event};
-use bytecost_spec::units;
+use bytecost_spec::{Measure, units};
 
 use super::Why;
 use crate::result::{CellCounts, Finding, Verdict};
@@ -13,14 +13,17 @@ const APART: (f64, f64) = (1.2, 0.02);
 const MOST_EVENTS: usize = 3;
 
 /// The decided comparison with the greatest ratio of each value with its baseline, greatest first;
-/// of cells of which both are there.
+/// of cells of which both are there. Where one side waits for a timer, only their CPU times are
+/// worth one.
 pub(super) fn decided<'v>(why: &Why<'v>, is_there: impl Fn(&str) -> bool) -> Vec<&'v Finding> {
     let mut found: Vec<&'v Finding> = Vec::new();
     let far = |f: &Finding| f.ratio.ln().abs();
     for finding in why.view.findings {
         let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
         let seen = is_there(&finding.baseline) && is_there(&finding.cell);
-        if !finding.primary || !decided || !seen {
+        let of_cpu = finding.metric.measure == Measure::CpuSPerGb;
+        let is_told = of_cpu || finding.primary && !why.view.stalls.touch(finding);
+        if !is_told || !decided || !seen {
             continue;
         }
         let same = |f: &&mut &Finding| {
