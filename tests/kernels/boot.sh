@@ -96,7 +96,7 @@ boot() {
 	timeout --kill-after 5 "$MOST_S" qemu-system-x86_64 -nodefaults -no-user-config -no-reboot \
 		-display none -serial stdio -machine q35 -accel "$1" -cpu max -smp 2 -m 1024 \
 		-kernel "$kernel"/boot/vmlinuz-* -initrd "$made/initramfs" \
-		-append "console=ttyS0 quiet panic=-1 mitigations=off" </dev/null |
+		-append "console=ttyS0 quiet panic=-1 mitigations=off ${GUEST_ENV:-}" </dev/null |
 		tr -d '\r' | tee "$made/output" || fail "the guest did not end within $MOST_S s, or qemu failed"
 }
 

@@ -7,6 +7,7 @@ mod answers;
 mod audit;
 pub mod ceiling;
 mod cells;
+mod copies;
 mod cpu_time;
 mod crossovers;
 mod doubts;
@@ -56,6 +57,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let limited = doubts::serving::Limited::of(&trials);
     limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
+    let counted = copies::Counted::of(&input, &cells);
+    copies::take(&mut cells, &counted.copies, &input, &trials);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -63,6 +66,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings: &findings,
         stalls: &stalls,
         cpu_time: &cpu_time,
+        copies: &counted.copies,
+        counts: &counted.counts,
+        cost: counted.cost,
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
@@ -86,6 +92,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         crossovers,
         explanations,
         cpu_time,
+        copies: counted.copies,
+        counts: counted.counts,
+        counting_cost: counted.cost,
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),

@@ -12,7 +12,7 @@ use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
-use crate::stack::{Stack, stack};
+use crate::stack::{Stack, stacks};
 use crate::terminal::note;
 
 mod reasons;
@@ -45,7 +45,7 @@ struct Page {
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
-    stack: Option<Stack>,
+    stacks: Vec<Stack>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -157,7 +157,7 @@ impl Page {
             why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
-            stack: stack(a),
+            stacks: stacks(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),

@@ -9,7 +9,7 @@ use crate::facts;
 use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overlay;
 use crate::prose::{clean, wrap};
-use crate::stack::{Stack, stack};
+use crate::stack::{Stack, stacks};
 
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,10 +77,11 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
             svg: svg + "\n",
         }
     });
-    drawn.chain(stacked(a)).collect()
+    let bars = stacks(a).into_iter().map(|s| stacked(a, s));
+    drawn.chain(bars).collect()
 }
 
-/// Where the CPU time goes, as a picture.
+/// A figure of bars, as a picture.
 #[derive(Template)]
 #[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
 struct StackDrawing {
@@ -91,10 +92,9 @@ struct StackDrawing {
     height: f64,
 }
 
-fn stacked(a: &Analysis) -> Option<Picture> {
+fn stacked(a: &Analysis, s: Stack) -> Picture {
     /// From one column of the legend to the next, and columns.
     const LEGEND: (f64, usize) = (212.0, 3);
-    let s = stack(a)?;
     let mut y = 74.0;
     let mut legend = Vec::with_capacity(s.kinds.len());
     for (i, key) in s.kinds.iter().enumerate() {
@@ -113,6 +113,7 @@ fn stacked(a: &Analysis) -> Option<Picture> {
             feet.push((y, line));
         }
     }
+    let name = s.id.to_owned();
     let drawing = StackDrawing {
         s,
         legend,
@@ -121,10 +122,10 @@ fn stacked(a: &Analysis) -> Option<Picture> {
         height: y + MARGIN,
     };
     let svg = drawing.render().expect("a picture is only text");
-    Some(Picture {
-        name: "cpu-time-by-kind".to_owned(),
+    Picture {
+        name,
         svg: svg + "\n",
-    })
+    }
 }
 
 fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {

@@ -1,0 +1,92 @@
+//! Work whose events are known by other means: what each counter is held against before it is
+//! believed.
+
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use bytecost_spec::Side;
+use bytecost_spec::evidence::Event;
+use bytecost_sys::process;
+
+use super::{Events, Parties, place};
+
+/// Calls of getppid, which does nothing else.
+const CALLS: u64 = 100;
+/// Sleeps, each a switch and a wake-up.
+const SLEEPS: u64 = 3;
+/// Memory that is touched for the first time, and given back.
+const FRESH_BYTES: usize = 8 << 20;
+/// Writes that go out at once, and what is in each.
+const WRITES: u64 = 4;
+const WRITE_BYTES: usize = 100;
+/// How often it is looked whether an acknowledgement has come, which may be delayed.
+const LOOKS: u32 = 100;
+
+/// What happened at least.
+struct Known {
+    event: Event,
+    side: Side,
+    least: u64,
+}
+
+/// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
+/// not among them: none can be had on purpose.
+pub(super) fn failing(events: &mut Events) -> io::Result<Vec<(Event, String)>> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut sending = TcpStream::connect(listener.local_addr()?)?;
+    sending.set_nodelay(true)?;
+    let (mut taking, _) = listener.accept()?;
+    taking.set_read_timeout(Some(Duration::from_secs(1)))?;
+    events.begin(Parties {
+        port: Some(listener.local_addr()?.port()),
+        sender: std::process::id(),
+        receiver: None,
+    })?;
+    let before = process::thread_usage()?;
+    for _ in 0..CALLS {
+        black_box(std::os::unix::process::parent_id());
+    }
+    for _ in 0..SLEEPS {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    let mut fresh = vec![1_u8; FRESH_BYTES];
+    black_box(&mut fresh);
+    drop(fresh);
+    let faults = process::thread_usage()?.faults_minor - before.faults_minor;
+    let mut buffer = [7; WRITE_BYTES];
+    for _ in 0..WRITES {
+        sending.write_all(&buffer)?;
+        taking.read_exact(&mut buffer)?;
+    }
+    let acknowledged = place(Event::Acknowledgements, Side::Both);
+    for _ in 0..LOOKS {
+        if events.now().0[acknowledged] > 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let known = [
+        (Event::SystemCalls, Side::Sender, CALLS),
+        (Event::ContextSwitches, Side::Sender, SLEEPS),
+        (Event::WakeUps, Side::Sender, SLEEPS),
+        (Event::PageFaults, Side::Sender, faults),
+        // Memory that was given back is taken out of the TLB at once.
+        (Event::TlbFlushes, Side::Sender, u64::from(faults > 0)),
+        (Event::Packets, Side::Both, WRITES),
+        (Event::Segments, Side::Both, WRITES),
+        (Event::Acknowledgements, Side::Both, 1),
+    ];
+    let known = known.map(|(event, side, least)| Known { event, side, least });
+    let counted = events.now();
+    let failed = known.iter().filter_map(|known| {
+        let found = counted.0[place(known.event, known.side)];
+        (found < known.least).then(|| (known.event, words(found, known.least)))
+    });
+    Ok(failed.collect())
+}
+
+fn words(found: u64, least: u64) -> String {
+    format!("self-test failed: it counted {found} where there were at least {least}")
+}
