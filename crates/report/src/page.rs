@@ -6,6 +6,7 @@ use askama::Template;
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::units;
 
+use crate::counted::{Counted, counted};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
@@ -46,6 +47,7 @@ struct Page {
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
     stacks: Vec<Stack>,
+    counted: Option<Counted>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -158,6 +160,7 @@ impl Page {
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             stacks: stacks(a),
+            counted: counted(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),

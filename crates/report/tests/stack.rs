@@ -2,9 +2,12 @@
 
 mod fixture;
 
-use bytecost_analysis::{Analysis, CellCopies, CellTime, KindTime, LegCopies};
-use bytecost_report::{html, pictures, png};
-use bytecost_spec::evidence::{CopyMeans, Kind, Leg, Party};
+use bytecost_analysis::{
+    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies,
+};
+use bytecost_report::{Style, html, pictures, png, terminal};
+use bytecost_spec::Side;
+use bytecost_spec::evidence::{CopyMeans, Event, Kind, Leg, Party};
 
 fn kind(party: Party, kind: Kind, ns_per_kib: f64) -> KindTime {
     KindTime {
@@ -140,4 +143,41 @@ fn what_flags_alone_tell_is_no_figure_of_copies() {
     let all = pictures(&counted);
     let picture = all.iter().find(|p| p.name == "copies-per-byte").unwrap();
     assert!(png(picture).is_ok());
+}
+
+#[test]
+fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
+    let mut a = counted(&[vec![
+        leg(Leg::IntoKernel, Some(1.0)),
+        leg(Leg::ToReader, Some(1.0)),
+    ]]);
+    let rate = |event, per_message: Option<f64>| EventRate {
+        event,
+        side: Side::Sender,
+        per_message,
+        absent: per_message.is_none().then(|| "self-test failed".to_owned()),
+    };
+    a.counts = vec![CellCounts {
+        cell: a.cells[0].id.clone(),
+        events: vec![
+            rate(Event::SystemCalls, Some(8.0)),
+            rate(Event::TlbFlushes, None),
+        ],
+    }];
+    let page = html(&a);
+    assert!(page.contains("What a byte and a message take") && page.contains("id=\"counted\""));
+    assert!(page.contains("<td>2.00</td><td>1.00</td><td>1.00</td><td>8.00</td>"));
+    assert!(page.contains("Not counted, TLB flushes: self-test failed."));
+    assert!(
+        !page.contains("wake-ups</th>"),
+        "columns are what was counted"
+    );
+    let style = Style {
+        width: 100,
+        color: false,
+    };
+    let text = terminal(&a, style);
+    assert!(text.contains("copies a") && text.contains("8.00"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+    assert!(!html(&fixture::analysis()).contains("id=\"counted\""));
 }
