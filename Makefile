@@ -26,8 +26,10 @@ static = cargo rustc -q --locked $(1) --message-format=json-render-diagnostics -
 
 test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu, as this one may refuse what they need
 	@guest=$$($(call static,-p bytecost-kernels --bin bytecost-guest))
+	truths=$$($(call static,-p bytecost-evidence --test truths --profile test))
 	copies=$$($(call static,-p bytecost-lab --test copies --profile test))
-	tests/kernels/boot.sh "$(KERNELS)" "$$guest" "$$copies"
+	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
+		"$$guest" "$$truths" "$$copies=over_wire"
 
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check

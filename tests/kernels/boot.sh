@@ -2,10 +2,10 @@
 # Boots a stock Debian kernel under qemu and has it run test programs as root, since what this
 # machine's kernel refuses must be tested somewhere. The guest's verdict is the exit status.
 #
-# Usage: boot.sh CACHE GUEST TEST…
+# Usage: [GUEST_ENV='NAME=VALUE …'] boot.sh CACHE GUEST TEST…
 #   CACHE  folder in which the unpacked kernel is kept
 #   GUEST  bytecost-guest, the guest's first process; like the tests statically linked
-#   TEST   programs that `cargo test` would run
+#   TEST   a program that `cargo test` would run, or PROGRAM=FILTER
 #
 # The kernel comes from Debian's packages by apt-get, is unpacked and not installed. Another one
 # than the newest of this Debian is chosen by its package: KERNEL=linux-image-….
@@ -81,7 +81,11 @@ trap 'rm -rf "$made"' EXIT
 
 mkdir -p "$made/root/tests" "$made/root/modules"
 cp "$guest" "$made/root/init"
-cp "$@" "$made/root/tests"
+for test in "$@"; do
+	name=$(basename "${test%%=*}")
+	filter=${test#"${test%%=*}"}
+	cp "${test%%=*}" "$made/root/tests/$name$filter"
+done
 for module in $MODULES; do
 	found=$(find "$kernel/lib/modules" -name "$module.ko*" | head -n 1)
 	[ -n "$found" ] || continue # built in, or the tests say that it is missing

@@ -193,6 +193,18 @@ int from_memory_file(u64 *arguments)
 	return 0;
 }
 
+// ssize_t generic_file_splice_read(struct file *in, ...), until Linux 6.4: it calls either of the
+// two above, which then take pages over and copy nothing.
+SEC("fexit/generic_file_splice_read")
+int from_file_taken(u64 *arguments)
+{
+	struct sums *all = found();
+
+	if (all && is_workers(all))
+		add(&all->from_file, -result(arguments));
+	return 0;
+}
+
 // ssize_t copy_splice_read(struct file *in, ...), since Linux 6.5: to new pages, where a file
 // system does not give its own.
 SEC("fexit/copy_splice_read")

@@ -13,7 +13,7 @@ use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
 use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
-use bytecost_spec::{Cell, Failure, Record, TrialKey};
+use bytecost_spec::{Cell, Failure, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -212,7 +212,8 @@ fn way(cell: &Cell) -> Vec<Leg> {
     if route.reads_a_file() {
         way.push(Leg::FromFile);
     }
-    if route.has_peer() {
+    // What counts there counts TCP and Unix sockets.
+    if route.has_peer() && cell.transport != Transport::WireUdp {
         way.push(Leg::IntoKernel);
         if cell.transport.has_receiver() {
             way.extend([Leg::Delivery, Leg::ToReader]);

@@ -24,6 +24,9 @@ const PASSED: &str = "guest: passed";
 /// Said where one did not, or the guest could not be made ready.
 const FAILED: &str = "guest: failed";
 
+/// Between the name of a program and which of its tests are wanted.
+const FILTER: char = '=';
+
 /// File systems, and where they belong.
 const MOUNTS: &[(&str, &str)] = &[
     ("proc", "/proc"),
@@ -83,6 +86,9 @@ fn run() -> io::Result<bool> {
     for test in tests {
         let mut command = Command::new(&test);
         command.args(["--test-threads=1", "--nocapture"]);
+        if let Some((_, filter)) = test.to_string_lossy().split_once(FILTER) {
+            command.arg(filter);
+        }
         let status = command.status().map_err(|e| told(&test.display(), e))?;
         println!("guest: {}: {status}", test.display());
         passed &= status.success();

@@ -85,6 +85,13 @@ pub const HOOKS: &[Hook] = &[
         &[FromFile],
         IfThere,
     ),
+    // Before Linux 6.5 the two above were also called to take pages over.
+    function(
+        "from_file_taken",
+        "generic_file_splice_read",
+        &[FromFile],
+        IfThere,
+    ),
     function(
         "from_file_spliced",
         "copy_splice_read",
