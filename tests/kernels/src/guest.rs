@@ -37,9 +37,14 @@ const MOUNTS: &[(&str, &str)] = &[
     ("tmpfs", "/tmp"),
 ];
 
-/// Settings of the kernel. A CPU that is emulated answers so late that TCP would take packets for
-/// lost and send them again, which are then copied again: tcp_early_retrans off does so later.
-const SETTINGS: &[(&str, &str)] = &[("/proc/sys/net/ipv4/tcp_early_retrans", "0")];
+/// Settings of the kernel. Emulated CPUs work at such different times that what moves from one to
+/// the other comes late or out of order; TCP would take it for lost and send it again, which is
+/// then copied again.
+const SETTINGS: &[(&str, &str)] = &[
+    ("/proc/sys/net/ipv4/tcp_early_retrans", "0"),
+    ("/proc/sys/net/ipv4/tcp_recovery", "0"),
+    ("/proc/sys/net/ipv4/tcp_reordering", "300"),
+];
 
 /// The loopback device is the first of every network.
 const LOOPBACK: u32 = 1;
