@@ -23,7 +23,7 @@ use crate::bpf::{self, Object};
 
 pub mod choice;
 mod functions;
-pub mod packets;
+mod packets;
 
 use choice::{Choice, HOOKS, Tried, choose};
 use packets::Counted;
@@ -155,12 +155,6 @@ impl Copies {
             }
         };
         self.choice.legs.iter().map(of).collect()
-    }
-
-    /// How packets held the bytes, where tracepoints tell.
-    #[must_use]
-    pub fn packets(&self) -> Option<Counted> {
-        self.packets.as_ref().map(|o| Counted::of(&o.words()))
     }
 }
 

@@ -10,7 +10,7 @@ use bytecost_spec::Side;
 use bytecost_spec::evidence::Event;
 use bytecost_sys::process;
 
-use super::{Events, Parties, place};
+use super::{Events, Parties, WORDS, place};
 
 /// Calls of getppid, which does nothing else.
 const CALLS: u64 = 100;
@@ -79,14 +79,47 @@ pub(super) fn failing(events: &mut Events) -> io::Result<Vec<(Event, String)>> {
         (Event::Acknowledgements, Side::Both, 1),
     ];
     let known = known.map(|(event, side, least)| Known { event, side, least });
-    let counted = events.now();
-    let failed = known.iter().filter_map(|known| {
-        let found = counted.0[place(known.event, known.side)];
-        (found < known.least).then(|| (known.event, words(found, known.least)))
-    });
-    Ok(failed.collect())
+    Ok(missed(&known, &events.now().0))
 }
 
-fn words(found: u64, least: u64) -> String {
-    format!("self-test failed: it counted {found} where there were at least {least}")
+fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(Event, String)> {
+    let missed = known.iter().filter_map(|known| {
+        let (found, least) = (counted[place(known.event, known.side)], known.least);
+        let why = format!("self-test failed: it counted {found} where there were at least {least}");
+        (found < least).then_some((known.event, why))
+    });
+    missed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_misses_known_work_is_told_and_no_other() {
+        let known = |event, side, least| Known { event, side, least };
+        let known = [
+            known(Event::SystemCalls, Side::Sender, 100),
+            known(Event::WakeUps, Side::Sender, 3),
+            known(Event::Packets, Side::Both, 4),
+        ];
+        let check = |calls: u64, wakeups: u64, packets: u64, expected: &[Event]| {
+            let mut counted = [0; WORDS];
+            counted[place(Event::SystemCalls, Side::Sender)] = calls;
+            counted[place(Event::WakeUps, Side::Sender)] = wakeups;
+            counted[place(Event::Packets, Side::Both)] = packets;
+            let found = missed(&known, &counted);
+            let events: Vec<Event> = found.iter().map(|(event, _)| *event).collect();
+            assert_eq!(events, expected, "{found:?}");
+        };
+        check(100, 3, 4, &[]);
+        check(5000, 3, 9, &[]);
+        check(100, 0, 4, &[Event::WakeUps]);
+        check(99, 3, 0, &[Event::SystemCalls, Event::Packets]);
+        let (_, why) = missed(&known[..1], &[0; WORDS]).remove(0);
+        assert!(
+            why.contains("counted 0 where there were at least 100"),
+            "{why}"
+        );
+    }
 }
