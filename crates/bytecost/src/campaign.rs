@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
-use bytecost_evidence::{Copies, Events};
+use bytecost_evidence::Copies;
+use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
@@ -33,7 +34,7 @@ const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 fn counting(copies: bool, counts: bool) -> Result<Watch> {
     let root = Path::new("/");
     let copies = copies.then(|| Copies::open(root)).transpose()?;
-    let events = counts.then(|| Events::open(root)).transpose()?;
+    let events = counts.then(exchange::events).transpose()?;
     Ok(Watch::counting(copies, events, COUNTING_WINDOW))
 }
 
@@ -42,7 +43,7 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
     let tried = match means {
         Means::Time => Watch::of_time(&cpus(host), EVIDENCE_WINDOW).map(|_| ()),
         Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
-        Means::Counts => Events::open(Path::new("/")).map(|_| ()),
+        Means::Counts => exchange::events().map(|_| ()),
     };
     let why = tried.err()?;
     Some(match means {

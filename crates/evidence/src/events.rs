@@ -59,18 +59,30 @@ pub struct Events {
     parties: Parties,
 }
 
+/// A connection over loopback whose packets are known: who counts moves nothing itself.
+pub trait Exchange {
+    /// The port that is sent to.
+    fn port(&self) -> u16;
+
+    /// Sends one small message, which goes out at once, and takes it in.
+    ///
+    /// # Errors
+    /// What sending or receiving answers.
+    fn exchange(&mut self) -> io::Result<()>;
+}
+
 /// What was counted up to a moment.
 #[derive(Clone, Copy, Debug)]
 pub struct EventsAt([u64; WORDS]);
 
 impl Events {
-    /// Attaches all that can be, and lets each count known work: one that does not is absent from
+    /// Attaches all that can be, and lets each count known work, over the connection too: one that does not is absent from
     /// then on, with that reason.
     ///
     /// # Errors
     /// In a sentence, where nothing can be counted: no rights for BPF, or a kernel that does not
     /// tell its types.
-    pub fn open(root: &Path) -> io::Result<Events> {
+    pub fn open(root: &Path, connection: &mut dyn Exchange) -> io::Result<Events> {
         let types = bpf::types(root)?;
         let mut object = Object::load(OBJECT, &types)?;
         let mut refused = BTreeMap::new();
@@ -89,7 +101,7 @@ impl Events {
             refused,
             parties: Parties::default(),
         };
-        for (event, why) in known_work::failing(&mut found)? {
+        for (event, why) in known_work::failing(&mut found, connection)? {
             found.refused.entry(event).or_insert(why);
         }
         Ok(found)
@@ -189,8 +201,18 @@ mod tests {
 
     #[test]
     fn a_kernel_that_does_not_tell_its_types_is_told() {
+        struct Nobody;
+        impl Exchange for Nobody {
+            fn port(&self) -> u16 {
+                0
+            }
+            fn exchange(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
         let nowhere = tempfile::tempdir().unwrap();
-        let why = Events::open(nowhere.path()).unwrap_err().to_string();
+        let why = Events::open(nowhere.path(), &mut Nobody).unwrap_err();
+        let why = why.to_string();
         assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
     }
 }

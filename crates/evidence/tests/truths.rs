@@ -5,7 +5,7 @@
 //! is refused, that is printed in its place; a kernel that is known to allow some is held to it by
 //! `BYTECOST_MEANS=functions,tracepoints`, and root is held to tracepoints everywhere.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytecost_evidence::Events;
 use bytecost_evidence::copies::{Copies, Whose};
-use bytecost_evidence::events::Parties;
+use bytecost_evidence::events::{Exchange, Parties};
 use bytecost_spec::evidence::{CopyMeans, Event, Leg};
 use bytecost_sys::gather::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
@@ -355,11 +355,43 @@ fn the_strongest_means_are_taken_and_the_others_are_told() {
     assert_eq!(weaker, !choice.gaps.is_empty(), "{:?}", choice.gaps);
 }
 
+/// A connection whose packets the counters are held against.
+struct Connection {
+    port: u16,
+    sending: TcpStream,
+    taking: TcpStream,
+}
+
+impl Connection {
+    fn new() -> Connection {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let sending = TcpStream::connect(address).unwrap();
+        sending.set_nodelay(true).unwrap();
+        Connection {
+            port: address.port(),
+            sending,
+            taking: listener.accept().unwrap().0,
+        }
+    }
+}
+
+impl Exchange for Connection {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        self.sending.write_all(b"known")?;
+        self.taking.read_exact(&mut [0; 5])
+    }
+}
+
 #[test]
 fn each_call_is_counted_and_every_counter_counts() {
     const CALLS: u64 = 1000;
     let _alone = alone();
-    let mut events = match Events::open(Path::new("/")) {
+    let mut events = match Events::open(Path::new("/"), &mut Connection::new()) {
         Ok(events) => events,
         Err(e) => {
             assert!(!must(CopyMeans::Tracepoints), "{e}");

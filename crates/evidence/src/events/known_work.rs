@@ -2,15 +2,14 @@
 //! believed.
 
 use std::hint::black_box;
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::io;
 use std::time::Duration;
 
 use bytecost_spec::Side;
 use bytecost_spec::evidence::Event;
 use bytecost_sys::process;
 
-use super::{Events, Parties, WORDS, place};
+use super::{Events, Exchange, Parties, WORDS, place};
 
 /// Calls of getppid, which does nothing else.
 const CALLS: u64 = 100;
@@ -18,9 +17,8 @@ const CALLS: u64 = 100;
 const SLEEPS: u64 = 3;
 /// Memory that is touched for the first time, and given back.
 const FRESH_BYTES: usize = 8 << 20;
-/// Writes that go out at once, and what is in each.
+/// Messages that go out at once.
 const WRITES: u64 = 4;
-const WRITE_BYTES: usize = 100;
 /// How often it is looked whether an acknowledgement has come, which may be delayed.
 const LOOKS: u32 = 100;
 
@@ -33,14 +31,12 @@ struct Known {
 
 /// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
 /// not among them: none can be had on purpose.
-pub(super) fn failing(events: &mut Events) -> io::Result<Vec<(Event, String)>> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let mut sending = TcpStream::connect(listener.local_addr()?)?;
-    sending.set_nodelay(true)?;
-    let (mut taking, _) = listener.accept()?;
-    taking.set_read_timeout(Some(Duration::from_secs(1)))?;
+pub(super) fn failing(
+    events: &mut Events,
+    connection: &mut dyn Exchange,
+) -> io::Result<Vec<(Event, String)>> {
     events.begin(Parties {
-        port: Some(listener.local_addr()?.port()),
+        port: Some(connection.port()),
         sender: std::process::id(),
         receiver: None,
     })?;
@@ -55,10 +51,8 @@ pub(super) fn failing(events: &mut Events) -> io::Result<Vec<(Event, String)>> {
     black_box(&mut fresh);
     drop(fresh);
     let faults = process::thread_usage()?.faults_minor - before.faults_minor;
-    let mut buffer = [7; WRITE_BYTES];
     for _ in 0..WRITES {
-        sending.write_all(&buffer)?;
-        taking.read_exact(&mut buffer)?;
+        connection.exchange()?;
     }
     let acknowledged = place(Event::Acknowledgements, Side::Both);
     for _ in 0..LOOKS {

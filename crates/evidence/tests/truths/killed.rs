@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use bytecost_evidence::Events;
 use bytecost_evidence::copies::Copies;
 
+use super::Connection;
+
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Set in a process of this test that counts until it is killed.
 const COUNT_ON: &str = "BYTECOST_TEST_COUNTS_ON";
@@ -34,7 +36,10 @@ fn a_process_that_counts_until_it_is_killed() {
     if std::env::var_os(COUNT_ON).is_none() {
         return;
     }
-    let _held = (Copies::open(Path::new("/")), Events::open(Path::new("/")));
+    let _held = (
+        Copies::open(Path::new("/")),
+        Events::open(Path::new("/"), &mut Connection::new()),
+    );
     let mut out = io::stdout();
     writeln!(out, "{COUNT_ON} {}", _held.0.is_ok()).unwrap();
     out.flush().unwrap();
