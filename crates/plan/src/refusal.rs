@@ -14,6 +14,8 @@ use crate::served;
 pub(crate) const DESCRIPTORS_BESIDES: u64 = 64;
 /// Datagrams that one call of UDP may be cut into: UDP_MAX_SEGMENTS of kernels before Linux 6.9.
 const MOST_DATAGRAMS: u64 = 64;
+/// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
+const MOST_PIECES: u64 = 17;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
 #[must_use]
@@ -52,7 +54,7 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
             "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
         ));
     }
-    if let Some(why) = too_long(cell) {
+    if let Some(why) = too_long(cell).or_else(|| too_many_pieces(cell, survey)) {
         return Some(why);
     }
     let mover = survey
@@ -82,6 +84,28 @@ fn too_long(cell: &Cell) -> Option<String> {
         format!(
             "messages of {} over {over} with an MTU of {mtu_bytes}: they would be cut into {segments} datagrams, and kernels before Linux 6.9 allow {MOST_DATAGRAMS}: choose a larger --mtu, or a smaller --size",
             bytes_in_words(cell.size_bytes)
+        )
+    })
+}
+
+/// A message that is sent as a whole and without a copy, from more pieces of pages than one packet
+/// has places for.
+fn too_many_pieces(cell: &Cell, survey: &Survey) -> Option<String> {
+    cell.transport.most_message_bytes()?;
+    let mover = survey.mover(&cell.mover)?;
+    if mover.release != Release::AtCompletion || !mover.uses_fields {
+        return None;
+    }
+    let (fields, field) = (u64::from(cell.fields), cell.field_bytes());
+    // Each field begins a piece, and so does each page that the message goes on to; fields lie
+    // less than two lines of the cache apart.
+    let span = fields.saturating_sub(1) * (field + 127) + field;
+    let pieces = fields + span.saturating_sub(2) / 4096 + 1;
+    (pieces > MOST_PIECES).then(|| {
+        format!(
+            "mover `{}` over {} with {fields} fields of {field} bytes: they may lie in {pieces} pieces of pages, and a packet has places for {MOST_PIECES}: choose --fields 1, or a smaller --size",
+            cell.mover,
+            cell.transport.name()
         )
     })
 }

@@ -19,9 +19,9 @@ pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Op
     (!stands).then(|| "nobody receives there, so there is nothing to choose".to_owned())
 }
 
-/// Bytes of the message where it must go as a whole: more than a page, a segment, or what is
-/// handed to a device in one piece where it comes in several.
-const WHOLE: usize = 60 << 10;
+/// Bytes of the message where it must go as a whole: more than a page and a segment. Its fields
+/// lie in fewer pieces of pages than a packet has places for (MAX_SKB_FRAGS, 17).
+const WHOLE: usize = 24 << 10;
 
 /// Sends one message, takes in its completion, and holds what was counted against it.
 pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> io::Result<()> {

@@ -157,3 +157,28 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
     assert_eq!(plan.notes, Vec::<String>::new());
 }
+
+#[test]
+fn a_datagram_has_places_for_so_many_pieces_of_pages() {
+    let mut gathers = survey();
+    for mover in &mut gathers.mover_facts {
+        mover.uses_fields = mover.name == "uring-send-zc";
+    }
+    let check = |transport, mover, size, fields, needle: &str| {
+        let changes = [
+            (Axis::Transport, transport),
+            (Axis::Mover, mover),
+            (Axis::Size, size),
+            (Axis::Fields, fields),
+        ];
+        let why = refused(&changes, &host(), &gathers).unwrap_or_default();
+        assert_eq!(why.is_empty(), needle.is_empty(), "{changes:?}: {why}");
+        assert!(why.contains(needle), "{why}");
+    };
+    let told = "with 8 fields of 7500 bytes: they may lie in 23 pieces of pages, and a packet has places for 17: choose --fields 1";
+    check("wire-udp", "uring-send-zc", "60000", "8", told);
+    check("wire-udp", "uring-send-zc", "65507", "1", "");
+    check("wire-udp", "uring-send-zc", "24KiB", "8", "");
+    check("wire-udp", "send", "60000", "8", "");
+    check("wire", "uring-send-zc", "60000", "8", "");
+}
