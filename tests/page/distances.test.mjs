@@ -20,7 +20,7 @@ async function using(file, options, act) {
 
 for (const file of distances()) {
   describe(path.basename(file), () => {
-    test('a map has a field for each two CPUs, painted the darker the longer', () =>
+    test('a map has a field for each two CPUs, painted the stronger the longer', () =>
       using(file, {}, async (page) => {
         const maps = await page.locator('figure.heat').all();
         assert.ok(maps.length > 0);

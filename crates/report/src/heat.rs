@@ -1,5 +1,5 @@
 //! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
-//! for the one that answers, and the darker the longer. Each has its table.
+//! for the one that answers, and the stronger the colour the longer. Each has its table.
 
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point};
 use bytecost_spec::{Axis, units};

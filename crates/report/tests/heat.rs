@@ -39,7 +39,7 @@ fn each_way_has_a_map_with_a_field_for_each_two_cpus() {
 }
 
 #[test]
-fn a_field_is_the_darker_the_longer_it_took() {
+fn a_field_is_painted_the_stronger_the_longer_it_took() {
     let page = html(&paired());
     let map = page.split("id=\"distance-ping-futex\"").nth(1).unwrap();
     let opacity = |tells: &str| -> f64 {

@@ -168,7 +168,7 @@ pub enum HugePages {
 
 impl HugePages {
     /// All, in the order of the documentation.
-    pub const ALL: &[HugePages] = &[HugePages::Auto, HugePages::On, HugePages::Off];
+    pub const ALL: &[HugePages] = &[HugePages::Auto, HugePages::Off, HugePages::On];
 
     /// Its name.
     #[must_use]

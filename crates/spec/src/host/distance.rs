@@ -9,7 +9,7 @@ use crate::units::bytes_in_words;
 pub struct Distance {
     /// Its name; none where the kernel tells too little for one.
     pub nearness: Option<Nearness>,
-    /// Level of the nearest cache of data that both use.
+    /// Level of the nearest cache of data that two cores use.
     pub cache_level: Option<u32>,
     /// Whether the kernel groups them below the cache that all share.
     pub is_cluster: bool,
@@ -65,11 +65,13 @@ impl Host {
             (false, None, Some(_)) => Some(Nearness::CrossNode),
             (false, None, None) => (tells(a) && tells(b)).then_some(Nearness::CrossCache),
         };
+        // Within a core they share all of them.
+        let is_within = a == b || is_core;
         let kinds = both.map_or((0, 0), |(x, y)| (x.kind, y.kind));
         Distance {
             nearness,
-            cache_level,
-            is_cluster: both.is_some_and(|(x, _)| x.cluster.contains(&b)),
+            cache_level: cache_level.filter(|_| !is_within),
+            is_cluster: !is_within && both.is_some_and(|(x, _)| x.cluster.contains(&b)),
             nodes: nodes.map(|(x, y)| (x.min(y), x.max(y))),
             kinds: (kinds.0.min(kinds.1), kinds.0.max(kinds.1)),
         }
@@ -144,8 +146,8 @@ mod tests {
     #[test]
     fn a_distance_is_the_same_both_ways_and_named_for_what_is_shared() {
         use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
-        check(0, 0, Some(SameCpu), Some(2), "all");
-        check(0, 4, Some(SmtSibling), Some(2), "a core");
+        check(0, 0, Some(SameCpu), None, "all");
+        check(0, 4, Some(SmtSibling), None, "a core");
         check(0, 1, Some(SameCache), Some(3), "the L3 of 32 MiB");
         check(2, 3, Some(CrossCache), None, "node 1, and no cache");
         check(5, 2, Some(CrossNode), None, "nothing: nodes 0 and 1");
