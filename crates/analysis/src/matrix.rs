@@ -197,14 +197,10 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
         Some(Some(Nearness::CrossNode)) if !alike => "other nodes",
         _ => name,
     };
-    match pairs.len() {
-        1 => format!("{name} {}", time(least)),
-        n => format!(
-            "{name} {} to {} over {}",
-            time(least),
-            time(most),
-            words::count(n, "pair")
-        ),
+    let count = words::count(pairs.len(), "pair");
+    match (time(least), time(most)) {
+        (least, most) if least == most => format!("{name} {least}"),
+        (least, most) => format!("{name} {least} to {most} over {count}"),
     }
 }
 

@@ -200,8 +200,6 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         Axis::Connections => plural(value, "connection"),
         Axis::Idle => format!("{} beside them", plural(value, "idle connection")),
         Axis::Connect => format!("{value} connections"),
-        Axis::HugePages if value == "off" => "small pages".to_owned(),
-        Axis::HugePages if value == "on" => "huge pages".to_owned(),
         Axis::Rate if value != "closed" => format!("{value} requests/s"),
         Axis::Transport => value.to_owned(),
         Axis::Pattern
