@@ -143,6 +143,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         evidence: Vec::new(),
         survey: Survey {
             files: None,
+            java: None,
             serving: None,
             huge_pages_refused: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
