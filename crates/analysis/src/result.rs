@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 mod cpu_time;
 mod figure;
+mod speed_up;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
+pub use speed_up::{SpeedUp, SpeedUpRow};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -92,6 +94,9 @@ pub struct Analysis {
     pub failures: Vec<Failure>,
     /// The figures, ready to be drawn.
     pub figures: Vec<FigureData>,
+    /// The overview: how many times as fast one way of each of the study's pairs is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speed_ups: Vec<SpeedUp>,
 }
 
 /// The run, in a few facts.

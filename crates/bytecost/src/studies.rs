@@ -18,6 +18,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ("placement", include_str!("../../../studies/placement.toml")),
     ("smt", include_str!("../../../studies/smt.toml")),
     (
+        "os-features",
+        include_str!("../../../studies/os-features.toml"),
+    ),
+    (
         "access-patterns",
         include_str!("../../../studies/access-patterns.toml"),
     ),

@@ -10,6 +10,7 @@ use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
+use crate::overview::{self, Overview, overview};
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
 use crate::stack::{Stack, stack};
@@ -46,6 +47,8 @@ struct Page {
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
     stack: Option<Stack>,
+    overview: Option<Overview>,
+    speed_ups: Vec<overview::Line>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -158,6 +161,8 @@ impl Page {
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             stack: stack(a),
+            overview: overview(a),
+            speed_ups: overview::table(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),
