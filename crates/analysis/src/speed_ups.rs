@@ -1,5 +1,6 @@
 //! The overview of a study: how many times as fast one way of each of its pairs is as the other.
 
+use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, units};
@@ -47,7 +48,7 @@ fn rows(
     trials: &Trials<'_>,
     cells: &[CellResult],
 ) -> Vec<SpeedUpRow> {
-    let of_value = |value: &String| contrasted(trials, pair.axis, value, &pair.against, &pair.at);
+    let of_value = |value: &String| both_ways(pair, value, trials);
     let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
@@ -58,18 +59,42 @@ fn rows(
             point: Point::Gap(why_none(pair, input)),
         }];
     }
-    let apart: Vec<Axis> = grid::varied(found.iter().map(|p| p.other.cell))
-        .into_iter()
-        .filter(|axis| *axis != pair.axis)
-        .collect();
+    let own = grid::varied(found.iter().map(|p| p.other.cell));
+    let theirs = grid::varied(found.iter().map(|p| p.baseline.cell));
+    let apart = |p: &Pairing<'_, '_>| -> Vec<(Axis, String)> {
+        let axes = AXES.iter().map(|row| row.axis).filter(|a| *a != pair.axis);
+        axes.filter_map(|axis| match (own.contains(&axis), theirs.contains(&axis)) {
+            (true, _) => Some((axis, p.other.cell.value(axis))),
+            (false, true) => Some((axis, p.baseline.cell.value(axis))),
+            (false, false) => None,
+        })
+        .collect()
+    };
     let row = |p: &Pairing<'_, '_>| SpeedUpRow {
         value: p.other.cell.value(pair.axis),
-        place: grid::coordinates(p.other.cell, &apart),
+        place: apart(p),
         cell: p.other.id.clone(),
         baseline: p.baseline.id.clone(),
         point: point(pair, p, input, cells),
     };
     found.iter().map(row).collect()
+}
+
+/// The pairs of a value, and those of what it is held against that are in none: what takes a file
+/// whole stands against each block of what does not.
+fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
+    let mut found = contrasted(trials, pair.axis, value, &pair.against, &pair.at);
+    let turned = contrasted(trials, pair.axis, &pair.against, value, &pair.at);
+    for p in turned {
+        if found.iter().all(|f| f.baseline.id != p.other.id) {
+            found.push(Pairing {
+                axis: p.axis,
+                baseline: p.other,
+                other: p.baseline,
+            });
+        }
+    }
+    found
 }
 
 /// The ratio, turned over where less is faster.

@@ -1,6 +1,7 @@
 //! The overview: each pair of the study with its speed-up, or the reason why there is none; and
 //! what is said of pinning and of taking turns.
 
+mod file_worlds;
 mod work_worlds;
 mod world;
 
@@ -69,6 +70,42 @@ fn what_is_better_when_less_is_turned_over() {
         work_worlds::done(1.0, if turns { 3.0 } else { 1.0 })
     };
     check(&work(STUDY, 0, cheap).analyse(), "Two CPUs", 2, 3.0);
+}
+
+#[test]
+fn what_takes_a_file_whole_stands_against_each_block() {
+    let pair = "\n[[pair]]\ntitle = \"sendfile\"\nmetric = \"throughput_gbit_per_s\"\naxis = \"mover\"\nvalues = [\"sendfile\"]\nagainst = \"read-write\"\n";
+    let study = file_worlds::SENDS
+        .replace("cache =", "block = [\"4KiB\", \"64KiB\"]\ncache =")
+        .replace(", \"mmap-send\"", "")
+        .replace(", \"cold\"", "")
+        .replace(", \"256KiB\"", "");
+    let truth = |c: &bytecost_spec::Cell| {
+        file_worlds::speed(match (c.mover.as_str(), c.block_bytes) {
+            ("sendfile", _) => 12.0,
+            (_, 4096) => 3.0,
+            _ => 6.0,
+        })
+    };
+    let mut world = file_worlds::sends(&(study + pair), truth);
+    // As the plan lays it out: sendfile has one block.
+    let is_twice = |id: &str| id.contains("/sendfile/") && id.contains("block=4KiB");
+    world.samples.retain(|s| !is_twice(&s.cell));
+    world.cells.retain(|c| !is_twice(&c.id()));
+    for sample in &mut world.samples {
+        let at = world.cells.iter().position(|c| c.id() == sample.cell);
+        sample.trial.cell = at.unwrap() as u32;
+    }
+    let analysis = world.analyse();
+    let told: Vec<(&str, f64)> = analysis.speed_ups[0]
+        .rows
+        .iter()
+        .map(|row| match &row.point {
+            Point::Measured(e) => (row.place[0].1.as_str(), e.value.round()),
+            Point::Gap(why) => panic!("{why}"),
+        })
+        .collect();
+    assert_eq!(told, [("64KiB", 2.0), ("4KiB", 4.0)]);
 }
 
 /// The only row of a pair, which is a gap, and its reason.
@@ -148,7 +185,10 @@ fn pinning_is_told_alone_and_beside_other_load() {
     );
     assert!(answer.contains("; beside spin@all "), "{answer}");
     assert_eq!(answer.matches("no difference that matters").count(), 2);
-    assert!(same.evidence[0].contains("moved free threads"), "{same:?}");
+    assert!(
+        same.evidence[0].contains("moves of free threads"),
+        "{same:?}"
+    );
     assert_eq!(same.numbers.len(), 2, "{same:?}");
     let faster = told(1.3, 0);
     assert!(!faster.answer.unwrap().contains("no difference"));

@@ -109,7 +109,7 @@ pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
         },
         numbers: rows(&found),
         evidence: moves
-            .map(|(_, told)| format!("the scheduler moved free threads {told} between CPUs"))
+            .map(|(_, told)| format!("moves of free threads between CPUs: {told}"))
             .into_iter()
             .collect(),
         would_change: "load that comes and goes on some CPUs and not on others (--neighbour spin@0), more threads than CPUs, or CPUs that share no cache",
