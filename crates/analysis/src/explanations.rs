@@ -15,6 +15,7 @@ mod cpu_distance;
 mod cpu_time;
 mod huge_pages;
 mod one_call;
+mod placements;
 mod sendfile;
 mod servers;
 mod shared_core;
@@ -169,6 +170,18 @@ const OF_WORK: &[Question] = &[
         text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
         of: Of::All,
         ask: shared_core::ask,
+    },
+    Question {
+        key: "pinning",
+        text: "What does it change to hold threads on CPUs, alone and beside other load?",
+        of: Of::All,
+        ask: placements::pinning,
+    },
+    Question {
+        key: "taking-turns",
+        text: "Do two threads that slow each other share a core, or take turns on one CPU?",
+        of: Of::All,
+        ask: placements::turns,
     },
     Question {
         key: "cache-steps",
