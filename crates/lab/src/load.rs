@@ -16,12 +16,13 @@
 //! microseconds for each connection in it), and never early.
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
+use bytecost_sys::switchboard::Switchboard;
 
 mod ask;
 mod client;
@@ -34,6 +35,8 @@ use start::Start;
 use wire::Wire;
 use wire::epoll::Epoll;
 use wire::uring::Uring;
+
+pub(crate) use wire::SOURCES;
 
 pub use ask::ask;
 pub use outcome::{Errors, Fairness, Generator, Outcome};
@@ -311,6 +314,13 @@ impl Load {
     }
 }
 
+/// Why a load has no ring here; none where it has one.
+pub(crate) fn no_ring_here() -> Option<String> {
+    let nobody = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let ring = Switchboard::new(nobody, 1, 1, [1, 1], true);
+    ring.err().map(|e| e.to_string())
+}
+
 fn no_ring(error: &io::Error) -> io::Error {
     let text = format!(
         "no ring for the load ({error}): it needs Linux 6.1, and leave to use io_uring \
@@ -323,7 +333,6 @@ fn no_ring(error: &io::Error) -> io::Error {
 mod tests {
     use super::*;
     use bytecost_host::Roots;
-    use std::net::Ipv4Addr;
 
     fn load() -> Load {
         let asking = services::Setup {

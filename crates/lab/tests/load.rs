@@ -24,6 +24,14 @@ fn setup() -> services::Setup {
 fn server(
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
 ) -> SocketAddrV4 {
+    server_of(SIZE, does)
+}
+
+/// The same for messages of another size.
+fn server_of(
+    size: usize,
+    does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
+) -> SocketAddrV4 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let SocketAddr::V4(address) = listener.local_addr().unwrap() else {
         panic!("asked for an address of version 4");
@@ -34,7 +42,7 @@ fn server(
             let (mut socket, shared) = (socket.unwrap(), shared.clone());
             std::thread::spawn(move || {
                 let (does, count) = &*shared;
-                let mut message = [0; SIZE];
+                let mut message = vec![0; size];
                 while socket.read_exact(&mut message).is_ok() {
                     let nth = count.fetch_add(1, Ordering::Relaxed);
                     if !does(nth, &mut socket, &mut message) {
@@ -269,6 +277,89 @@ fn asking_does_not_allocate() {
                 assert_eq!(allocations(200), allocations(20), "kept {kept}, {pace:?}");
             }
         }
+    }
+}
+
+#[test]
+fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
+    for way in ways() {
+        for size in [1, 64, 5000, 65_536] {
+            let address = server_of(size, |_, socket, message| {
+                let (head, tail) = message.split_at(message.len() / 3);
+                socket.set_nodelay(true).is_ok()
+                    && socket.write_all(head).is_ok()
+                    && socket.write_all(tail).is_ok()
+            });
+            for (kept, depth) in [(true, 1), (true, 5), (false, 1)] {
+                let mut load = load(address, way);
+                load.asking.size = size;
+                (load.connections, load.kept, load.depth) = (3, kept, depth);
+                load.span = Span::Requests(12);
+                let outcome = run(&load);
+                assert_eq!((outcome.answers, outcome.errors.all()), (36, 0));
+                assert_eq!(outcome.generator.way, way);
+                assert_eq!(outcome.opened, if kept { 3 } else { 36 });
+            }
+        }
+    }
+}
+
+/// A server that goes away now and then: what was lost is counted, and it is asked again.
+#[test]
+fn who_closes_is_asked_again() {
+    for way in ways() {
+        for pace in [
+            Pace::Closed {
+                think: Duration::ZERO,
+            },
+            Pace::Open { per_s: 2000.0 },
+        ] {
+            let address =
+                server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
+            let mut load = load(address, way);
+            (load.connections, load.pace) = (2, pace);
+            load.span = Span::Requests(12);
+            let outcome = run(&load);
+            let errors = outcome.errors;
+            assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
+            assert_eq!(errors.all(), errors.closed + errors.reset, "{errors:?}");
+            if matches!(pace, Pace::Closed { .. }) {
+                assert_eq!(outcome.answers + errors.all(), 24);
+            }
+        }
+    }
+}
+
+/// A generator whose requests take long to make is what limits the rate, and says so.
+#[test]
+fn a_generator_that_was_the_bottleneck_says_so() {
+    struct Slow;
+    impl services::Question for Slow {
+        fn ask(&self, _: u32, _: u64, out: &mut Vec<u8>) {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_millis(10) {}
+            out.extend_from_slice(&[0; SIZE]);
+        }
+        fn is_right(&self, _: u32, _: u64, _: usize, _: &[u8]) -> bool {
+            true
+        }
+    }
+    static SLOW: std::sync::LazyLock<Service> = std::sync::LazyLock::new(|| Service {
+        question: |_| Box::new(Slow),
+        ..*Service::named("echo").unwrap()
+    });
+    for way in ways() {
+        let mut load = load(honest(), way);
+        load.service = &SLOW;
+        load.connections = 4;
+        load.span = time(50, 300);
+        let said = run(&load).generator_limit().unwrap();
+        assert!(said.contains("had something to do"), "{said}");
+        // At a rate that it cannot make it is late.
+        load.pace = Pace::Open { per_s: 400.0 };
+        load.span = Span::Requests(10);
+        let said = run(&load).generator_limit().unwrap();
+        assert!(said.contains("the load generator"), "{said}");
     }
 }
 

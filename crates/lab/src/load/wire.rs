@@ -18,7 +18,7 @@ pub(super) mod uring;
 
 /// Addresses of this machine that connections to it are opened from, one after the other as the
 /// ports of each run out: 127.0.0.1 to 127.0.0.250, each of which has all ports.
-pub(crate) const SOURCES: u8 = 250;
+pub(crate) const SOURCES: u64 = 250;
 
 /// What went wrong with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,8 @@ impl Source {
 
     /// Goes on to the next address when the ports of this one are used up; false where none is left.
     fn advance(&mut self, error: Errno) -> bool {
-        let goes_on = error == Errno::ADDRNOTAVAIL && self.has_more && self.last < SOURCES;
+        let goes_on =
+            error == Errno::ADDRNOTAVAIL && self.has_more && u64::from(self.last) < SOURCES;
         // The kernel's own choice is 127.0.0.1, at least where that is asked.
         self.last = match (goes_on, self.last) {
             (true, 0) => 2,
@@ -164,5 +165,24 @@ impl Source {
             (false, last) => last,
         };
         goes_on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
+        let check = |last, has_more, error, expected: (bool, u8)| {
+            let mut source = Source { last, has_more };
+            assert_eq!((source.advance(error), source.last), expected);
+        };
+        check(0, true, Errno::ADDRNOTAVAIL, (true, 2));
+        check(2, true, Errno::ADDRNOTAVAIL, (true, 3));
+        check(249, true, Errno::ADDRNOTAVAIL, (true, 250));
+        check(250, true, Errno::ADDRNOTAVAIL, (false, 250));
+        check(0, false, Errno::ADDRNOTAVAIL, (false, 0));
+        check(0, true, Errno::CONNREFUSED, (false, 0));
     }
 }
