@@ -177,6 +177,12 @@ impl Load {
         }
     }
 
+    /// Whether each connection asks once before all of them begin.
+    fn greets(&self) -> bool {
+        let all = self.connections + self.idle;
+        self.kept && all >= driver::GREETED_FROM && matches!(self.span, Span::Time { .. })
+    }
+
     /// How many requests that are due together are sent together.
     fn at_once(&self) -> usize {
         let depth = self.depth as usize;

@@ -21,6 +21,13 @@ const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// Waits that are shorter are spent asking again and again: waking up from sleep takes longer
 /// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
 const SHORTEST_WAIT_NS: u64 = 80_000;
+/// From so many connections on each is greeted: it asks once, before everyone is connected, and the
+/// answer shows that the server has taken it. So never more than [`MOST_GREETED`] wait to be taken,
+/// and no queue of a server overflows, after which a connection would wait a second to try again.
+pub(super) const GREETED_FROM: u32 = 1000;
+const MOST_GREETED: usize = 256;
+/// How long is waited for room among those, in ns.
+const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
@@ -53,6 +60,8 @@ pub(super) struct Driver<'a, W> {
     /// Clients that have not tried to connect yet, or still try for the first time.
     not_tried: Vec<bool>,
     trying: usize,
+    /// Clients that have set out and are not greeted; none where nobody is.
+    greeting: Option<usize>,
     start: &'a Start,
     is_ready: bool,
     idle_trying: u32,
@@ -91,6 +100,7 @@ impl<'a, W: Wire> Driver<'a, W> {
             leaving: Vec::with_capacity(all as usize + 1),
             not_tried: vec![true; all as usize],
             trying: all as usize,
+            greeting: load.greets().then_some(0),
             start,
             is_ready: false,
             idle_trying: load.idle,
@@ -224,6 +234,11 @@ impl<'a, W: Wire> Driver<'a, W> {
             opens_ns: self.opens_ns,
             closes_ns: self.closes_ns,
         });
+        if self.greeting.is_some() && self.is_closed() {
+            for i in 0..self.load.connections {
+                self.begin(i);
+            }
+        }
     }
 
     fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
@@ -272,8 +287,12 @@ impl<'a, W: Wire> Driver<'a, W> {
     /// How long nothing is due, in ns.
     fn wait(&self, now_ns: u64) -> u64 {
         let mut until_ns = (now_ns + LONGEST_WAIT_NS).min(self.next_sweep_ns);
-        if let Some(Reverse((at_ns, _))) = self.timers.peek() {
-            until_ns = until_ns.min(*at_ns);
+        if let Some(Reverse((at_ns, i))) = self.timers.peek() {
+            let held_up_ns = now_ns + DOOR_NS;
+            until_ns = until_ns.min(match self.is_held_up(*i) {
+                true => held_up_ns,
+                false => *at_ns,
+            });
         }
         if let Some(due_ns) = self.next_due().filter(|_| !self.free.is_empty()) {
             until_ns = until_ns.min(due_ns);
@@ -295,6 +314,9 @@ impl<'a, W: Wire> Driver<'a, W> {
         let mut fired = false;
         while let Some(Reverse((at_ns, i))) = self.timers.peek().copied() {
             if at_ns > now_ns {
+                break;
+            }
+            if self.is_held_up(i) {
                 break;
             }
             fired = true;

@@ -6,19 +6,28 @@ use super::super::client::{Due, State};
 use super::super::outcome::record;
 use super::super::wire::{Happened, Sending, Trouble, Wire};
 use super::super::{Pace, Span};
-use super::{Driver, LONGEST_WAIT_NS};
+use super::{Driver, LONGEST_WAIT_NS, MOST_GREETED, Phase};
 
 /// How long a client rests after something went wrong, so that a server that refuses is not
 /// overrun.
 const BACK_OFF_NS: u64 = 10_000_000;
 
 impl<W: Wire> Driver<'_, W> {
+    /// Whether a client is not to set out yet, since too many wait to be greeted.
+    pub(super) fn is_held_up(&self, i: u32) -> bool {
+        let is_new = self.not_tried[i as usize] && !self.is_idle(i);
+        is_new && self.greeting.is_some_and(|n| n >= MOST_GREETED)
+    }
+
     /// Its first attempt to connect is over.
     pub(super) fn tried(&mut self, i: u32) {
         if !std::mem::replace(&mut self.not_tried[i as usize], false) {
             return;
         }
         self.trying -= 1;
+        if let Some(greeting) = self.greeting.as_mut().filter(|_| i < self.load.connections) {
+            *greeting = greeting.saturating_sub(1);
+        }
         if self.is_idle(i) {
             self.idle_trying -= 1;
             if self.idle_trying == 0 {
@@ -33,6 +42,12 @@ impl<W: Wire> Driver<'_, W> {
             intended_ns,
             sent_ns: self.wire.now_ns(),
         };
+        let is_asker = i < self.load.connections;
+        if let Some(greeting) = self.greeting.as_mut().filter(|_| is_asker)
+            && self.not_tried[i as usize]
+        {
+            *greeting += 1;
+        }
         match self.wire.connect(i) {
             Ok(connected) => {
                 client.state = State::Connecting;
@@ -47,14 +62,17 @@ impl<W: Wire> Driver<'_, W> {
     /// A connection is there.
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
-        self.tried(i);
         let client = &mut self.clients[i as usize];
         client.state = State::Connected;
         let wanted = client.wanted;
+        let now_ns = self.wire.now_ns();
+        if self.greeting.is_some() && self.phase == Phase::Connecting && !self.is_idle(i) {
+            return self.ask(i, Due::at(now_ns), 1);
+        }
+        self.tried(i);
         if self.is_idle(i) {
             return;
         }
-        let now_ns = self.wire.now_ns();
         if !self.load.kept {
             let due = Due {
                 sent_ns: now_ns,
@@ -62,9 +80,17 @@ impl<W: Wire> Driver<'_, W> {
             };
             self.ask(i, due, 1);
         } else if self.is_closed() {
-            self.ask(i, Due::at(now_ns), self.load.depth as usize);
+            self.begin(i);
         } else {
             self.free.push_back((i, now_ns));
+        }
+    }
+
+    /// Closed loop: has a client ask for the first time, if it is there and has not asked already.
+    pub(super) fn begin(&mut self, i: u32) {
+        let client = &self.clients[i as usize];
+        if client.state == State::Connected && client.under_way.is_empty() {
+            self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
         }
     }
 
@@ -188,6 +214,10 @@ impl<W: Wire> Driver<'_, W> {
         if !self.load.kept {
             client.disconnect();
             self.wire.hang_up(i);
+        }
+        self.tried(i);
+        if self.phase == Phase::Connecting && self.greeting.is_some() && self.is_closed() {
+            return; // it goes on when all are there
         }
         let client = &self.clients[i as usize];
         match (self.load.pace, self.load.span) {
