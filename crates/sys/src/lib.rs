@@ -27,6 +27,7 @@ pub mod process;
 pub mod readiness;
 pub mod region;
 pub mod sampler;
+pub mod switchboard;
 pub mod tcp;
 pub mod tun;
 pub mod uring;
