@@ -143,7 +143,9 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         evidence: Vec::new(),
         survey: Survey {
             files: None,
+            java: None,
             serving: None,
+            huge_pages_refused: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: over_all(&movers),

@@ -11,9 +11,13 @@ use serde::{Deserialize, Serialize};
 
 mod cpu_time;
 mod figure;
+mod matrix;
+mod speed_up;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
+pub use matrix::{MatrixData, PairPoint};
+pub use speed_up::{SpeedUp, SpeedUpRow};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -92,6 +96,12 @@ pub struct Analysis {
     pub failures: Vec<Failure>,
     /// The figures, ready to be drawn.
     pub figures: Vec<FigureData>,
+    /// What the distance between two CPUs costs, by each way, where that was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<MatrixData>,
+    /// The overview: how many times as fast one way of each of the study's pairs is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speed_ups: Vec<SpeedUp>,
 }
 
 /// The run, in a few facts.
@@ -122,6 +132,9 @@ pub struct RunFacts {
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The version of Java that carried movers out, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<String>,
     /// Where files were read and written, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,

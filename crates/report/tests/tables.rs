@@ -76,6 +76,8 @@ fn survey() -> Survey {
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
+        huge_pages_refused: None,
+        java: None,
         serving: Some(ServerSurvey {
             servers: vec![
                 server("epoll", None),
