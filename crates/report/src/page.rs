@@ -8,6 +8,7 @@ use bytecost_spec::units;
 
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
 use crate::overview::{self, Overview, overview};
@@ -46,6 +47,7 @@ struct Page {
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
+    heats: Vec<Heat>,
     stack: Option<Stack>,
     overview: Option<Overview>,
     speed_ups: Vec<overview::Line>,
@@ -160,6 +162,7 @@ impl Page {
             why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+            heats: heats(a),
             stack: stack(a),
             overview: overview(a),
             speed_ups: overview::table(a),

@@ -12,6 +12,8 @@ use crate::overview::{Overview, overview};
 use crate::prose::{clean, wrap};
 use crate::stack::{Stack, stack};
 
+mod heat;
+
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
@@ -78,7 +80,11 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
             svg: svg + "\n",
         }
     });
-    drawn.chain(stacked(a)).chain(speed_ups(a)).collect()
+    drawn
+        .chain(heat::pictures(a))
+        .chain(stacked(a))
+        .chain(speed_ups(a))
+        .collect()
 }
 
 /// Where the CPU time goes, as a picture.
