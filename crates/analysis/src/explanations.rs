@@ -12,6 +12,7 @@ mod asynchronous_why;
 mod cache_steps;
 mod caches;
 mod cpu_time;
+mod footprint;
 mod one_call;
 mod sendfile;
 mod servers;

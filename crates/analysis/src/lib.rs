@@ -13,6 +13,7 @@ mod doubts;
 mod explanations;
 mod figures;
 mod findings;
+mod footprint;
 mod grid;
 mod histogram;
 mod pairing;
@@ -56,6 +57,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let limited = doubts::serving::Limited::of(&trials);
     limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
+    let footprints = footprint::all(&input);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -63,6 +65,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings: &findings,
         stalls: &stalls,
         cpu_time: &cpu_time,
+        footprints: &footprints,
     };
     let answers = answers::all(&view, &study.varied);
     let crossovers = crossovers::all(&view, &study.varied);
@@ -86,6 +89,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         crossovers,
         explanations,
         cpu_time,
+        footprints,
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 mod cpu_time;
 mod figure;
+mod footprint;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
+pub use footprint::{CellFootprint, LevelFootprint};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -70,6 +72,9 @@ pub struct Analysis {
     /// Where the CPU time went, of the cells that were watched.
     #[serde(default)]
     pub cpu_time: Vec<CellTime>,
+    /// What moving displaced from the sending CPU's caches, of the cells where that was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub footprints: Vec<CellFootprint>,
     /// Questions about why, each answered from these results or said what is missing.
     #[serde(default)]
     pub explanations: Vec<Explanation>,

@@ -31,6 +31,7 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
         started_ms: 0,
         sent_bytes: 200 << 20,
         sent_messages: 200,
+        footprint: None,
         time: Some(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns: 400_000_000,

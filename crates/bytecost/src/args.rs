@@ -248,7 +248,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,
     /// Evidence to gather after the measuring, in trials of its own: time (where the CPU time goes,
-    /// by kind of work; needs root)
+    /// by kind of work; needs root), footprint (what the sender displaces from its caches, by timing)
     #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = means)]
     pub evidence: Vec<Means>,
     /// Go on with a run that was ended early

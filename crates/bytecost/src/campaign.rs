@@ -14,6 +14,7 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
+use bytecost_spec::evidence::Means;
 use bytecost_spec::{Cell, Host, Record, Sample, Study};
 use bytecost_store::{Run, StoreError};
 
@@ -21,6 +22,9 @@ use crate::progress::Display;
 
 /// How long a trial for evidence looks: some 2,000 looks at each CPU.
 pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
+
+/// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
+const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
 /// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -77,16 +81,18 @@ struct SoFar {
     attempts: HashMap<(u32, u32), u32>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
-    /// Cells with evidence.
-    watched: HashSet<u32>,
+    /// Cells with evidence, by its round.
+    watched: HashSet<(u32, u32)>,
     spent: Duration,
 }
 
 impl SoFar {
     fn take(&mut self, record: Record) {
         let trial = record.trial();
-        let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
-        *attempts = (*attempts).max(trial.attempt + 1);
+        if !matches!(record, Record::Evidence(_)) {
+            let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
+            *attempts = (*attempts).max(trial.attempt + 1);
+        }
         match record {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
@@ -98,7 +104,7 @@ impl SoFar {
                 self.samples.push(sample);
             }
             Record::Evidence(found) => {
-                self.watched.insert(found.trial.cell);
+                self.watched.insert((found.trial.block, found.trial.cell));
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
@@ -212,21 +218,42 @@ impl Campaign<'_> {
         display: &mut Display<'_>,
     ) -> Result<bool> {
         let manifest = run.manifest();
-        let wanted = manifest.evidence.iter().any(|e| e.refused.is_none());
+        let asked = manifest.evidence.iter().filter(|e| e.refused.is_none());
+        let asked: Vec<Means> = asked.map(|e| e.means).collect();
+        let cpus = cpus(&manifest.host);
+        for means in asked {
+            let watch = match means {
+                Means::Time => Watch::of_time(&cpus, EVIDENCE_WINDOW)?,
+                Means::Footprint => Watch::of_footprint(FOOTPRINT_WINDOW),
+            };
+            if !self.watch_by(watch, run, lab, so_far, display)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One trial of each cell that has none of that round yet.
+    fn watch_by(
+        &self,
+        mut watch: Watch,
+        run: &mut Run,
+        lab: &mut Lab,
+        so_far: &SoFar,
+        display: &mut Display<'_>,
+    ) -> Result<bool> {
         let mut left: Vec<(u32, Cell)> = Vec::new();
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
-            let is_left = so_far.measured.contains(&i) && !so_far.watched.contains(&i);
-            // Nobody watches a server yet: its CPU time is that of processes of its own.
-            if is_left && !cell.is_served() {
+            let is_seen = so_far.watched.contains(&(watch.round(), i));
+            if so_far.measured.contains(&i) && !is_seen && watch.is_for(cell) {
                 left.push((i, cell.clone()));
             }
         }
-        if !wanted || left.is_empty() {
+        if left.is_empty() {
             return Ok(true);
         }
-        let mut watch = Watch::open(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
-        display.evidence(left.len(), EVIDENCE_WINDOW);
+        display.evidence(left.len(), watch.window());
         let mut failed: Result<(), StoreError> = Ok(());
         let whole = lab.watched(&mut watch, left, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {

@@ -9,7 +9,9 @@
 pub mod attribution;
 pub mod bpf;
 pub mod copies;
+pub mod footprint;
 pub mod symbols;
 pub mod time;
 
+pub use footprint::WorkingSet;
 pub use time::TimeSampler;

@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_engine::Mover;
 use bytecost_evidence::TimeSampler;
 use bytecost_evidence::time::Parties;
 use bytecost_spec::evidence::{Evidence, TimeByKind};
-use bytecost_spec::{Cell, Failure, Record, TrialKey};
+use bytecost_spec::host::Cache;
+use bytecost_spec::{Cell, Failure, Host, Record, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -20,10 +22,15 @@ use crate::trial::{Lab, Outcome};
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
 
+/// The round of the trials whose sender looks at its footprint.
+const FOOTPRINT_ROUND: u32 = 2;
+
 /// Who watches, and what was seen in the last window.
 #[derive(Debug)]
 pub struct Watch {
-    time: TimeSampler,
+    time: Option<TimeSampler>,
+    /// Whether the sender looks at its footprint in the caches.
+    probes: bool,
     window: Duration,
     seen: Option<TimeByKind>,
 }
@@ -33,23 +40,64 @@ impl Watch {
     ///
     /// # Errors
     /// Why the CPUs cannot be watched here, and what to do about it.
-    pub fn open(cpus: &[u32], window: Duration) -> io::Result<Watch> {
+    pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
         Ok(Watch {
-            time: TimeSampler::open(Path::new("/"), cpus)?,
+            time: Some(TimeSampler::open(Path::new("/"), cpus)?),
+            probes: false,
             window,
             seen: None,
         })
     }
 
+    /// Has the sender look at what it displaces from its caches, in windows of this length.
+    #[must_use]
+    pub fn of_footprint(window: Duration) -> Watch {
+        Watch {
+            time: None,
+            probes: true,
+            window,
+            seen: None,
+        }
+    }
+
+    /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
+    #[must_use]
+    pub fn round(&self) -> u32 {
+        if self.probes { FOOTPRINT_ROUND } else { 0 }
+    }
+
+    /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
+    /// of processes of its own; and what a program does that a mover starts, is done elsewhere.
+    #[must_use]
+    pub fn is_for(&self, cell: &Cell) -> bool {
+        let helped = Mover::named(&cell.mover).is_some_and(Mover::is_helped);
+        !(cell.is_served() || self.probes && helped)
+    }
+
+    /// The caches that the sender is to look at: those of the CPU that it is held on, else those
+    /// of the first.
+    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<Cache> {
+        if !self.probes {
+            return Vec::new();
+        }
+        let first = host.cpus.first().map_or(0, |c| c.cpu);
+        let cpu = pins.first().and_then(|set| set.first()).copied();
+        caches_of(host, cpu.unwrap_or(first))
+    }
+
     /// How long its windows are.
-    pub(crate) fn window(&self) -> Duration {
+    #[must_use]
+    pub fn window(&self) -> Duration {
         self.window
     }
 
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.seen = None;
-        self.time.begin()
+        match &mut self.time {
+            Some(time) => time.begin(),
+            None => Ok(()),
+        }
     }
 
     /// The next answer of any side, or none by `until_ns`; what the samplers have is taken
@@ -63,7 +111,9 @@ impl Watch {
         loop {
             let now_ns = clock::monotonic_ns();
             let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
-            self.time.take();
+            if let Some(time) = &mut self.time {
+                time.take();
+            }
             if answer.is_some() || now_ns >= until_ns {
                 return Ok(answer);
             }
@@ -77,9 +127,20 @@ impl Watch {
             sender: of(Role::Sender).unwrap_or(0),
             receiver: of(Role::Receiver),
         };
-        self.seen = Some(self.time.end(parties)?);
+        if let Some(time) = &mut self.time {
+            self.seen = Some(time.end(parties)?);
+        }
         Ok(())
     }
+}
+
+/// The caches of data of a CPU, nearest first, each level once.
+fn caches_of(host: &Host, cpu: u32) -> Vec<Cache> {
+    let own = |c: &&Cache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
+    let mut caches: Vec<Cache> = host.caches.iter().filter(own).cloned().collect();
+    caches.sort_by_key(|c| c.level);
+    caches.dedup_by_key(|c| c.level);
+    caches
 }
 
 impl Lab {
@@ -94,7 +155,7 @@ impl Lab {
     ) -> bool {
         for (number, cell) in cells {
             let trial = TrialKey {
-                block: 0,
+                block: watch.round(),
                 cell: number,
                 attempt: 0,
             };
@@ -135,9 +196,51 @@ impl Lab {
                     sent_bytes: flows.iter().map(|f| f.bytes).sum(),
                     sent_messages: flows.iter().map(|f| f.messages).sum(),
                     time: watch.seen.take(),
+                    footprint: parts.sender.footprint,
                 })
             }
         };
         Outcome::Ended(Box::new(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
+        let cache = |level, kind: &str, size_bytes, cpu| Cache {
+            level,
+            kind: kind.to_owned(),
+            size_bytes,
+            shared_by: vec![cpu],
+        };
+        let both = |size_bytes| Cache {
+            shared_by: vec![0, 1],
+            ..cache(3, "Unified", size_bytes, 0)
+        };
+        let host = Host {
+            caches: vec![
+                both(32 << 20),
+                cache(1, "Instruction", 1 << 10, 1),
+                cache(1, "Data", 32 << 10, 0),
+                cache(1, "Data", 48 << 10, 1),
+                cache(2, "Unified", 1 << 20, 1),
+            ],
+            ..Host::default()
+        };
+        let sizes = |watch: &Watch, pins: &[Vec<u32>]| -> Vec<u64> {
+            let caches = watch.caches(&host, pins);
+            caches.iter().map(|c| c.size_bytes >> 10).collect()
+        };
+        let probing = Watch::of_footprint(Duration::from_millis(1));
+        assert_eq!(sizes(&probing, &[]), [32, 32 << 10]);
+        assert_eq!(sizes(&probing, &[vec![1, 0]]), [48, 1 << 10, 32 << 10]);
+        let blind = Watch {
+            probes: false,
+            ..probing
+        };
+        assert_eq!(sizes(&blind, &[]), [0; 0]);
     }
 }

@@ -8,6 +8,7 @@ use bytecost_spec::units;
 
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::footprint::{self, FootprintTable};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
 use crate::prose::{Span, clean, count, spans};
@@ -46,6 +47,7 @@ struct Page {
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
     stack: Option<Stack>,
+    footprint: Option<FootprintTable>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -158,6 +160,7 @@ impl Page {
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             stack: stack(a),
+            footprint: footprint::table(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),

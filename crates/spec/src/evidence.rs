@@ -13,17 +13,20 @@ use crate::sample::TrialKey;
 pub enum Means {
     /// Where the CPU time goes, by kind of work.
     Time,
+    /// Which lines of the caches are displaced, found by timing.
+    Footprint,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: &[Means] = &[Means::Time];
+    pub const ALL: &[Means] = &[Means::Time, Means::Footprint];
 
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Means::Time => "time",
+            Means::Footprint => "footprint",
         }
     }
 }
@@ -223,6 +226,64 @@ pub struct TimeByKind {
     pub lost: u64,
 }
 
+/// What moving messages displaced from the caches of the CPU that the sending thread ran on, by
+/// prime and probe: a working set is read until it is in a cache, messages are moved, and each of
+/// its lines is then timed (after Osvik, Shamir and Tromer, CT-RSA 2006). The first flow's alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Footprint {
+    /// One for each cache of data that the CPU has, nearest first.
+    pub levels: Vec<LevelProbe>,
+}
+
+/// What was found of one cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LevelProbe {
+    /// 1, 2, 3 …
+    pub level: u32,
+    /// The cache's size, as the kernel reports it.
+    pub size_bytes: u64,
+    /// The working set that was primed.
+    pub primed_bytes: u64,
+    /// Lines of it that are timed; each stands for as large a part of the set.
+    pub lines: u32,
+    /// How well hits and misses can be told apart; absent with a reason where they cannot.
+    pub calibration: Calibration,
+    /// What was found, round by round.
+    pub rounds: Vec<ProbeRound>,
+}
+
+/// How hits and misses of a cache were told apart, within the trial itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// What is timed at once and takes more ticks counts as so many: what comes from further away
+    /// than the next cache, and what an interrupt held up, is no more than displaced.
+    pub most_ticks: u32,
+    /// Ticks of all lines together where nothing came between priming and probing, a number a
+    /// round.
+    pub hit_ticks: Vec<u64>,
+    /// The same where twice the cache's size was read between.
+    pub miss_ticks: Vec<u64>,
+    /// Why the two cannot be told apart, where they cannot: there are then no rounds.
+    pub refused: Option<String>,
+}
+
+/// One round: primed, moved and probed; and primed, waited for as long and probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRound {
+    /// Messages that were moved.
+    pub messages: u64,
+    /// Payload bytes that were moved.
+    pub bytes: u64,
+    /// Ticks of all lines together after moving.
+    pub ticks: u64,
+    /// Ticks of all lines together after nothing was moved for as long.
+    pub idle_ticks: u64,
+}
+
 /// What one trial for evidence found. It is never compared by its times: looking disturbs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -239,6 +300,9 @@ pub struct Evidence {
     pub sent_messages: u64,
     /// Where the CPU time went, where that was asked for.
     pub time: Option<TimeByKind>,
+    /// What moving displaced from the caches of the sending CPU, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footprint: Option<Footprint>,
 }
 
 #[cfg(test)]

@@ -27,6 +27,7 @@ pub mod readiness;
 pub mod region;
 pub mod sampler;
 pub mod tcp;
+pub mod ticks;
 pub mod tun;
 pub mod uring;
 pub mod uring_file;

@@ -3,7 +3,7 @@
 use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::mean;
 
-use super::{Told, Why, why_absent};
+use super::{Told, Why, footprint, why_absent};
 use crate::crossovers::{Curve, Ratio};
 use crate::words;
 
@@ -24,10 +24,13 @@ pub(super) const LEVELS: [(&str, Measure, Counter); 2] = [
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let pairs = why.zero_copy_pairs();
     let (zero, copying) = *pairs.first()?;
+    let timed = footprint::of(why);
+    let smallest_effect = why.view.input.manifest.study.smallest_effect;
+    let rows_of_timing = || timed.as_ref().map_or_else(Vec::new, |t| t.rows());
     let told = |answer| Told {
         answer,
-        numbers: Vec::new(),
-        evidence: Vec::new(),
+        numbers: rows_of_timing(),
+        evidence: timed.as_ref().map_or_else(Vec::new, |t| t.evidence()),
         would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
         findings: Vec::new(),
     };
@@ -40,8 +43,11 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     };
     if let Some((name, measure, counter)) = LEVELS.iter().find(|l| !counted(l)) {
         let reason = why_absent(why.view, Metric::both(*measure), counter.name());
-        let missing = format!("misses of the {name} cannot be counted here: {reason}");
-        return Some(told(Err(missing)));
+        let uncounted = format!("misses of the {name} cannot be counted here: {reason}");
+        return Some(told(match &timed {
+            Some(timed) => timed.answer(smallest_effect),
+            None => Err(format!("{uncounted}; {}", footprint::how(why))),
+        }));
     }
     let curve = pairs.iter().find_map(|(zero, copying)| {
         let curves = why.over_size(copying, zero);
@@ -56,7 +62,6 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|(name, measure, _)| Some((*name, over_sizes(&curve, *measure)?)))
         .collect();
-    let smallest_effect = why.view.input.manifest.study.smallest_effect;
     let numbers = ratios.iter().map(|(name, r)| {
         format!(
             "`{}` against `{}`, load misses of the {name} per KiB over all sizes: {}",
@@ -69,7 +74,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|l| super::row(&curve, Metric::both(l.1)));
     Some(Told {
-        numbers: numbers.chain(rows).collect(),
+        numbers: numbers.chain(rows).chain(rows_of_timing()).collect(),
         ..told(answer(&curve, &ratios, smallest_effect))
     })
 }

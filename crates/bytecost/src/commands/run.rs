@@ -139,9 +139,12 @@ fn asked(means: &[Means], host: &Host, serves: bool) -> Vec<EvidenceAsked> {
         let refused = match means {
             _ if serves => Some("servers are not watched yet".to_owned()),
             Means::Time => {
-                let opened = Watch::open(&cpus(host), EVIDENCE_WINDOW);
+                let opened = Watch::of_time(&cpus(host), EVIDENCE_WINDOW);
                 opened.err().map(|e| e.to_string())
             }
+            Means::Footprint => host.caches.is_empty().then(|| {
+                "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
+            }),
         };
         all.push(EvidenceAsked { means, refused });
     }
