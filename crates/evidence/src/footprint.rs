@@ -42,7 +42,9 @@ struct Line {
 /// A working set in a cache.
 #[derive(Debug)]
 pub struct WorkingSet {
-    lines: Vec<Line>,
+    memory: Vec<Line>,
+    first: usize,
+    lines: usize,
     /// Lines that are timed together.
     together: usize,
     calibration: Calibration,
@@ -54,13 +56,15 @@ impl WorkingSet {
     #[must_use]
     pub fn new(cache_bytes: u64) -> WorkingSet {
         let bytes = usize::try_from(cache_bytes.min(MOST_BYTES)).unwrap_or(0) / 2;
+        let near = cache_bytes <= NEAR_BYTES;
+        let lines = (bytes / APART_BYTES).max(TOGETHER);
+        let (mut memory, places) = laid_out(lines, near);
+        cycle(&mut memory, &places);
         let mut set = WorkingSet {
-            lines: cycle((bytes / APART_BYTES).max(TOGETHER)),
-            together: if cache_bytes <= NEAR_BYTES {
-                TOGETHER
-            } else {
-                1
-            },
+            memory,
+            first: places[0],
+            lines,
+            together: if near { TOGETHER } else { 1 },
             calibration: Calibration {
                 most_ticks: 0,
                 hit_ticks: Vec::new(),
@@ -95,13 +99,13 @@ impl WorkingSet {
     /// Lines that are timed.
     #[must_use]
     pub fn lines(&self) -> u32 {
-        self.lines.len() as u32
+        self.lines as u32
     }
 
     /// Bytes of the set.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        (self.lines.len() * APART_BYTES) as u64
+        (self.lines * APART_BYTES) as u64
     }
 
     /// How hits and misses are told apart.
@@ -112,10 +116,10 @@ impl WorkingSet {
 
     /// Brings the set into the cache.
     pub fn prime(&self) {
-        let mut at = 0;
+        let mut at = self.first;
         // Once brings it in, once more makes all of it lately used.
-        for _ in 0..2 * self.lines.len() {
-            at = black_box(self.lines[at].next) as usize;
+        for _ in 0..2 * self.lines {
+            at = black_box(self.memory[at].next) as usize;
         }
         black_box(at);
     }
@@ -130,8 +134,8 @@ impl WorkingSet {
     }
 
     fn time(&self, mut see: impl FnMut(u64)) {
-        let mut at = 0;
-        for _ in 0..self.lines.len() / self.together {
+        let mut at = self.first;
+        for _ in 0..self.lines / self.together {
             let (next, ticks) = match self.together {
                 TOGETHER => timed(|| self.after_eight(at)),
                 _ => timed(|| self.after(at)),
@@ -144,7 +148,7 @@ impl WorkingSet {
     /// The line that a line names.
     #[inline]
     fn after(&self, at: usize) -> usize {
-        self.lines[at].next as usize
+        self.memory[at].next as usize
     }
 
     /// The one eight lines on. Written out, so that a loop's own work cannot hide how long the
@@ -167,22 +171,49 @@ pub fn displace(memory: &[u8]) {
     }
 }
 
-/// Lines that name each other in one round, in an order that looks random (Sattolo, 1986).
-fn cycle(lines: usize) -> Vec<Line> {
-    let mut next: Vec<u64> = (0..lines as u64).collect();
+/// Lines that name each other in one round, in an order that looks random (Sattolo, 1986), at these
+/// places; the others name nothing.
+fn cycle(memory: &mut [Line], places: &[usize]) {
+    let mut next: Vec<usize> = places.to_vec();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for i in (1..lines).rev() {
+    for i in (1..next.len()).rev() {
         // Marsaglia's xorshift; a fixed seed, so that each trial walks the same way.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         next.swap(i, (state % i as u64) as usize);
     }
-    let mut cycle = Vec::with_capacity(lines);
+    for (place, next) in places.iter().zip(next) {
+        memory[*place].next = next as u64;
+    }
+}
+
+/// Memory for so many lines, and their places in it. Those of a near cache lie each in a page of its
+/// own, as far apart as to leave no two of them to one set of the cache: a processor that fetches
+/// what was used of a page before would hide that they were displaced.
+fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
+    const OF_PAGE: usize = 4096 / APART_BYTES;
+    const OF_HUGE: usize = (2 << 20) / APART_BYTES;
+    let span = if near { lines * OF_PAGE } else { lines };
+    let room = if near {
+        span.max(OF_HUGE) + OF_HUGE
+    } else {
+        span
+    };
+    let mut memory: Vec<Line> = Vec::with_capacity(room);
     // Else far memory would be slow for its translations as well.
-    ask_for_huge_pages(cycle.spare_capacity_mut());
-    cycle.extend(next.into_iter().map(|next| Line { next }));
-    cycle
+    ask_for_huge_pages(memory.spare_capacity_mut());
+    memory.resize(room, Line { next: 0 });
+    let first = match near {
+        true => memory.as_ptr().align_offset(2 << 20).min(room - span),
+        false => 0,
+    };
+    let place = |i: usize| match near {
+        true => first + i * OF_PAGE + i % OF_PAGE,
+        false => i,
+    };
+    let places = (0..lines).map(place).collect();
+    (memory, places)
 }
 
 /// How many loads took how long.
@@ -342,14 +373,31 @@ mod tests {
 
     #[test]
     fn the_walk_visits_every_line_once() {
-        for lines in [2, 3, 128, 4096] {
-            let cycle = cycle(lines);
-            let (mut at, mut seen) = (0, vec![false; lines]);
+        for (lines, near) in [(2, true), (3, false), (128, true), (4096, false)] {
+            let (mut memory, places) = laid_out(lines, near);
+            cycle(&mut memory, &places);
+            let (mut at, mut seen) = (places[0], Vec::new());
             for _ in 0..lines {
-                assert!(!std::mem::replace(&mut seen[at], true));
-                at = cycle[at].next as usize;
+                seen.push(at);
+                at = memory[at].next as usize;
             }
-            assert_eq!(at, 0);
+            assert_eq!(at, places[0]);
+            seen.sort_unstable();
+            assert_eq!(seen, places);
+        }
+    }
+
+    #[test]
+    fn lines_of_a_near_cache_share_neither_page_nor_set() {
+        let (memory, places) = laid_out(128, true);
+        let address = |place: &usize| std::ptr::from_ref(&memory[*place]).addr();
+        let mut pages: Vec<usize> = places.iter().map(|p| address(p) / 4096).collect();
+        pages.dedup();
+        assert_eq!(pages.len(), 128);
+        // 64 sets of 8 lines: lines 128 bytes apart leave 32 of them.
+        for set in 0..64 {
+            let own = places.iter().filter(|p| address(p) / 64 % 64 == set);
+            assert!([0, 4].contains(&own.count()), "set {set}");
         }
     }
 
