@@ -12,6 +12,9 @@ use crate::{FEWEST, LEVEL};
 const KIB: f64 = 1024.0;
 /// A set of which less is displaced, as a share, is as good as untouched.
 const UNTOUCHED: f64 = 0.02;
+/// The most of what is displaced, as a share, that may go without moving anything: where it is
+/// more, others use the cache.
+const OWN: f64 = 0.5;
 
 /// Every cell whose footprint was looked at, in the order of the plan; the first evidence of a
 /// cell counts.
@@ -97,15 +100,22 @@ impl CellFootprint {
 
 /// How much one way displaces from a cache against another, over all places together: the sums,
 /// and the ratios of the ends of their intervals, which is wider than need be. None where the
-/// other displaces next to nothing, or either is not known.
+/// other displaces next to nothing, or not much more than goes in as much time without moving
+/// anything, or either is not known.
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
-    let (mut one, mut other, mut primed) = (Sum::default(), Sum::default(), 0.0);
+    let (mut one, mut other) = (Sum::default(), Sum::default());
+    let (mut primed, mut idle) = (0.0, 0.0);
     for (of, baseline) in pairs {
         one.add(of.displaced_kib.as_ref()?)?;
         other.add(baseline.displaced_kib.as_ref()?)?;
         primed += baseline.primed_bytes as f64 / KIB;
+        idle += f64::max(
+            of.idle_kib.as_ref()?.value,
+            baseline.idle_kib.as_ref()?.value,
+        );
     }
-    (other.low > UNTOUCHED * primed && other.value > 0.0).then(|| Ratio {
+    let told = other.low > UNTOUCHED * primed && idle < OWN * other.value;
+    told.then(|| Ratio {
         value: one.value / other.value,
         low: one.low / other.high,
         high: one.high / other.low,

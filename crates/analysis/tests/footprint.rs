@@ -164,8 +164,23 @@ fn what_was_not_looked_at_or_cannot_be_told_apart_is_told_with_its_reason() {
     assert!(level.displaced_kib.is_none());
     let missing = question(&analysis).missing.as_deref().unwrap_or("");
     assert!(
-        missing.contains("no level's hits from its misses"),
+        missing.contains("its hits cannot be told from its misses"),
         "{missing}"
+    );
+
+    // Others use the cache as much as the cell does.
+    let mut shared = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
+    for evidence in &mut shared.evidence {
+        for level in &mut evidence.footprint.as_mut().unwrap().levels {
+            level.rounds.iter_mut().for_each(|r| r.idle_ticks = r.ticks);
+        }
+    }
+    let analysis = shared.analyse();
+    assert!(question(&analysis).answer.is_none());
+    let rows = &question(&analysis).numbers;
+    assert!(
+        rows[0].contains("hardly more from it than goes"),
+        "{rows:?}"
     );
 
     let mut few = world(|_| [0.9, 0.9]);

@@ -5,6 +5,11 @@ mod fixture;
 use bytecost_analysis::{Analysis, CellFootprint, Estimate, LevelFootprint};
 use bytecost_report::{Style, html, markdown, terminal};
 
+const PLAIN: Style = Style {
+    width: 100,
+    color: false,
+};
+
 fn level(level: u32, displaced_kib: Option<f64>) -> LevelFootprint {
     let estimate = |value| Estimate {
         value,
@@ -43,8 +48,12 @@ fn looked_at(cells: usize) -> Analysis {
 fn each_cell_is_a_row_with_what_was_displaced_and_what_would_have_been_anyway() {
     let a = looked_at(3);
     let page = html(&a);
-    let text = terminal(&a, Style::plain(100));
-    for (all, what) in [(&page, "page"), (&text, "terminal"), (&markdown(&a), "markdown")] {
+    let text = terminal(&a, PLAIN);
+    for (all, what) in [
+        (&page, "page"),
+        (&text, "terminal"),
+        (&markdown(&a), "markdown"),
+    ] {
         assert_eq!(all.matches("143 (0.2)").count(), 3, "{what}");
         assert!(all.contains("What moving displaces"), "{what}");
     }
@@ -58,5 +67,5 @@ fn each_cell_is_a_row_with_what_was_displaced_and_what_would_have_been_anyway() 
 fn where_nothing_was_looked_at_there_is_no_table() {
     let a = looked_at(0);
     assert!(!html(&a).contains("id=\"footprint\""));
-    assert!(!terminal(&a, Style::plain(100)).contains("displaces"));
+    assert!(!terminal(&a, PLAIN).contains("displaces"));
 }

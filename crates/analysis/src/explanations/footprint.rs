@@ -103,7 +103,9 @@ fn level(pairs: &[Pair<'_>], level: u32) -> Level {
             kib(copying),
             units::bytes_in_words(copying.moved_bytes)
         ),
-        _ => format!("{name}: copying displaces next to nothing from it"),
+        _ => format!(
+            "{name}: copying displaces hardly more from it than goes in as much time in which nothing is moved"
+        ),
     };
     Level { name, ratio, row }
 }
@@ -154,7 +156,7 @@ impl Footprints {
             .collect();
         let least = known.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value));
         let Some((name, best)) = least else {
-            return Err("timing tells no level's hits from its misses here".to_owned());
+            return Err("timing tells nothing of any level here: its hits cannot be told from its misses, or others use the cache as much".to_owned());
         };
         let told = words::ratio(best.value, best.low, best.high);
         let gains = 1.0 / (1.0 + smallest_effect);

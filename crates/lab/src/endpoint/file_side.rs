@@ -59,7 +59,7 @@ pub(super) fn run(
     })?;
     let mut seen = None;
     if flow == 0 && !task.probed.is_empty() {
-        let (probed, found) = Probed::new(engine, cell.size_bytes, &task.probed);
+        let (probed, found) = Probed::around(engine, cell.size_bytes, &task.probed);
         (engine, seen) = (probed, Some(found));
     }
     let full = task.check == Check::Full;

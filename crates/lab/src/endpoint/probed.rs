@@ -45,7 +45,7 @@ struct Round {
 impl Probed {
     /// A mover of messages of so many bytes, looked at in these caches; and where to find what was
     /// seen.
-    pub(super) fn new(
+    pub(super) fn around(
         mover: Box<dyn Move>,
         size_bytes: u64,
         caches: &[Cache],
@@ -223,7 +223,7 @@ mod tests {
             to: vec![0; bytes],
             tally: Tally::default(),
         };
-        let (mut mover, seen) = Probed::new(Box::new(copying), bytes as u64, &caches());
+        let (mut mover, seen) = Probed::around(Box::new(copying), bytes as u64, &caches());
         for _ in 0..offers {
             mover.offer().unwrap();
         }

@@ -108,7 +108,7 @@ impl<'a> Flow<'a> {
         if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
             return (self, None);
         }
-        let (engine, seen) = Probed::new(self.engine, self.task.cell.size_bytes, caches);
+        let (engine, seen) = Probed::around(self.engine, self.task.cell.size_bytes, caches);
         (Flow { engine, ..self }, Some(seen))
     }
 
