@@ -100,20 +100,35 @@ fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
 pub(crate) struct Eavesdroppers {
     networks: Vec<PacketSockets>,
     transport: Transport,
+    /// Those that were there before the trial.
+    early: Vec<PacketSocket>,
 }
 
 impl Eavesdroppers {
     pub(crate) fn of(cell: &Cell, ends: &[Endpoint]) -> Eavesdroppers {
         let processes = processes(cell, ends);
         let networks = processes.iter().filter_map(|p| PacketSockets::open(p).ok());
-        Eavesdroppers {
+        let mut found = Eavesdroppers {
             networks: networks.collect(),
             transport: cell.transport,
+            early: Vec::new(),
+        };
+        found.early = found.now();
+        found
+    }
+
+    /// Those that were there at first, and those that have come.
+    pub(crate) fn all(mut self) -> Vec<PacketSocket> {
+        for late in self.now() {
+            if !self.early.contains(&late) {
+                self.early.push(late);
+            }
         }
+        self.early
     }
 
     /// Those that take the packets of the cell's device now.
-    pub(crate) fn now(&self) -> Vec<PacketSocket> {
+    fn now(&self) -> Vec<PacketSocket> {
         let over_loopback = self.transport == Transport::Loopback;
         let is_meant = |device: &str| (device == "lo") == over_loopback;
         let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();

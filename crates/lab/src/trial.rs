@@ -293,7 +293,6 @@ impl Lab {
         let mut ends = started(&self.settings, task, receiver, between, ready_ns, stop)?;
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
-        let mut packet_sockets = eavesdroppers.now();
         // Pages that are given to the kernel for good: how large they are decides what they cost.
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
         let sender = ends.last().filter(|_| registers);
@@ -320,11 +319,6 @@ impl Lab {
         let (mut machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
         let neighbour = beside.as_mut().map(|beside| beside.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
-        for late in eavesdroppers.now() {
-            if !packet_sockets.contains(&late) {
-                packet_sockets.push(late);
-            }
-        }
         let mut sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
@@ -347,7 +341,7 @@ impl Lab {
             machine,
             truth,
             neighbour,
-            packet_sockets,
+            packet_sockets: eavesdroppers.all(),
         })
     }
 
