@@ -11,9 +11,12 @@ mod asynchronous;
 mod asynchronous_why;
 mod cache_steps;
 mod caches;
+mod cpu_distance;
 mod cpu_time;
 mod footprint;
+mod huge_pages;
 mod one_call;
+mod placements;
 mod sendfile;
 mod servers;
 mod shared_core;
@@ -158,16 +161,40 @@ const QUESTIONS: &[Question] = &[
 /// Questions to work that moves nothing.
 const OF_WORK: &[Question] = &[
     Question {
+        key: "cpu-distance",
+        text: "What does the distance between two CPUs cost, and does what they share explain it?",
+        of: Of::All,
+        ask: cpu_distance::ask,
+    },
+    Question {
         key: "shared-core",
         text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
         of: Of::All,
         ask: shared_core::ask,
     },
     Question {
+        key: "pinning",
+        text: "What does it change to hold threads on CPUs, alone and beside other load?",
+        of: Of::All,
+        ask: placements::pinning,
+    },
+    Question {
+        key: "taking-turns",
+        text: "Do two threads that slow each other share a core, or take turns on one CPU?",
+        of: Of::All,
+        ask: placements::turns,
+    },
+    Question {
         key: "cache-steps",
         text: "Where does an access become dearer, and is that where the kernel reports the caches?",
         of: Of::All,
         ask: cache_steps::ask,
+    },
+    Question {
+        key: "huge-pages",
+        text: "From which working set on do huge pages make an access cheaper, and why?",
+        of: Of::All,
+        ask: huge_pages::ask,
     },
 ];
 

@@ -16,11 +16,13 @@ mod findings;
 mod footprint;
 mod grid;
 mod histogram;
+mod matrix;
 mod pairing;
 mod places;
 pub mod progress;
 pub mod result;
 mod run;
+mod speed_ups;
 mod trials;
 mod value;
 mod words;
@@ -67,7 +69,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time: &cpu_time,
         footprints: &footprints,
     };
-    let answers = answers::all(&view, &study.varied);
+    let speed_ups = speed_ups::all(&input, &trials, &cells);
+    let mut answers = speed_ups::answers(&speed_ups, &findings);
+    answers.extend(answers::all(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -79,6 +83,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
+        matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
@@ -93,6 +98,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),
+        speed_ups,
     }
 }
 

@@ -16,7 +16,15 @@ pub const STUDIES: &[(&str, &str)] = &[
         include_str!("../../../studies/file-to-socket.toml"),
     ),
     ("placement", include_str!("../../../studies/placement.toml")),
+    (
+        "cpu-to-cpu",
+        include_str!("../../../studies/cpu-to-cpu.toml"),
+    ),
     ("smt", include_str!("../../../studies/smt.toml")),
+    (
+        "os-features",
+        include_str!("../../../studies/os-features.toml"),
+    ),
     (
         "access-patterns",
         include_str!("../../../studies/access-patterns.toml"),

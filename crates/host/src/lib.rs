@@ -9,6 +9,7 @@ mod capabilities;
 mod checks;
 pub mod cpulist;
 mod machine;
+pub mod pairs;
 pub mod placement;
 mod processes;
 mod quota;

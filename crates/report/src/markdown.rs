@@ -5,6 +5,7 @@ use bytecost_spec::units;
 
 use crate::facts;
 use crate::footprint;
+use crate::heat::{self, heats};
 use crate::numbers::{self, mark, ratio, superscript};
 use crate::prose::{clean, count, spans};
 use crate::question::{Entry, Question, questions, value_in_words};
@@ -17,11 +18,13 @@ mod reasons;
 pub fn markdown(a: &Analysis) -> String {
     let mut out = Vec::new();
     answer(a, &mut out);
+    reasons::overview(a, &mut out);
     reasons::crossovers(a, &mut out);
     reasons::explanations(a, &mut out);
     reasons::claims(a, &mut out);
     reasons::published(a, &mut out);
     tables(a, &mut out);
+    distances(a, &mut out);
     footprints(a, &mut out);
     doubts(a, &mut out);
     lists(a, &mut out);
@@ -95,6 +98,19 @@ fn footprints(a: &Analysis, out: &mut Vec<String>) {
     out.push(String::new());
     for note in &table.notes {
         out.push(format!("{}\n", prose(note)));
+    }
+}
+
+fn distances(a: &Analysis, out: &mut Vec<String>) {
+    for h in heats(a) {
+        out.push(format!(
+            "## {}: what the distance between two CPUs costs\n",
+            prose(&h.title)
+        ));
+        out.push(format!("{}\n", prose(&h.sub)));
+        out.push(heat::markdown(&h));
+        out.push(String::new());
+        out.push(format!("{}\n", prose(&h.told)));
     }
 }
 

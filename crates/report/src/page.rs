@@ -9,8 +9,10 @@ use bytecost_spec::units;
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::footprint::{self, FootprintTable};
+use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
+use crate::overview::{self, Overview, overview};
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
 use crate::stack::{Stack, stack};
@@ -46,8 +48,11 @@ struct Page {
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
+    heats: Vec<Heat>,
     stack: Option<Stack>,
     footprint: Option<FootprintTable>,
+    overview: Option<Overview>,
+    speed_ups: Vec<overview::Line>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -159,8 +164,11 @@ impl Page {
             why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+            heats: heats(a),
             stack: stack(a),
             footprint: footprint::table(a),
+            overview: overview(a),
+            speed_ups: overview::table(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),

@@ -76,6 +76,7 @@ fn survey() -> Survey {
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
+        huge_pages_refused: None,
         java: None,
         serving: Some(ServerSurvey {
             servers: vec![
@@ -88,6 +89,7 @@ fn survey() -> Survey {
                 sizes: Some((1, 65_536)),
             }],
             limits: None,
+            generator: Some("epoll: no ring (not permitted here)".to_owned()),
         }),
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {

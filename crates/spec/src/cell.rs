@@ -12,9 +12,9 @@ mod serving;
 mod text;
 
 pub use choices::{
-    Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
+    Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
-pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
+pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
 use text::{count, mtu, name, node, on_or_off, one_of, size, switch};
 
@@ -104,6 +104,9 @@ pub struct Cell {
     /// What keeps CPUs busy beside the trial.
     #[serde(default)]
     pub neighbour: Neighbour,
+    /// Whether the memory that work is done on lies in huge pages.
+    #[serde(default)]
+    pub huge_pages: HugePages,
     /// The server and the load on it, where there is one.
     #[serde(default)]
     pub serving: Serving,
@@ -138,6 +141,7 @@ impl Default for Cell {
             access: Access::Sequential,
             mem_node: None,
             neighbour: Neighbour::default(),
+            huge_pages: HugePages::default(),
             serving: Serving::default(),
         };
         for row in AXES {
@@ -185,6 +189,7 @@ impl Cell {
                 .mem_node
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
             Axis::Neighbour => self.neighbour.to_string(),
+            Axis::HugePages => self.huge_pages.name().to_owned(),
             of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
@@ -255,6 +260,7 @@ impl Cell {
                 }
             }
             Axis::Neighbour => self.neighbour = text.parse()?,
+            Axis::HugePages => self.huge_pages = one_of(axis, text, HugePages::ALL, |h| h.name())?,
             of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())

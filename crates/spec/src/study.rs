@@ -11,14 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
-use crate::cell::{Cell, Invalid};
+use crate::cell::{Cell, Invalid, PAIRS};
 use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod pair;
 pub(crate) mod raw;
 
 pub use expect::{Expect, Outcome};
+pub use pair::Pair;
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
@@ -70,6 +72,12 @@ pub struct Study {
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
     #[serde(default)]
     pub as_published: Vec<Tier>,
+    /// How often the publication ran each, where its own number of repetitions is kept to.
+    #[serde(default)]
+    pub as_published_blocks: Option<u32>,
+    /// The pairs of ways whose speed-up the overview shows.
+    #[serde(default)]
+    pub pairs: Vec<Pair>,
     /// [`AS_PUBLISHED`] where that was chosen.
     #[serde(default)]
     pub design: Option<String>,
@@ -164,6 +172,9 @@ impl Study {
             )));
         }
         self.tiers.clone_from(&self.as_published);
+        if let Some(blocks) = self.as_published_blocks {
+            (self.blocks_least, self.blocks_most) = (blocks, blocks);
+        }
         self.design = Some(AS_PUBLISHED.to_owned());
         Ok(())
     }
@@ -205,6 +216,37 @@ impl Study {
             }
         }
         Ok(())
+    }
+
+    /// Whether a part asks for pairs of CPUs without naming them.
+    #[must_use]
+    pub fn asks_for_pairs(&self) -> bool {
+        let tiers = self.tiers.iter().chain(&self.as_published);
+        let mut axes = tiers.flat_map(|tier| &tier.axes);
+        axes.any(|(axis, values)| *axis == Axis::Placement && values.iter().any(|v| v == PAIRS))
+    }
+
+    /// Puts pairs of CPUs in the place of the word that stands for them; what is compared with it
+    /// is compared with `nearest`.
+    pub fn take_pairs(&mut self, pairs: &[String], nearest: &str) {
+        let tiers = self.tiers.iter_mut().chain(&mut self.as_published);
+        for (_, values) in tiers.flat_map(|tier| &mut tier.axes).filter(of_placement) {
+            let asked = std::mem::take(values);
+            for value in asked {
+                let stands_for = match value.as_str() {
+                    PAIRS => pairs,
+                    _ => std::slice::from_ref(&value),
+                };
+                let new = stands_for.iter().filter(|v| !values.contains(v));
+                let new: Vec<String> = new.cloned().collect();
+                values.extend(new);
+            }
+        }
+        for compare in &mut self.compare {
+            if compare.axis == Axis::Placement && compare.baseline == PAIRS {
+                nearest.clone_into(&mut compare.baseline);
+            }
+        }
     }
 
     /// Holds names and fields against the tables.
@@ -255,6 +297,10 @@ impl Study {
         }
         cells
     }
+}
+
+fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
+    axis.0 == Axis::Placement
 }
 
 impl Known<'_> {

@@ -56,6 +56,10 @@ pub enum Route {
     MemoryToFile,
     /// Nothing is moved: a CPU works, on memory or in registers.
     Work,
+    /// Between two threads that take turns and sleep meanwhile.
+    PingPong,
+    /// Between two threads that take turns and spin meanwhile, so that each needs a CPU.
+    PingPongSpinning,
     /// From a file to `/dev/null`, which throws it away: there is no peer.
     FileToNull,
     /// From a file to another: there is no peer.
@@ -88,6 +92,18 @@ impl Route {
     #[must_use]
     pub fn is_work(self) -> bool {
         self == Route::Work
+    }
+
+    /// Whether two threads of one process take turns.
+    #[must_use]
+    pub fn is_ping(self) -> bool {
+        matches!(self, Route::PingPong | Route::PingPongSpinning)
+    }
+
+    /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
+    #[must_use]
+    pub fn is_of_cpus(self) -> bool {
+        self.is_work() || self.is_ping()
     }
 
     /// Whether there is another end that takes in what is moved.
@@ -262,7 +278,8 @@ pub struct ServingLimits {
     pub tasks: u64,
     /// Which limit that is.
     pub tasks_by: String,
-    /// Ports from which connections to one address can be opened.
+    /// Ports from which connections to one server can be opened, of all the addresses that its
+    /// clients take together.
     pub ports: u64,
 }
 
@@ -275,6 +292,10 @@ pub struct ServerSurvey {
     pub services: Vec<ServiceFacts>,
     /// What bounds connections; none where that is not known.
     pub limits: Option<ServingLimits>,
+    /// How the load generator reaches the kernel: `io_uring`, or `epoll` with the reason. Surveys
+    /// of old do not tell; it was epoll.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
 }
 
 /// What works on a host.
@@ -301,6 +322,9 @@ pub struct Survey {
     /// What works of servers, where the study asks for any.
     #[serde(default)]
     pub serving: Option<ServerSurvey>,
+    /// Why memory cannot be had in huge pages, where that was tried and found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages_refused: Option<String>,
 }
 
 impl Survey {

@@ -28,7 +28,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let ends = if cell.route.is_work() { 1 } else { 2 };
     let fits = (ends * of_cell.threads) as usize <= view.cpus();
     let apart = match &of_cell.placement {
-        Placement::Free => true,
+        Placement::Free | Placement::Pairs => true,
         Placement::Near(nearness) => *nearness != Nearness::SameCpu,
         Placement::Within { cpus } => cpus.len() >= (ends * of_cell.threads) as usize,
         Placement::Cpus { sender, receiver } => {

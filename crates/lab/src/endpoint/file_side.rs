@@ -55,6 +55,7 @@ pub(super) fn run(
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_millis(task.patience_ms),
     })?;
     let mut seen = None;

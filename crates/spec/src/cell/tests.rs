@@ -85,6 +85,9 @@ fn values_are_read_as_they_are_written() {
         (Axis::MemNode, "1"),
         (Axis::MemNode, "auto"),
         (Axis::Neighbour, "stream@same-cache"),
+        (Axis::HugePages, "on"),
+        (Axis::HugePages, "auto"),
+        (Axis::Placement, "pairs"),
     ] {
         assert_eq!(cell.set(axis, text), Ok(()));
         assert_eq!(cell.value(axis), text);
@@ -114,6 +117,7 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         (Axis::Placement, "a:b", "SENDER:RECEIVER"),
         (Axis::MemNode, "1024", "from 0 to 1023"),
         (Axis::Neighbour, "idle@0", "spin@smt-sibling"),
+        (Axis::HugePages, "always", "choose from auto, off, on"),
         (Axis::Mover, "", "not a name"),
     ] {
         let before = cell.clone();
