@@ -184,6 +184,7 @@ fn count_copies(world: &mut World, read: u64, sent: u64) {
                 ],
                 gaps: Vec::new(),
             }),
+            footprint: None,
             counts: Vec::new(),
         }
     };

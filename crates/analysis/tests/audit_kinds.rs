@@ -69,6 +69,7 @@ fn copies_are_as_many_as_was_claimed_or_not() {
                 legs: vec![leg(Leg::IntoKernel, into_kernel), leg(Leg::ToReader, 1000)],
                 gaps: Vec::new(),
             }),
+            footprint: None,
             counts: Vec::new(),
         }
     };

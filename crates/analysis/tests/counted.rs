@@ -54,6 +54,7 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> Evidenc
                 .collect(),
             gaps: vec!["no function of the kernel can be hooked: not permitted".to_owned()],
         }),
+        footprint: None,
         counts: vec![
             count(
                 Event::SystemCalls,

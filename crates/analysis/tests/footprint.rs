@@ -54,6 +54,10 @@ fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> Evidence {
         sent_bytes: 1 << 20,
         sent_messages: 16,
         time: None,
+        trial_ms: 0,
+        elapsed_ns: 0,
+        copies: None,
+        counts: Vec::new(),
         footprint: Some(Footprint { levels }),
     }
 }
