@@ -154,17 +154,21 @@ impl Source {
         Ok(socket)
     }
 
-    /// Goes on to the next address when the ports of this one are used up; false where none is left.
-    fn advance(&mut self, error: Errno) -> bool {
-        let goes_on =
-            error == Errno::ADDRNOTAVAIL && self.has_more && u64::from(self.last) < SOURCES;
-        // The kernel's own choice is 127.0.0.1, at least where that is asked.
-        self.last = match (goes_on, self.last) {
-            (true, 0) => 2,
-            (true, last) => last + 1,
-            (false, last) => last,
-        };
-        goes_on
+    /// Whether a connection that could not be opened from an address (its last byte) is to be
+    /// tried again: the next address is taken when the ports of this one are used up.
+    fn goes_on(&mut self, error: Errno, from: u8) -> bool {
+        if error != Errno::ADDRNOTAVAIL || !self.has_more {
+            return false;
+        }
+        // Others may have found out before, and have gone on already.
+        if from == self.last {
+            if u64::from(self.last) >= SOURCES {
+                return false;
+            }
+            // The kernel's own choice is 127.0.0.1, at least where that is asked.
+            self.last = (self.last + 1).max(2);
+        }
+        true
     }
 }
 
@@ -174,15 +178,19 @@ mod tests {
 
     #[test]
     fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
-        let check = |last, has_more, error, expected: (bool, u8)| {
+        let check = |last, has_more, (error, from), expected: (bool, u8)| {
             let mut source = Source { last, has_more };
-            assert_eq!((source.advance(error), source.last), expected);
+            assert_eq!((source.goes_on(error, from), source.last), expected);
         };
-        check(0, true, Errno::ADDRNOTAVAIL, (true, 2));
-        check(2, true, Errno::ADDRNOTAVAIL, (true, 3));
-        check(249, true, Errno::ADDRNOTAVAIL, (true, 250));
-        check(250, true, Errno::ADDRNOTAVAIL, (false, 250));
-        check(0, false, Errno::ADDRNOTAVAIL, (false, 0));
-        check(0, true, Errno::CONNREFUSED, (false, 0));
+        let none_left = Errno::ADDRNOTAVAIL;
+        check(0, true, (none_left, 0), (true, 2));
+        check(2, true, (none_left, 2), (true, 3));
+        check(249, true, (none_left, 249), (true, 250));
+        check(250, true, (none_left, 250), (false, 250));
+        // Another connection has found it out before.
+        check(2, true, (none_left, 0), (true, 2));
+        check(250, true, (none_left, 249), (true, 250));
+        check(0, false, (none_left, 0), (false, 0));
+        check(0, true, (Errno::CONNREFUSED, 0), (false, 0));
     }
 }

@@ -118,11 +118,12 @@ impl Wire for Epoll {
     fn connect(&mut self, i: u32) -> Result<bool, Trouble> {
         self.hang_up(i);
         let (socket, connected) = loop {
+            let from = self.source.last;
             let socket = self.source.socket(&self.load, SocketFlags::NONBLOCK)?;
             match rustix::net::connect(&socket, &self.load.address) {
                 Ok(()) => break (socket, true),
                 Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
-                Err(e) if self.source.advance(e) => {}
+                Err(e) if self.source.goes_on(e, from) => {}
                 Err(e) => return Err(Trouble::of(e)),
             }
         };

@@ -22,6 +22,8 @@ pub(in crate::load) struct Uring {
     load: Load,
     board: Switchboard,
     source: Source,
+    /// The address that each client has connected from last, as the source has it.
+    from: Vec<u8>,
     /// When what is being told was seen.
     seen_ns: u64,
 }
@@ -30,13 +32,14 @@ impl Uring {
     fn try_to_connect(&mut self, i: u32) -> Result<(), Trouble> {
         // It blocks for others; the ring does not let it.
         let socket = self.source.socket(&self.load, SocketFlags::empty())?;
+        self.from[i as usize] = self.source.last;
         self.board.connect(i, socket).map_err(|e| of(&e))
     }
 
     /// Whether a line that could not be connected is tried again from another address.
     fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
-        let error = Errno::from_io_error(error);
-        error.is_some_and(|e| self.source.advance(e)) && self.try_to_connect(i).is_ok()
+        let (error, from) = (Errno::from_io_error(error), self.from[i as usize]);
+        error.is_some_and(|e| self.source.goes_on(e, from)) && self.try_to_connect(i).is_ok()
     }
 }
 
@@ -57,6 +60,7 @@ impl Wire for Uring {
         Ok(Uring {
             board: Switchboard::new(load.address, lines, load.connections, sizes, load.kept)?,
             source: Source::of(load),
+            from: vec![0; lines as usize],
             seen_ns: monotonic_ns(),
             load: load.clone(),
         })
