@@ -258,6 +258,7 @@ impl Receiver {
             token,
             check: Check::Quick,
             messages_least: 0,
+            probed: Vec::new(),
             pins: Vec::new(),
             file: None,
             java: None,
