@@ -71,6 +71,8 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Server
         | Axis::Service
         | Axis::Connect

@@ -21,6 +21,8 @@ const OF_FILES: &[Axis] = &[
     Axis::Access,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 /// The axes that mean something to a CPU at work.
@@ -31,6 +33,8 @@ const OF_WORK: &[Axis] = &[
     Axis::Placement,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 /// The axes that mean nothing where there is none.

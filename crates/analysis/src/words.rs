@@ -50,6 +50,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::ErrorsPerMessage => (Kind::Number, "failed requests per answer"),
         M::LeastServedShare => (Kind::Number, "answers to the least served connection"),
         M::MemoryKibPerConnection => (Kind::Number, "memory of the server per connection"),
+        M::ThrottledShare => (Kind::Number, "throttled time"),
         M::NeighbourShare => (Kind::Number, "CPU time of others"),
         M::StealShare => (Kind::Number, "steal"),
     }
@@ -220,6 +221,8 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Service
         | Axis::Rate
         | Axis::Think
@@ -261,6 +264,8 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Server
         | Axis::Service
         | Axis::Connections

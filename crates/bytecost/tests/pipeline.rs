@@ -81,6 +81,7 @@ fn manifest() -> Manifest {
         evidence: Vec::new(),
         survey: Survey {
             serving: None,
+            isolation: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),

@@ -49,6 +49,7 @@ mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
+mod waking;
 mod work;
 mod write;
 mod writev;
@@ -99,6 +100,8 @@ pub const MOVERS: &[Mover] = &[
     work::BACKWARD,
     work::STRIDED,
     work::RANDOM,
+    waking::MOVER,
+    waking::WITH_WORK,
     read_null::MOVER,
     sendfile_null::MOVER,
     read_write_file::MOVER,
@@ -247,6 +250,12 @@ pub trait Move {
 
     /// The process that does the work, where that is another one: its CPU time is the mover's.
     fn helper(&self) -> Option<u32> {
+        None
+    }
+
+    /// Of a mover that does something at each beat: the time from one beat to the next, in ns. The
+    /// caller sleeps until a beat, and offers then.
+    fn beat_ns(&self) -> Option<u64> {
         None
     }
 

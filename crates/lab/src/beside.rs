@@ -10,6 +10,7 @@ use bytecost_spec::{Cell, Counter, Held, Host, Reading, Readings};
 use bytecost_sys::{clock, process};
 
 use crate::ends::{Endpoint, Trouble, wait};
+use crate::groups::{Group, Throttled};
 use crate::protocol::{Answer, Disturb, Order, Role};
 
 /// How long it may take to have its memory ready, and to end.
@@ -66,17 +67,21 @@ impl Beside {
     }
 }
 
-/// The machine's meter, and the CPU time of a neighbour beside it.
+/// The machine's meter, and beside it the CPU time of a neighbour and what a quota did.
 pub(crate) struct Around<'m> {
     pub(crate) meter: &'m mut MachineMeter,
     pub(crate) beside: Option<&'m Beside>,
+    /// The control group of the trial's processes.
+    pub(crate) group: Option<&'m Group>,
 }
 
-/// Both at an edge of the window.
+/// All of them at an edge of the window.
 pub(crate) struct Edge {
     machine: MachineSnapshot,
     /// CPU time that the neighbour has used so far, or why that is not known.
     beside_ns: Option<io::Result<u64>>,
+    /// What the group's quota has done so far, where there is one.
+    throttled: Option<Result<Throttled, String>>,
 }
 
 impl Around<'_> {
@@ -84,6 +89,7 @@ impl Around<'_> {
         Edge {
             machine: self.meter.read_start(),
             beside_ns: self.beside_ns(),
+            throttled: self.throttled(),
         }
     }
 
@@ -91,6 +97,7 @@ impl Around<'_> {
         Edge {
             machine: self.meter.read_end(),
             beside_ns: self.beside_ns(),
+            throttled: self.throttled(),
         }
     }
 
@@ -104,7 +111,14 @@ impl Around<'_> {
             _ => None,
         };
         readings.extend(used.map(|used| (Counter::NeighbourNs, used)));
+        if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
+            readings.extend(Throttled::between(from, to));
+        }
         readings
+    }
+
+    fn throttled(&self) -> Option<Result<Throttled, String>> {
+        self.group.and_then(Group::throttled)
     }
 
     fn beside_ns(&self) -> Option<io::Result<u64>> {

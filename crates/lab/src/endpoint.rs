@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bytecost_sys::{clock, process};
 
+use crate::classes;
 use crate::gate::{Phase, SharedGate};
+use crate::groups;
 use crate::passes::Passes;
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
@@ -75,6 +77,8 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         }
         Role::Sender | Role::Receiver | Role::Neighbour => {}
     }
+    groups::enter(&task.doors)?;
+    classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;

@@ -14,6 +14,7 @@ use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::classes::REALTIME_MOST_US;
 use crate::protocol::{self, Answer, Order, Role};
 
 /// How long a call may go without progress.
@@ -146,6 +147,10 @@ impl Endpoint {
                 // A mapped file that ends before the mapping does.
                 Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
                     "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
+                ),
+                Some(signal) if signal == rustix::process::Signal::XCPU.as_raw() => format!(
+                    "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
+                    REALTIME_MOST_US / 1_000_000
                 ),
                 Some(signal) => format!("was ended by signal {signal}"),
                 None => format!("ended with status {}", status.code().unwrap_or(-1)),

@@ -92,6 +92,9 @@ pub struct Task {
     /// Where the Java program lies compiled, for a mover that starts it.
     #[serde(default)]
     pub java: Option<PathBuf>,
+    /// What takes it into its control groups, before it starts any thread.
+    #[serde(default)]
+    pub doors: Vec<PathBuf>,
 }
 
 /// What a neighbour is to do.
@@ -294,6 +297,7 @@ mod tests {
             patience_ms: 5000,
             pins: vec![vec![0, 2], vec![1]],
             java: None,
+            doors: vec!["/sys/fs/cgroup/a/cgroup.procs".into()],
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_host::Roots;
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Pins;
 use bytecost_spec::reading::Of;
@@ -19,6 +20,7 @@ use crate::beside::{Around, Beside};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
+use crate::groups::Group;
 use crate::networks::{self, Between, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
@@ -245,6 +247,7 @@ impl Lab {
             pins,
             file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
+            doors: Vec::new(),
         })
     }
 
@@ -263,7 +266,11 @@ impl Lab {
         let moves = mover.is_some_and(|m| !m.moves_nothing());
         let is_work = mover.is_some_and(|m| m.route.is_work());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
-        let task = self.task(cell, mover, pins.sender)?;
+        let mut task = self.task(cell, mover, pins.sender)?;
+        // Removed after the processes in it, which are dropped before it.
+        let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(Trouble::Failed)?;
+        task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -296,6 +303,7 @@ impl Lab {
         let mut machine = Around {
             meter: &mut self.machine,
             beside: beside.as_ref(),
+            group: group.as_ref(),
         };
         let (mut machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
         let neighbour = beside.as_mut().map(|beside| beside.end(stop));

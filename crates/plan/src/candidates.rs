@@ -86,6 +86,8 @@ impl<'a> Norm<'a> {
             placement: cell.placement,
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
+            class: cell.class,
+            cgroup: cell.cgroup,
             payload: nothing.payload,
             answer: nothing.answer,
             reaping: nothing.reaping,
@@ -119,6 +121,8 @@ impl<'a> Norm<'a> {
             placement: cell.placement,
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
+            class: cell.class,
+            cgroup: cell.cgroup,
             block_bytes,
             depth: if one { 1 } else { cell.depth },
             cache: cell.cache,
@@ -205,6 +209,8 @@ fn work(cell: Cell) -> Cell {
         placement: cell.placement,
         mem_node: cell.mem_node,
         neighbour: cell.neighbour,
+        class: cell.class,
+        cgroup: cell.cgroup,
         ..Cell::default()
     }
 }

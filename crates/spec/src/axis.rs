@@ -36,6 +36,8 @@ pub enum Axis {
     Access,
     MemNode,
     Neighbour,
+    Class,
+    Cgroup,
     Server,
     Service,
     Connections,
@@ -239,6 +241,18 @@ pub const AXES: &[AxisRow] = &[
         "neighbour",
         "idle",
         "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
+    ),
+    further(
+        Axis::Class,
+        "class",
+        "other",
+        "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
+    ),
+    further(
+        Axis::Cgroup,
+        "cgroup",
+        "none",
+        "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
     ),
     further(
         Axis::Server,

@@ -7,12 +7,17 @@ use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
 mod choices;
+mod isolation;
 mod places;
 mod serving;
 mod text;
 
 pub use choices::{
     Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
+};
+pub use isolation::{
+    Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
+    QUOTA_PERIOD_US, WEIGHTS,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
@@ -104,6 +109,12 @@ pub struct Cell {
     /// What keeps CPUs busy beside the trial.
     #[serde(default)]
     pub neighbour: Neighbour,
+    /// Scheduler class of the threads.
+    #[serde(default)]
+    pub class: Class,
+    /// What the processes' own control group is given.
+    #[serde(default)]
+    pub cgroup: Cgroup,
     /// The server and the load on it, where there is one.
     #[serde(default)]
     pub serving: Serving,
@@ -138,6 +149,8 @@ impl Default for Cell {
             access: Access::Sequential,
             mem_node: None,
             neighbour: Neighbour::default(),
+            class: Class::default(),
+            cgroup: Cgroup::default(),
             serving: Serving::default(),
         };
         for row in AXES {
@@ -185,6 +198,8 @@ impl Cell {
                 .mem_node
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
             Axis::Neighbour => self.neighbour.to_string(),
+            Axis::Class => self.class.to_string(),
+            Axis::Cgroup => self.cgroup.to_string(),
             of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
@@ -255,6 +270,8 @@ impl Cell {
                 }
             }
             Axis::Neighbour => self.neighbour = text.parse()?,
+            Axis::Class => self.class = text.parse()?,
+            Axis::Cgroup => self.cgroup = text.parse()?,
             of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())

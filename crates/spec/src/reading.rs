@@ -111,6 +111,7 @@ counters! {
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
+    BeatsMissed "beats_missed" Side "beats of the window that were over before the thread woke from an earlier one; each is in the latencies";
     AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes, and reading what a process did that works for the mover";
     Tasks "tasks" Side "threads of a server's processes with everyone connected, before the window; each has a kernel stack";
     MemoryBytes "memory_bytes" Side "anonymous memory (Pss_Anon) and page tables of a server's processes with everyone connected, before the window";
@@ -144,6 +145,9 @@ counters! {
     MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
+    CgroupPeriods "cgroup_periods" Machine "periods of its quota in which the cell's group ran, cpu.stat nr_periods";
+    CgroupThrottledPeriods "cgroup_throttled_periods" Machine "of these, periods in which the quota was used up, cpu.stat nr_throttled";
+    CgroupThrottledNs "cgroup_throttled_ns" Machine "time for which the quota kept threads that could run from running, cpu.stat throttled_usec or throttled_time, sum over CPUs";
     NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";

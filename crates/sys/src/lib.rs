@@ -26,6 +26,7 @@ pub mod process;
 pub mod readiness;
 pub mod region;
 pub mod sampler;
+pub mod sched;
 pub mod tcp;
 pub mod tun;
 pub mod uring;

@@ -21,6 +21,8 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Access,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 #[derive(Debug, Args)]
