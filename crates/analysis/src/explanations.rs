@@ -12,6 +12,7 @@ mod asynchronous_why;
 mod cache_steps;
 mod caches;
 mod cpu_time;
+mod isolation;
 mod one_call;
 mod sendfile;
 mod servers;
@@ -167,6 +168,18 @@ const OF_WORK: &[Question] = &[
         text: "Where does an access become dearer, and is that where the kernel reports the caches?",
         of: Of::All,
         ask: cache_steps::ask,
+    },
+    Question {
+        key: "isolation-protects",
+        text: "Which scheduler class or control group keeps work from its neighbour?",
+        of: Of::All,
+        ask: isolation::protects,
+    },
+    Question {
+        key: "isolation-wakes",
+        text: "What do a class, a weight and a quota do to wake-ups?",
+        of: Of::All,
+        ask: isolation::wakes,
     },
 ];
 

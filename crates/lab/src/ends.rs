@@ -261,3 +261,33 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     }
     reasons.join("; ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// What is said of an endpoint that ends itself by this signal.
+    fn ended_by(signal: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("endpoint");
+        fs::write(&program, format!("#!/bin/sh\nkill -{signal} $$\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let until_ns = clock::monotonic_ns() + 10_000_000_000;
+        match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
+            Err(Trouble::Failed(why)) => why,
+            _ => panic!("it was not told"),
+        }
+    }
+
+    #[test]
+    fn how_an_endpoint_ended_is_told_with_what_to_do() {
+        let told = ended_by("XCPU");
+        assert!(told.contains("did not block for 10 s"), "{told}");
+        assert!(told.contains("shorten --window"), "{told}");
+        let told = ended_by("KILL");
+        assert!(told.contains("the sender was ended by signal 9"), "{told}");
+    }
+}
