@@ -121,16 +121,16 @@ impl Group {
 impl Throttled {
     /// What it did between two readings.
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
-        let counters: [(Counter, fn(&Throttled) -> u64); 3] = [
-            (Counter::CgroupPeriods, |t| t.periods),
-            (Counter::CgroupThrottledPeriods, |t| t.throttled),
-            (Counter::CgroupThrottledNs, |t| t.throttled_ns),
-        ];
         let difference = |of: fn(&Throttled) -> u64| match (from, to) {
             (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
             (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
         };
-        counters.map(|(c, of)| (c, difference(of))).into()
+        [
+            (Counter::CgroupPeriods, difference(|t| t.periods)),
+            (Counter::CgroupThrottledPeriods, difference(|t| t.throttled)),
+            (Counter::CgroupThrottledNs, difference(|t| t.throttled_ns)),
+        ]
+        .into()
     }
 }
 

@@ -47,6 +47,11 @@ impl Beats {
         }
     }
 
+    /// The first beat is the one after `now_ns`.
+    fn begin(&mut self, now_ns: u64) {
+        self.due_ns = now_ns + self.every_ns;
+    }
+
     /// Notes from now on how late the thread is.
     pub fn time(&mut self, timed: bool) {
         self.timed = timed;
@@ -96,7 +101,7 @@ impl<'a> Wakes<'a> {
         finish: Finish<impl FnOnce()>,
     ) -> io::Result<Window<M::Snapshot>> {
         // What went by while the trial was made ready is nobody's lateness.
-        self.beats = Beats::new(self.beats.every_ns, clock::monotonic_ns());
+        self.beats.begin(clock::monotonic_ns());
         while gate.phase() < Phase::Window {
             self.wake()?;
         }

@@ -76,6 +76,7 @@ fn survey() -> Survey {
         ],
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
+        isolation: Vec::new(),
         serving: Some(ServerSurvey {
             servers: vec![
                 server("epoll", None),
