@@ -135,7 +135,7 @@ fn what_keeps_work_from_its_neighbour_is_told_and_what_does_not() {
     assert_eq!(
         told.answer.as_deref(),
         Some(
-            "Beside the neighbour work gets done at least nine tenths of what it gets done alone with class fifo; less than nine tenths with the usual class, class idle and cgroup max=20%."
+            "Beside the neighbour work keeps at least nine tenths of what it does alone with class fifo; less than nine tenths of it with the usual class, class idle and cgroup max=20%."
         )
     );
     assert_eq!((told.numbers.len(), told.findings.len()), (4, 4));

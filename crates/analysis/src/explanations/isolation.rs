@@ -43,9 +43,9 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
         }
     }
     let clauses = [
-        (kept, "at least nine tenths of what it gets done alone with"),
-        (lost, "less than nine tenths with"),
-        (open, "no share that the intervals decide with"),
+        (kept, "at least nine tenths of what it does alone with"),
+        (lost, "less than nine tenths of it with"),
+        (open, "a share that is not decided with"),
     ];
     let clauses: Vec<String> = (clauses.iter())
         .filter(|(names, _)| !names.is_empty())
@@ -56,7 +56,7 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
             Err("needs work with the same class or group beside a neighbour and without one, in three blocks".to_owned())
         } else {
             Ok(format!(
-                "beside the neighbour work gets done {}.",
+                "beside the neighbour work keeps {}.",
                 clauses.join("; ")
             ))
         },
