@@ -143,6 +143,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         evidence: Vec::new(),
         survey: Survey {
             files: None,
+            java: None,
             serving: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),

@@ -122,6 +122,9 @@ pub struct RunFacts {
     /// What the plan changed of what was asked, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The version of Java that carried movers out, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<String>,
     /// Where files were read and written, where any were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,

@@ -158,6 +158,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
         }),
+        java: manifest.survey.java.clone(),
         places: crate::places::sentences(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }

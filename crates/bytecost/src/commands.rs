@@ -53,6 +53,7 @@ fn look_at_helped<'c>(
     }
     let helpers = Helpers::ready();
     survey.movers.extend(helped(&helpers, transports));
+    survey.java = helpers.java_version().map(str::to_owned);
     Some(helpers)
 }
 

@@ -68,6 +68,8 @@ fn both_ways_are_measured_and_the_machine_s_cpu_time_is_the_sender_s() {
         let of_each = if name == "java-stream" { 2 * 16 } else { 1 };
         assert!(calls >= of_each * messages, "{calls} for {messages}");
     }
+    let report = fs::read_to_string(place.run().join("report.md")).unwrap();
+    assert!(report.contains(" · Java "), "{report}");
 }
 
 #[test]

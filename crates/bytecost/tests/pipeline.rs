@@ -80,6 +80,7 @@ fn manifest() -> Manifest {
         },
         evidence: Vec::new(),
         survey: Survey {
+            java: None,
             serving: None,
             isolation: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),

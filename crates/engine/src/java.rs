@@ -99,7 +99,10 @@ pub struct Start {
 
 /// The program, compiled once for all who start it: a memory file, gone with this.
 #[derive(Debug)]
-pub struct Compiled(OwnedFd);
+pub struct Compiled {
+    archive: OwnedFd,
+    version: String,
+}
 
 impl Compiled {
     /// Has `java` compile it, which takes it about a second of CPU time.
@@ -117,8 +120,14 @@ impl Compiled {
             start_patience: patience,
             patience,
         };
-        Jvm::start(java, start)?;
-        Ok(Compiled(archive))
+        let version = Jvm::start(java, start)?.version.clone();
+        Ok(Compiled { archive, version })
+    }
+
+    /// The version of the Java that has compiled it.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Where other processes of the same user find it, as long as this one lives.
@@ -127,7 +136,7 @@ impl Compiled {
         PathBuf::from(format!(
             "/proc/{}/fd/{}",
             std::process::id(),
-            self.0.as_raw_fd()
+            self.archive.as_raw_fd()
         ))
     }
 }

@@ -192,9 +192,6 @@ fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::os::unix::fs::FileExt;
-
     use super::*;
 
     const PARTIES: Parties = Parties {
@@ -255,47 +252,5 @@ mod tests {
         assert_eq!(found.iter().map(|l| l.count).sum::<u64>(), all);
         let last = found.last().unwrap();
         assert_eq!((last.function.as_str(), last.count), ("", 50));
-    }
-
-    #[test]
-    fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
-        let cpus: Vec<u32> =
-            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
-        let mut sampler = match TimeSampler::open(Path::new("/"), &cpus) {
-            Ok(sampler) => sampler,
-            Err(e) => return println!("skipped: {e}"),
-        };
-        let me = Parties {
-            sender: std::process::id(),
-            receiver: None,
-        };
-        sampler.begin().unwrap();
-        let mut buffer = vec![7; 1 << 20];
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&buffer).unwrap();
-        let from = clock::thread_cpu_ns();
-        while clock::thread_cpu_ns() < from + 100_000_000 {
-            file.read_exact_at(&mut buffer, 0).unwrap();
-            sampler.take();
-        }
-        let found = sampler.end(me).unwrap();
-        assert_eq!(found.lost, 0);
-        let mine: u64 = found
-            .looks
-            .iter()
-            .filter(|l| l.party == Party::Sender)
-            .map(|l| l.count)
-            .sum();
-        let copied: u64 = found
-            .looks
-            .iter()
-            .filter(|l| l.party == Party::Sender && l.kind == Kind::DataCopy)
-            .map(|l| l.count)
-            .sum();
-        assert!(copied * 2 > mine, "{copied} of {mine}: {:?}", found.looks);
-        // A second window begins anew.
-        sampler.begin().unwrap();
-        let again = sampler.end(me).unwrap();
-        assert!(again.looks.iter().map(|l| l.count).sum::<u64>() < mine);
     }
 }

@@ -88,6 +88,12 @@ impl Helpers {
         }
     }
 
+    /// The version of Java that is found; none where there is none that works.
+    #[must_use]
+    pub fn java_version(&self) -> Option<&str> {
+        self.java.as_ref().ok().map(Compiled::version)
+    }
+
     /// Where the Java program lies compiled.
     pub(crate) fn java(&self) -> io::Result<PathBuf> {
         match &self.java {

@@ -312,6 +312,7 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
 /// The machine, where files lay and where threads ran, in one line.
 pub(crate) fn place_line(a: &Analysis) -> String {
     let mut parts = vec![host_line(&a.host)];
+    parts.extend(a.run.java.as_ref().map(|version| format!("Java {version}")));
     parts.extend(a.run.files.clone());
     parts.extend(a.run.places.iter().cloned());
     parts.join(" · ")

@@ -32,7 +32,9 @@ pub(crate) fn bare_ratio(r: f64) -> String {
     } else if r >= 0.095 || r <= 0.0 {
         format!("{r:.2}")
     } else {
-        format!("{r:.3}")
+        // Two digits that count, so that what is small is never written as nothing.
+        let decimals = (1.0 - r.log10().floor()).clamp(3.0, 9.0) as usize;
+        format!("{r:.decimals$}")
     }
 }
 
@@ -124,6 +126,8 @@ mod tests {
             (1.0, "1.00×"),
             (0.374, "0.37×"),
             (0.0421, "0.042×"),
+            (0.005, "0.0050×"),
+            (0.00043, "0.00043×"),
             (12.34, "12.3×"),
             (9.996, "10.0×"),
             (1234.0, "1,234×"),

@@ -306,6 +306,9 @@ pub struct Survey {
     /// Where files lie and what works there, where the study asks for files.
     #[serde(default)]
     pub files: Option<FileSurvey>,
+    /// The version of Java, where movers need one and it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<String>,
     /// What works of servers, where the study asks for any.
     #[serde(default)]
     pub serving: Option<ServerSurvey>,

@@ -26,7 +26,7 @@ pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
             )
         }
         Crossing::Undecided => format!(
-            "At which {step} {range} {other} becomes better than {base} in {noun} is not decided{place}."
+            "At which {step} {range} {lower} becomes better than {base} in {noun} is not decided{place}."
         ),
         Crossing::At(points) if is_open(&c.outcome) => {
             let told = estimate(c.along, &points[0]);

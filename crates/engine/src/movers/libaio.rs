@@ -13,7 +13,7 @@ use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "libaio",
-    summary: "io_submit(2) of all that is free, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
+    summary: "io_submit(2) of an eighth of the depth at once, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
     route: Route::FileToMemory,
     in_flight: InFlight::Several,
     release: Release::AtReturn,

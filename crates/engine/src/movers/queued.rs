@@ -10,6 +10,10 @@ use super::{Move, Offer, Setup, Tally};
 use crate::file::{too_short, written_places};
 use crate::walk::Walk;
 
+/// All that may be in flight is handed over in so many portions. In one, the device would wait for
+/// work until the last of it is prepared; one by one, each request would pay for a system call.
+const PORTIONS: usize = 8;
+
 /// Something that carries requests out while others are asked for.
 pub(super) trait Queue {
     /// The memory of the requests.
@@ -40,6 +44,8 @@ pub(super) struct Queued<Q> {
     depth: usize,
     patience: Duration,
     in_flight: usize,
+    /// Requests that were queued since some were handed over last.
+    held_back: usize,
     /// Of reads: places that are free.
     free: Vec<usize>,
     writes: Option<Written>,
@@ -93,6 +99,7 @@ impl<Q: Queue> Queued<Q> {
             depth,
             patience: setup.patience,
             in_flight: 0,
+            held_back: 0,
             free: (0..depth).rev().collect(),
             writes,
             next: None,
@@ -148,11 +155,17 @@ impl<Q: Queue> Move for Queued<Q> {
         self.offsets[place] = offset;
         self.place = place;
         self.in_flight += 1;
+        self.held_back += 1;
+        if self.held_back >= self.depth.div_ceil(PORTIONS) {
+            self.held_back = 0;
+            self.queue.enter(0, Duration::ZERO, &mut self.tally)?;
+        }
         Ok(Offer::Queued)
     }
 
     fn reap(&mut self, min: u32) -> io::Result<()> {
         let min = (min as usize).min(self.in_flight);
+        self.held_back = 0;
         if self.queue.enter(min, self.patience, &mut self.tally)? {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use super::{InFlight, Move, Mover, Route, Setup, Tally};
 
 pub const MOVER: Mover = Mover {
     name: "uring-read",
-    summary: "io_uring reads: all that is free in one call, which waits for at least one",
+    summary: "io_uring reads: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
     route: Route::FileToMemory,
     in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,

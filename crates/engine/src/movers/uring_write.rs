@@ -11,7 +11,7 @@ use super::{InFlight, Move, Mover, Route, Setup};
 
 pub const MOVER: Mover = Mover {
     name: "uring-write",
-    summary: "io_uring writes: all that is free in one call, which waits for at least one",
+    summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
     route: Route::MemoryToFile,
     in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
@@ -25,7 +25,7 @@ pub const MOVER: Mover = Mover {
 
 pub const WITH_FDATASYNC: Mover = Mover {
     name: "uring-write-fdatasync",
-    summary: "io_uring writes: all that is free in one call, which waits for at least one; fdatasync(2) at the end of each pass through the file",
+    summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one; fdatasync(2) at the end of each pass through the file",
     route: Route::MemoryToFile,
     in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,

@@ -1,0 +1,54 @@
+//! Where the CPU time goes, of a process whose work is known. A test of its own program, since
+//! all threads of a process are one party.
+
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use bytecost_evidence::TimeSampler;
+use bytecost_evidence::time::Parties;
+use bytecost_spec::evidence::{Kind, Looks, Party};
+use bytecost_sys::clock;
+
+#[test]
+fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
+    let cpus: Vec<u32> = (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+    let mut sampler = match TimeSampler::open(Path::new("/"), &cpus) {
+        Ok(sampler) => sampler,
+        Err(e) => return println!("skipped: {e}"),
+    };
+    let me = Parties {
+        sender: std::process::id(),
+        receiver: None,
+    };
+    sampler.begin().unwrap();
+    let mut buffer = vec![7; 1 << 20];
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&buffer).unwrap();
+    let from = clock::thread_cpu_ns();
+    while clock::thread_cpu_ns() < from + 100_000_000 {
+        file.read_exact_at(&mut buffer, 0).unwrap();
+        sampler.take();
+    }
+    let found = sampler.end(me).unwrap();
+    assert_eq!(found.lost, 0);
+    let mine = |of: &[Looks], counts: fn(Kind) -> bool| -> u64 {
+        of.iter()
+            .filter(|l| l.party == Party::Sender && counts(l.kind))
+            .map(|l| l.count)
+            .sum()
+    };
+    // What the sampler itself does between two reads is work of this process in user mode.
+    let kernel = mine(&found.looks, |kind| kind != Kind::User);
+    let copied = mine(&found.looks, |kind| kind == Kind::DataCopy);
+    assert!(
+        copied * 2 > kernel,
+        "{copied} of {kernel}: {:?}",
+        found.looks
+    );
+    // A second window begins anew.
+    sampler.begin().unwrap();
+    let again = sampler.end(me).unwrap();
+    let all: u64 = found.looks.iter().map(|l| l.count).sum();
+    assert!(again.looks.iter().map(|l| l.count).sum::<u64>() < all);
+}
