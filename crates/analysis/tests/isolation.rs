@@ -139,6 +139,7 @@ fn what_keeps_work_from_its_neighbour_is_told_and_what_does_not() {
         )
     );
     assert_eq!((told.numbers.len(), told.findings.len()), (4, 4));
+    assert!(told.evidence[0].contains("a quota are limits as well"));
     assert!(
         told.numbers[0]
             .starts_with("`work-integer` with the usual class, neighbour spin@all: 0.50×"),

@@ -156,6 +156,10 @@ fn follow<T>(
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
         _ => return Ok(()),
     }
+    if task.role == Role::Sender && task.address.is_none() && task.cell.class.needs_watchdog() {
+        // Nobody's window depends on theirs, and all others wait for their CPUs.
+        gate.set(Phase::Stop);
+    }
     protocol::write(control, &Answer::Closed)?;
     if task.role == Role::Receiver && passes.is_none() {
         // It ends with its connections.

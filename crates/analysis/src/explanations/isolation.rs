@@ -61,10 +61,18 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
             ))
         },
         numbers: found.iter().map(|(c, f)| kept_row(c, f)).collect(),
-        evidence: Vec::new(),
+        evidence: limited(&found),
         would_change: "a neighbour of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
         findings: found.iter().map(|(_, f)| f.id.clone()).collect(),
     })
+}
+
+/// What a limit means for a share of what is done alone.
+fn limited(found: &[(Cell, &Finding)]) -> Vec<String> {
+    let limits = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
+    let any = found.iter().any(|(c, _)| limits(c));
+    let told = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
+    any.then(|| told.to_owned()).into_iter().collect()
 }
 
 /// What classes, weights and quotas do to the latest of a hundred wake-ups.
