@@ -39,6 +39,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample report.html latency
 	sample hostile.html hostile
 	sample imported.html imported
+	sample paired.html paired
 	sample findings.json findings
 	cargo run -q --locked -p bytecost -- run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
 		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
@@ -46,8 +47,9 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	cd tests/page
 	npm ci --no-audit --no-fund --silent
 	export CHROMIUM=$${CHROMIUM:-$$(command -v chromium chromium-browser google-chrome | head -n 1)}
-	BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/imported.html:$$real" \
+	BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/imported.html:$(PAGES)/paired.html:$$real" \
 		BYTECOST_REASONS="$(PAGES)/report.html" \
+		BYTECOST_DISTANCES="$(PAGES)/paired.html" \
 		BYTECOST_FINDINGS="$(PAGES)/findings.json" npm test
 	BYTECOST_FINDINGS="$$(dirname "$$real")/findings.json" \
 		node --test --test-name-pattern 'fits its schema' findings.test.mjs

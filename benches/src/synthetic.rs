@@ -146,6 +146,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             files: None,
             java: None,
             serving: None,
+            huge_pages_refused: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: over_all(&movers),

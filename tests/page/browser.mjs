@@ -16,6 +16,11 @@ export function reasons() {
   return named('BYTECOST_REASONS');
 }
 
+/** Paths of pages that have heat maps, from BYTECOST_DISTANCES. */
+export function distances() {
+  return named('BYTECOST_DISTANCES');
+}
+
 function named(variable) {
   const files = (process.env[variable] ?? '').split(path.delimiter).filter(Boolean);
   if (files.length === 0) {

@@ -201,7 +201,11 @@ impl Ceiling {
         let in_file = cell.file_slots().max(1).saturating_mul(cell.size_bytes);
         let from_disk = matches!(cell.cache, Cache::Cold | Cache::Direct);
         match route {
-            Route::Nowhere | Route::MemoryToMemory | Route::Work => None,
+            Route::Nowhere
+            | Route::MemoryToMemory
+            | Route::Work
+            | Route::PingPong
+            | Route::PingPongSpinning => None,
             Route::MemoryToSocket | Route::FileToSocket if from_disk => None,
             Route::MemoryToSocket | Route::FileToSocket => {
                 let ring = cell.ring_slots().saturating_mul(cell.size_bytes);

@@ -11,7 +11,9 @@ mod asynchronous;
 mod asynchronous_why;
 mod cache_steps;
 mod caches;
+mod cpu_distance;
 mod cpu_time;
+mod huge_pages;
 mod isolation;
 mod one_call;
 mod sendfile;
@@ -158,6 +160,12 @@ const QUESTIONS: &[Question] = &[
 /// Questions to work that moves nothing.
 const OF_WORK: &[Question] = &[
     Question {
+        key: "cpu-distance",
+        text: "What does the distance between two CPUs cost, and does what they share explain it?",
+        of: Of::All,
+        ask: cpu_distance::ask,
+    },
+    Question {
         key: "shared-core",
         text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
         of: Of::All,
@@ -168,6 +176,12 @@ const OF_WORK: &[Question] = &[
         text: "Where does an access become dearer, and is that where the kernel reports the caches?",
         of: Of::All,
         ask: cache_steps::ask,
+    },
+    Question {
+        key: "huge-pages",
+        text: "From which working set on do huge pages make an access cheaper, and why?",
+        of: Of::All,
+        ask: huge_pages::ask,
     },
     Question {
         key: "isolation-protects",

@@ -71,6 +71,7 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::HugePages
         | Axis::Class
         | Axis::Cgroup
         | Axis::Server

@@ -15,6 +15,7 @@ mod figures;
 mod findings;
 mod grid;
 mod histogram;
+mod matrix;
 mod pairing;
 mod places;
 pub mod progress;
@@ -76,6 +77,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
+        matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),

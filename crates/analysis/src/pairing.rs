@@ -93,8 +93,9 @@ pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
 /// baselines do, the first of the plan is the one that another is held against.
 pub(crate) fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
     // Reading a file is not held against writing one, nor work against moving bytes.
-    let alone = |route: Route| route.is_of_files() || route.is_work();
-    if (alone(one.route) || alone(other.route)) && one.route != other.route {
+    let alone = |route: Route| route.is_of_files() || route.is_of_cpus();
+    let kind = |route: Route| (route.is_ping(), (!route.is_ping()).then_some(route));
+    if (alone(one.route) || alone(other.route)) && kind(one.route) != kind(other.route) {
         return false;
     }
     // Nor is one side held against two.

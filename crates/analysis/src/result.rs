@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 mod cpu_time;
 mod figure;
+mod matrix;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
+pub use matrix::{MatrixData, PairPoint};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -92,6 +94,9 @@ pub struct Analysis {
     pub failures: Vec<Failure>,
     /// The figures, ready to be drawn.
     pub figures: Vec<FigureData>,
+    /// What the distance between two CPUs costs, by each way, where that was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<MatrixData>,
 }
 
 /// The run, in a few facts.

@@ -33,6 +33,18 @@ const OF_WORK: &[Axis] = &[
     Axis::Placement,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::HugePages,
+    Axis::Class,
+    Axis::Cgroup,
+];
+
+/// The axes that mean something to two threads that take turns.
+const OF_PINGS: &[Axis] = &[
+    Axis::Mover,
+    Axis::Threads,
+    Axis::Placement,
+    Axis::MemNode,
+    Axis::Neighbour,
     Axis::Class,
     Axis::Cgroup,
 ];
@@ -85,6 +97,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         _ if of_servers => Some(OF_SERVERS),
         (true, _) => Some(OF_FILES),
         (_, true) => Some(OF_WORK),
+        _ if all(Route::is_ping) => Some(OF_PINGS),
         _ => None,
     };
     let by_blocks = cells().any(|c| {

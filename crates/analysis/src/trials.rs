@@ -70,8 +70,7 @@ impl<'a> Trials<'a> {
                 .get(&sample.trial.block)
                 .is_none_or(|t| t.sample.trial.attempt <= sample.trial.attempt);
             if newer {
-                let release = survey.mover(&slot.cell.mover).map(|m| m.release);
-                let trial = Trial::new(sample, slot.cell, release);
+                let trial = Trial::new(sample, slot.cell, survey.mover(&slot.cell.mover));
                 slot.by_block.insert(sample.trial.block, trial);
             }
         }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use bytecost_spec::cell::Pattern;
-use bytecost_spec::survey::Release;
+use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
 use hdrhistogram::Histogram;
 
@@ -50,6 +50,7 @@ pub(crate) struct Trial<'a> {
     pub(crate) sample: &'a Sample,
     cell: &'a Cell,
     release: Option<Release>,
+    is_ping: bool,
     latency: OnceCell<Option<Latencies>>,
 }
 
@@ -70,11 +71,12 @@ type Found = Result<f64, String>;
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
 
 impl<'a> Trial<'a> {
-    pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, release: Option<Release>) -> Trial<'a> {
+    pub(crate) fn new(sample: &'a Sample, cell: &'a Cell, mover: Option<&MoverFacts>) -> Trial<'a> {
         Trial {
             sample,
             cell,
-            release,
+            release: mover.map(|m| m.release),
+            is_ping: mover.is_some_and(|m| m.route.is_ping()),
             latency: OnceCell::new(),
         }
     }
@@ -124,6 +126,7 @@ impl<'a> Trial<'a> {
             Measure::CallsPerMessage => per(&[Counter::Calls], Per::Message),
             Measure::CallsPerMib => self.per_byte(side, Counter::Calls, Per::Mib),
             Measure::MsPerMessage => self.moves().then(|| self.ms_per_message()),
+            Measure::RoundTripNs => self.is_ping.then(|| Ok(1e6 * self.ms_per_message()?)),
             Measure::LatencyUsP50
             | Measure::LatencyUsP90
             | Measure::LatencyUsP99

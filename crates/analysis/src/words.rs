@@ -25,6 +25,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
         M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
         M::MsPerMessage => (Kind::Time, "time per message"),
+        M::RoundTripNs => (Kind::Time, "round trip"),
         M::CallsPerMib => (Kind::Number, "system calls per MiB"),
         M::LatencyUsP50 => (Kind::Time, "median latency"),
         M::LatencyUsP90 => (Kind::Time, "p90 latency"),
@@ -221,6 +222,7 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::HugePages
         | Axis::Class
         | Axis::Cgroup
         | Axis::Service
@@ -264,6 +266,7 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Access
         | Axis::MemNode
         | Axis::Neighbour
+        | Axis::HugePages
         | Axis::Class
         | Axis::Cgroup
         | Axis::Server

@@ -6,7 +6,7 @@ mod world;
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::host::Cache;
 use bytecost_spec::survey::{Release, Route};
-use bytecost_spec::{Cell, Counter, Held, Nearness, Placement, Reading};
+use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Reading, Refusal};
 use world::{True, World};
 
 const STUDY: &str = r#"
@@ -168,7 +168,14 @@ fn no_words_about_two_ends_are_said_of_work() {
         .collect();
     assert_eq!(
         constants,
-        ["size", "mem-node", "neighbour", "class", "cgroup"]
+        [
+            "size",
+            "mem-node",
+            "neighbour",
+            "huge-pages",
+            "class",
+            "cgroup"
+        ]
     );
 }
 
@@ -204,5 +211,87 @@ fn where_threads_ran_is_told_as_the_kernel_said() {
             "placement same-cpu: threads on CPU 0",
             "neighbour spin@all: on CPUs 0 and 3, busy for 50 % of the window",
         ]
+    );
+}
+
+#[test]
+fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
+    let study = STUDY
+        .replace(
+            "threads = [1, 2]",
+            "threads = [1]\nhuge-pages = [\"off\", \"on\"]",
+        )
+        .replace(
+            "placement = [\"same-cache\", \"same-cpu\"]",
+            "placement = [\"same-cpu\"]",
+        )
+        .replace(
+            "axis = \"threads\"\nbaseline = \"1\"",
+            "axis = \"huge-pages\"\nbaseline = \"off\"",
+        )
+        .replace(
+            "[\"messages_per_s\", \"cpu_ns_per_message\"]",
+            "[\"cpu_ns_per_message\"]",
+        )
+        .replace(
+            "[\"4KiB\"]",
+            "[\"16KiB\", \"64KiB\", \"256KiB\", \"1MiB\", \"4MiB\"]",
+        );
+    // Beyond 32 KiB there is another cache, beyond 512 KiB small pages miss in the TLB.
+    let truth = |cell: &Cell| {
+        let far = if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 };
+        let misses = cell.huge_pages == HugePages::Off && cell.size_bytes > 512 << 10;
+        True::costs(far * if misses { 2.0 } else { 1.0 })
+    };
+    let mut world = world(&study, truth);
+    world.change(
+        |c| c.mover != "null",
+        |sample| {
+            let size = Cell::from_id(&sample.cell).unwrap().size_bytes;
+            let messages = sample.sender.readings.get_mut(&Counter::Messages).unwrap();
+            *messages = Reading::Measured(messages.measured().unwrap() * size / 64);
+        },
+    );
+    let cache = |level, kib: u64| Cache {
+        level,
+        kind: "Unified".into(),
+        size_bytes: kib << 10,
+        shared_by: vec![0],
+    };
+    world.manifest.host.caches = vec![cache(1, 32), cache(2, 1024)];
+    let analysis = world.analyse();
+    let steps = explanation(&analysis, "cache-steps");
+    assert_eq!(
+        steps.answer.as_deref().unwrap(),
+        "In small pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: found between 256 KiB and 1 MiB. In huge pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: no step is seen."
+    );
+    assert_eq!(steps.evidence.len(), 10);
+    let gain = explanation(&analysis, "huge-pages");
+    let answer = gain.answer.as_deref().unwrap();
+    assert!(
+        answer.contains("`work-chase`: cheaper from 1 MiB on, up to 2."),
+        "{answer}"
+    );
+    assert_eq!(gain.findings.len(), gain.numbers.len());
+    assert!(gain.evidence[0].contains("/proc/self/smaps"));
+
+    // Where there are none, the reason stands in the place of an answer.
+    world.refusals = vec![Refusal {
+        what: Cell {
+            mover: "work-chase".to_owned(),
+            huge_pages: HugePages::On,
+            ..Cell::default()
+        }
+        .id(),
+        why: "huge pages: they are switched off".to_owned(),
+    }];
+    world.cells.retain(|c| c.huge_pages != HugePages::On);
+    world.samples.retain(|s| !s.cell.contains("huge-pages=on"));
+    let analysis = world.analyse();
+    let gain = explanation(&analysis, "huge-pages");
+    assert_eq!(gain.answer, None);
+    assert_eq!(
+        gain.missing.as_deref(),
+        Some("huge pages: they are switched off")
     );
 }

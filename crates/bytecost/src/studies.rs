@@ -16,6 +16,10 @@ pub const STUDIES: &[(&str, &str)] = &[
         include_str!("../../../studies/file-to-socket.toml"),
     ),
     ("placement", include_str!("../../../studies/placement.toml")),
+    (
+        "cpu-to-cpu",
+        include_str!("../../../studies/cpu-to-cpu.toml"),
+    ),
     ("smt", include_str!("../../../studies/smt.toml")),
     (
         "access-patterns",

@@ -82,6 +82,7 @@ fn manifest() -> Manifest {
         survey: Survey {
             java: None,
             serving: None,
+            huge_pages_refused: None,
             isolation: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
@@ -122,6 +123,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_secs(1),
     };
     let mut mover = (null.open)(setup).unwrap();

@@ -11,6 +11,7 @@ pub mod java;
 pub mod movers;
 pub mod pattern;
 pub mod payload;
+pub mod ping;
 pub mod quick_ack;
 pub mod receivers;
 pub mod servers;

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use bytecost_spec::Held;
 use bytecost_spec::survey::MoverFacts;
 pub use bytecost_spec::survey::{InFlight, Release, Route};
 
@@ -17,6 +18,7 @@ mod memcpy;
 mod mmap_send;
 mod mmap_touch;
 mod null;
+mod ping;
 mod posix_aio;
 mod pread;
 mod preadv2;
@@ -100,6 +102,11 @@ pub const MOVERS: &[Mover] = &[
     work::BACKWARD,
     work::STRIDED,
     work::RANDOM,
+    ping::CACHE_LINE,
+    ping::FUTEX,
+    ping::PIPE,
+    ping::UNIX,
+    ping::TCP,
     waking::MOVER,
     waking::WITH_WORK,
     read_null::MOVER,
@@ -250,6 +257,11 @@ pub trait Move {
 
     /// The process that does the work, where that is another one: its CPU time is the mover's.
     fn helper(&self) -> Option<u32> {
+        None
+    }
+
+    /// Of a ping-pong that is over: where the other thread was held.
+    fn partner(&self) -> Option<Held> {
         None
     }
 

@@ -186,6 +186,7 @@ mod tests {
             fresh,
             refill: false,
             reaping: Reaping::Full,
+            huge_pages: bytecost_spec::HugePages::Auto,
             patience: Duration::from_secs(1),
         }
     }

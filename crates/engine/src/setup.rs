@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::cell::Reaping;
+use bytecost_spec::cell::{HugePages, Reaping};
 
 use crate::pattern::Pattern;
 use crate::walk::Walk;
@@ -35,6 +35,8 @@ pub struct Setup {
     pub refill: bool,
     /// What is done about completions, where there are any.
     pub reaping: Reaping,
+    /// Pages of the memory that work is done on.
+    pub huge_pages: HugePages,
     /// How long a call may go without progress before it fails.
     pub patience: Duration,
 }

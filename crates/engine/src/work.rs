@@ -3,7 +3,8 @@
 
 use std::io;
 
-use bytecost_spec::Noise;
+use bytecost_spec::{HugePages, Noise};
+use bytecost_sys::lines::{Lines, Pages};
 
 mod arithmetic;
 mod chase;
@@ -42,9 +43,25 @@ pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>>
     Ok(match noise {
         Noise::Idle => None,
         Noise::Spin => Some(Box::new(Integer::new(0))),
-        Noise::Stream => Some(Box::new(Triad::new(bytes)?)),
-        Noise::Chase => Some(Box::new(Chase::new(bytes, 0)?)),
+        Noise::Stream => Some(Box::new(Triad::new(bytes, Pages::Any)?)),
+        Noise::Chase => Some(Box::new(Chase::new(bytes, 0, Pages::Any)?)),
     })
+}
+
+/// The pages that a cell asks for.
+#[must_use]
+pub fn pages(asked: HugePages) -> Pages {
+    match asked {
+        HugePages::Auto => Pages::Any,
+        HugePages::On => Pages::Huge,
+        HugePages::Off => Pages::Small,
+    }
+}
+
+/// Why memory to work on cannot be had in huge pages here, found by trying; none where it can.
+#[must_use]
+pub fn huge_pages_refused() -> Option<String> {
+    Lines::new(1, Pages::Huge).err().map(|e| e.to_string())
 }
 
 fn wrong(what: &str) -> io::Error {

@@ -11,6 +11,7 @@ mod checks;
 pub mod classes;
 pub mod cpulist;
 mod machine;
+pub mod pairs;
 pub mod placement;
 mod processes;
 mod quota;

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::Cpu;
 use bytecost_spec::{Host, Nearness};
 
 use crate::cpulist;
@@ -43,7 +43,7 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<Pairs, String> {
     };
     match cpus.first() {
         Some(&(a, b)) => Ok(Pairs {
-            shares: shared(a, b, host),
+            shares: host.shared(a, b),
             cpus,
         }),
         None => Err(missing(nearness, host, &usable)),
@@ -98,7 +98,7 @@ pub fn barred(cpu: u32, host: &Host) -> Option<String> {
 }
 
 /// Online and allowed, the fastest kind first.
-fn usable(host: &Host) -> Vec<&Cpu> {
+pub(crate) fn usable(host: &Host) -> Vec<&Cpu> {
     let allowed = |c: &&Cpu| host.cpus_allowed.is_empty() || host.cpus_allowed.contains(&c.cpu);
     let mut cpus: Vec<&Cpu> = host.cpus.iter().filter(allowed).collect();
     cpus.sort_by_key(|c| (c.kind, c.cpu));
@@ -127,7 +127,9 @@ fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
             let best = (free.iter().enumerate())
                 .filter(|(_, b)| fits(b))
                 .min_by_key(|(_, b)| {
-                    let level = common(a.cpu, b.cpu, host).map_or(u32::MAX, |c| c.level);
+                    let level = host
+                        .common_cache(a.cpu, b.cpu)
+                        .map_or(u32::MAX, |c| c.level);
                     (level, Reverse(a.cluster.contains(&b.cpu)), b.kind, b.cpu)
                 });
             if let Some((at, b)) = best {
@@ -152,45 +154,15 @@ fn holds(nearness: Nearness, a: &Cpu, b: &Cpu, host: &Host) -> bool {
     match nearness {
         Nearness::SameCpu => a.cpu == b.cpu,
         Nearness::SmtSibling => core && a.cpu != b.cpu,
-        Nearness::SameCache => !core && common(a.cpu, b.cpu, host).is_some(),
+        Nearness::SameCache => !core && host.common_cache(a.cpu, b.cpu).is_some(),
         Nearness::CrossCache => {
             !core
                 && a.node == b.node
                 && tells(a)
                 && tells(b)
-                && common(a.cpu, b.cpu, host).is_none()
+                && host.common_cache(a.cpu, b.cpu).is_none()
         }
         Nearness::CrossNode => a.node.is_some() && b.node.is_some() && a.node != b.node,
-    }
-}
-
-/// The nearest cache of data that both use.
-fn common(a: u32, b: u32, host: &Host) -> Option<&Cache> {
-    (host.caches.iter())
-        .filter(|c| c.kind != "Instruction")
-        .filter(|c| c.shared_by.contains(&a) && c.shared_by.contains(&b))
-        .min_by_key(|c| c.level)
-}
-
-fn shared(a: u32, b: u32, host: &Host) -> String {
-    let cpu = |n| host.cpus.iter().find(|c| c.cpu == n);
-    let (Some(x), Some(y)) = (cpu(a), cpu(b)) else {
-        return "nothing that the kernel tells".to_owned();
-    };
-    if a == b {
-        return "all".to_owned();
-    }
-    if x.siblings.contains(&b) {
-        return "a core".to_owned();
-    }
-    if let Some(cache) = common(a, b, host) {
-        let size = bytecost_spec::units::bytes_in_words(cache.size_bytes);
-        return format!("the L{} of {size}", cache.level);
-    }
-    match (x.node, y.node) {
-        (Some(n), Some(m)) if n == m => format!("node {n}, and no cache"),
-        (Some(n), Some(m)) => format!("nothing: nodes {n} and {m}"),
-        _ => "no cache".to_owned(),
     }
 }
 

@@ -46,6 +46,7 @@ pub fn sending_end(
         fresh,
         refill: cell.payload == Payload::Refilled,
         reaping: cell.reaping,
+        huge_pages: cell.huge_pages,
         patience,
     })?;
     Ok(match corked {

@@ -167,6 +167,7 @@ fn attempt(
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     })?;
     let place = match engine.offer()? {

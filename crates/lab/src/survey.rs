@@ -48,7 +48,7 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     };
     for &transport in transports {
         let place = Place::of(transport);
-        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_work() || m.is_helped();
+        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
         for mover in MOVERS.iter().filter(|m| !apart(m)) {
             let refused = attempt(mover, &RECEIVERS[0], &place, None);
             survey.movers.push(Support {
@@ -269,6 +269,7 @@ fn one_message(
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     };
     let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::ALL);
-        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_work() || m.is_helped();
+        let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
         let movers = MOVERS.iter().filter(|m| !apart(m)).count();
         assert_eq!(survey.movers.len(), movers * Transport::ALL.len());
         assert_eq!(

@@ -264,7 +264,7 @@ impl Lab {
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
         let moves = mover.is_some_and(|m| !m.moves_nothing());
-        let is_work = mover.is_some_and(|m| m.route.is_work());
+        let is_of_cpus = mover.is_some_and(|m| m.route.is_of_cpus());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let mut task = self.task(cell, mover, pins.sender)?;
         // Removed after the processes in it, which are dropped before it.
@@ -314,7 +314,7 @@ impl Lab {
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
-            None if is_work => Some(truth::of_work(&sender)),
+            None if is_of_cpus => Some(truth::of_work(&sender)),
             None => moves.then(|| truth::of_one(&sender)),
         };
         if let Some(responder) = receiver.as_ref().filter(|_| !cell.transport.has_receiver()) {

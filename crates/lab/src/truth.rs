@@ -42,7 +42,8 @@ pub(crate) fn of_both(
     })
 }
 
-/// Work checks the result of each of its units, and fails where one is wrong.
+/// Work checks the result of each of its units, a ping-pong each number; they fail where one is
+/// wrong.
 pub(crate) fn of_work(mover: &Done) -> Truth {
     let bytes = mover.total_bytes.iter().sum();
     Truth {

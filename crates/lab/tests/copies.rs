@@ -53,6 +53,7 @@ fn send(mover: &str, socket: OwnedFd, size: usize) {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     };
     let mut mover = (Mover::named(mover).unwrap().open)(setup).unwrap();

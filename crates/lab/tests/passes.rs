@@ -60,6 +60,7 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     }
 }

@@ -51,6 +51,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_secs(5),
     }
 }

@@ -49,6 +49,7 @@ fn setup(socket: Option<OwnedFd>) -> Setup {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     }
 }

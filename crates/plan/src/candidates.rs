@@ -4,9 +4,12 @@ use std::collections::HashMap;
 
 use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Transport};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Axis, Cell, Host, Nodelay, Serving, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, HugePages, Nodelay, Serving, Study, Survey};
 
 use crate::served;
+
+/// Bytes of the number that a ping-pong passes.
+const PASSED_BYTES: u64 = 8;
 
 /// A cell of the study, with the number of the tier that pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +37,7 @@ impl<'a> Norm<'a> {
             .or(cells.first().map(|(_, cell)| cell))
             .cloned()
             .filter(|cell| {
-                !is_of_files(survey, cell) && !is_work(survey, cell) && !cell.is_served()
+                !is_of_files(survey, cell) && !is_of_cpus(survey, cell) && !cell.is_served()
             })
             .unwrap_or_default();
         let mut norm = Norm {
@@ -75,6 +78,9 @@ impl<'a> Norm<'a> {
         if is_work(self.survey, &cell) {
             return work(cell);
         }
+        if is_of_cpus(self.survey, &cell) {
+            return ping(cell);
+        }
         let nothing = Cell::default();
         Cell {
             pattern: Pattern::Stream,
@@ -86,6 +92,7 @@ impl<'a> Norm<'a> {
             placement: cell.placement,
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
+            huge_pages: nothing.huge_pages,
             class: cell.class,
             cgroup: cell.cgroup,
             payload: nothing.payload,
@@ -174,6 +181,7 @@ impl<'a> Norm<'a> {
             cell = self.substituted(cell);
         }
         self.file_sent(&mut cell);
+        cell.huge_pages = HugePages::default();
         let default_mtu = cell.mtu_bytes == Some(LINK_MTU_BYTES);
         if !cell.transport.is_made() || default_mtu {
             cell.mtu_bytes = None;
@@ -200,9 +208,19 @@ impl<'a> Norm<'a> {
     }
 }
 
+/// A ping-pong passes one number back and forth, whatever the size.
+fn ping(cell: Cell) -> Cell {
+    Cell {
+        size_bytes: PASSED_BYTES,
+        huge_pages: HugePages::default(),
+        ..work(cell)
+    }
+}
+
 /// Work has no other end, no socket and no file: memory of some size, and threads.
 fn work(cell: Cell) -> Cell {
     Cell {
+        huge_pages: cell.huge_pages,
         mover: cell.mover,
         size_bytes: cell.size_bytes,
         threads: cell.threads,
@@ -218,6 +236,11 @@ fn work(cell: Cell) -> Cell {
 /// Whether the cell's mover is a CPU at work, which moves nothing.
 pub(crate) fn is_work(survey: &Survey, cell: &Cell) -> bool {
     survey.mover(&cell.mover).is_some_and(|m| m.route.is_work())
+}
+
+/// Whether the cell's mover is about CPUs alone: one at work, or two that take turns.
+pub(crate) fn is_of_cpus(survey: &Survey, cell: &Cell) -> bool {
+    (survey.mover(&cell.mover)).is_some_and(|m| m.route.is_of_cpus())
 }
 
 /// Whether the cell's mover has another end; one that is not known is taken to have.

@@ -17,7 +17,7 @@ pub struct Pins {
 
 impl Pins {
     /// The pins of a cell. Where there is no other end, its flows take from both sides' CPUs in
-    /// turn.
+    /// turn; of a ping-pong each flow takes two.
     ///
     /// # Errors
     /// Why they cannot be had on this host, and what to do about it.
@@ -35,6 +35,12 @@ impl Pins {
                 usable(sender, host)?;
                 usable(receiver, host)?;
                 (each(sender), each(receiver))
+            }
+            Placement::Pairs => {
+                return Err(
+                    "placement pairs stands for several: run it as a study, or name CPUs as in 0:1"
+                        .to_owned(),
+                );
             }
             Placement::Near(nearness) => {
                 let pairs = placement::pairs(*nearness, host)

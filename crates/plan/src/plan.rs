@@ -1,12 +1,13 @@
 //! The plan of a run.
 
+use bytecost_host::pairs::{self, Pairs};
 use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
-use bytecost_spec::{Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
+use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
 use crate::budget::{self, Price};
 use crate::candidates::{
-    Candidate, Norm, candidates, has_peer, is_of_files, is_work, moves_nothing,
+    Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
 use crate::{order, refusal};
 
@@ -92,6 +93,7 @@ impl Plan {
             left_out: budget::left_out(&choice.left, &cells, study, price),
             cells,
             notes: (design_note(study).into_iter())
+                .chain(pairs_note(study, host))
                 .chain(note)
                 .chain(choice.notes)
                 .collect(),
@@ -138,6 +140,22 @@ fn design_note(study: &Study) -> Option<String> {
     })
 }
 
+/// Which CPUs stand for all, where the study asks for pairs of these.
+fn pairs_note(study: &Study, host: &Host) -> Option<String> {
+    let asked = |pairs: &Pairs| {
+        let all = pairs.placements();
+        let mut axes = study.tiers.iter().flat_map(|tier| &tier.axes);
+        axes.any(|(axis, values)| {
+            *axis == Axis::Placement && all.iter().all(|pair| values.contains(pair))
+        })
+    };
+    // Of one CPU or two there is nothing to choose.
+    if host.cpus.len() <= pairs::MOST_CPUS {
+        return None;
+    }
+    pairs::chosen(host).ok().filter(asked)?.note(host)
+}
+
 fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
     let movers: Vec<(&str, bool)> = survey
         .mover_facts
@@ -182,7 +200,7 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         .find(|cell| has_peer(survey, cell))
         .or_else(|| chosen.iter().find(moves))?;
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
-    if is_of_files(survey, first) || is_work(survey, first) {
+    if is_of_files(survey, first) || is_of_cpus(survey, first) {
         // A file may be large; the loop's cost does not depend on what is not moved.
         return Some(norm.cell(Cell {
             mover: null.name.clone(),

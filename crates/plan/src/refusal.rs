@@ -4,10 +4,10 @@ use bytecost_host::placement;
 use bytecost_spec::cell::{Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Class, Host, Placement, Route, Survey};
+use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Survey};
 
 use crate::Pins;
-use crate::candidates::{congestion_controls, has_peer, is_of_files, is_work};
+use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
 use crate::served;
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
@@ -22,7 +22,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             .or_else(|| congestion(cell, host, survey))
             .or_else(|| Pins::of(cell, true, host).err());
     }
-    let peer = if has_peer(survey, cell) {
+    let own = if has_peer(survey, cell) {
         ends(cell, survey)
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
@@ -31,13 +31,40 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     } else if is_of_files(survey, cell) {
         file(cell, survey)
     } else {
-        None
+        huge_pages(cell, survey)
     };
-    peer.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
+    own.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
         .or_else(|| isolation(cell, host, survey))
+        .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
         .or_else(|| locked_memory(cell, host, survey))
         .or_else(|| memory(cell, host, survey))
+}
+
+/// Memory in huge pages that this system does not give.
+fn huge_pages(cell: &Cell, survey: &Survey) -> Option<String> {
+    let why = survey.huge_pages_refused.as_ref()?;
+    (cell.huge_pages == HugePages::On).then(|| format!("huge pages: {why}"))
+}
+
+/// Two threads that spin on one CPU: each turn would last as long as the scheduler lets it.
+fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    if survey.mover(&cell.mover)?.route != Route::PingPongSpinning {
+        return None;
+    }
+    let pins = Pins::of(cell, false, host).ok()?;
+    let place = match pins.sender.len() {
+        0 => Some(host.cpus_allowed.as_slice()),
+        sets => (0..cell.threads as usize)
+            .map(|flow| [2 * flow, 2 * flow + 1].map(|seat| &pins.sender[seat % sets]))
+            .find(|[a, b]| a == b)
+            .map(|[a, _]| a.as_slice()),
+    };
+    let [_one] = place? else { return None };
+    Some(format!(
+        "mover `{}` with both threads on one CPU: they spin, so that one would wait for the scheduler to take the CPU from the other: choose two CPUs, or a mover that sleeps, such as ping-futex",
+        cell.mover
+    ))
 }
 
 fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
@@ -215,6 +242,12 @@ fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             cell.placement
         ));
     }
+    if class == Class::Deadline && survey.mover(&cell.mover).is_some_and(|m| m.route.is_ping()) {
+        return Some(format!(
+            "class deadline with mover `{}`: no thread inherits it, so that its other thread would be of another class: choose --class fifo",
+            cell.mover
+        ));
+    }
     if let Some(cpus) = &cgroup.cpuset {
         if class == Class::Deadline {
             return Some(
@@ -266,7 +299,7 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
-    let (who, needed) = if is_work(survey, cell) {
+    let (who, needed) = if is_of_cpus(survey, cell) {
         ("the threads need", payload_bytes(cell, survey))
     } else if is_of_files(survey, cell) {
         ("the file and its requests need", file_bytes(cell, survey))
@@ -287,7 +320,7 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         format!(
             "memory: {who} {} for {}, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
-            if is_work(survey, cell) { "work" } else { "payload" },
+            if is_of_cpus(survey, cell) { "work" } else { "payload" },
             host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
@@ -315,7 +348,7 @@ fn file_bytes(cell: &Cell, survey: &Survey) -> u64 {
 
 /// Payload memory of the sending side, all flows.
 fn payload_bytes(cell: &Cell, survey: &Survey) -> u64 {
-    let messages = if is_work(survey, cell) {
+    let messages = if is_of_cpus(survey, cell) {
         1
     } else if is_of_files(survey, cell) {
         u64::from(cell.depth)

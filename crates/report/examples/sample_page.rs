@@ -1,5 +1,5 @@
 //! Writes what the report makes of the tests' example result, to look at and for the page tests:
-//! `cargo run -p bytecost-report --example sample_page -- report.html [latency|plain|hostile|empty|imported]`,
+//! `cargo run -p bytecost-report --example sample_page -- report.html [latency|plain|hostile|empty|imported|paired]`,
 //! with `figures` the figures as SVG and PNG files into that directory,
 //! or with `findings` or `schema` the JSON of it.
 
@@ -22,12 +22,13 @@ fn main() -> ExitCode {
         Some("hostile") => html(&fixture::hostile()),
         Some("empty") => html(&fixture::empty()),
         Some("imported") => html(&fixture::imported()),
+        Some("paired") => html(&fixture::distances::paired()),
         Some("figures") => return figures(&path),
         Some("findings") => findings_json(&fixture::with_latency()),
         Some("schema") => schema_json(),
         Some(other) => {
             eprintln!(
-                "`{other}` is not known: choose from latency, plain, hostile, empty, imported, figures, findings, schema"
+                "`{other}` is not known: choose from latency, plain, hostile, empty, imported, paired, figures, findings, schema"
             );
             return ExitCode::FAILURE;
         }
@@ -45,6 +46,7 @@ fn figures(dir: &str) -> ExitCode {
     for (kind, a) in [
         ("run", fixture::with_latency()),
         ("imported", fixture::imported()),
+        ("paired", fixture::distances::paired()),
     ] {
         for picture in pictures(&a) {
             let path = format!("{dir}/{kind}-{}", picture.name);

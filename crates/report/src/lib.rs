@@ -18,6 +18,7 @@ mod figure;
 mod gaps;
 mod grid;
 pub mod hand;
+mod heat;
 mod json;
 pub mod layout;
 mod markdown;

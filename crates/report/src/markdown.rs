@@ -4,6 +4,7 @@ use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
 use crate::facts;
+use crate::heat::{self, heats};
 use crate::numbers::{self, mark, ratio, superscript};
 use crate::prose::{clean, count, spans};
 use crate::question::{Entry, Question, questions, value_in_words};
@@ -21,6 +22,7 @@ pub fn markdown(a: &Analysis) -> String {
     reasons::claims(a, &mut out);
     reasons::published(a, &mut out);
     tables(a, &mut out);
+    distances(a, &mut out);
     doubts(a, &mut out);
     lists(a, &mut out);
     foot(a, &mut out);
@@ -75,6 +77,19 @@ fn tables(a: &Analysis, out: &mut Vec<String>) {
     }
     if !notes.is_empty() {
         out.push(String::new());
+    }
+}
+
+fn distances(a: &Analysis, out: &mut Vec<String>) {
+    for h in heats(a) {
+        out.push(format!(
+            "## {}: what the distance between two CPUs costs\n",
+            prose(&h.title)
+        ));
+        out.push(format!("{}\n", prose(&h.sub)));
+        out.push(heat::markdown(&h));
+        out.push(String::new());
+        out.push(format!("{}\n", prose(&h.told)));
     }
 }
 

@@ -8,6 +8,7 @@ use bytecost_spec::units;
 
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
 use crate::prose::{Span, clean, count, spans};
@@ -45,6 +46,7 @@ struct Page {
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
+    heats: Vec<Heat>,
     stack: Option<Stack>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
@@ -157,6 +159,7 @@ impl Page {
             why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+            heats: heats(a),
             stack: stack(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),

@@ -11,6 +11,8 @@ use crate::overlay;
 use crate::prose::{clean, wrap};
 use crate::stack::{Stack, stack};
 
+mod heat;
+
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
@@ -77,7 +79,7 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
             svg: svg + "\n",
         }
     });
-    drawn.chain(stacked(a)).collect()
+    drawn.chain(heat::pictures(a)).chain(stacked(a)).collect()
 }
 
 /// Where the CPU time goes, as a picture.

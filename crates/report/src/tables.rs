@@ -78,12 +78,23 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             |name, cache| survey.file_refused(name, cache),
         );
     }
-    let work: Vec<Vec<String>> = (movers(Route::is_work).into_iter())
-        .map(|(name, summary)| vec![name, summary])
-        .collect();
-    if !work.is_empty() {
-        out.heading("Work, which moves nothing");
-        out.table(&["mover", "what it does"], &work, &[24, 100]);
+    for (heading, of) in [
+        (
+            "Work, which moves nothing",
+            Route::is_work as fn(Route) -> bool,
+        ),
+        (
+            "Two threads that take turns, on two CPUs or one",
+            Route::is_ping,
+        ),
+    ] {
+        let rows: Vec<Vec<String>> = (movers(of).into_iter())
+            .map(|(name, summary)| vec![name, summary])
+            .collect();
+        if !rows.is_empty() {
+            out.heading(heading);
+            out.table(&["mover", "what it does"], &rows, &[24, 100]);
+        }
     }
     out.support("Receivers", "receiver", &receivers, over, |name, t| {
         survey.receiver_refused(name, t)
@@ -122,7 +133,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
 }
 
 fn of_sockets(route: Route) -> bool {
-    !route.is_of_files() && !route.is_work()
+    !route.is_of_files() && !route.is_of_cpus()
 }
 
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.

@@ -169,15 +169,19 @@
       });
     }
 
+    each(figure, '[data-show]', function (button) { button.addEventListener('click', hide); });
+    stop(shown()[0]);
+  }
+
+  // Drawing or table.
+  function switched(figure) {
     var views = Array.from(figure.querySelectorAll('[data-show]'));
     views.forEach(function (button) {
       button.addEventListener('click', function () {
-        hide();
         figure.dataset.view = button.dataset.show;
         views.forEach(function (other) { other.setAttribute('aria-pressed', String(other === button)); });
       });
     });
-    stop(shown()[0]);
   }
 
   function comparisons(details) {
@@ -211,5 +215,6 @@
 
   each(document, '.scroll', fade);
   each(document, 'figure.chart', chart);
+  each(document, 'figure[data-view]', switched);
   each(document, '#all', comparisons);
 })();

@@ -36,6 +36,7 @@ pub enum Axis {
     Access,
     MemNode,
     Neighbour,
+    HugePages,
     Class,
     Cgroup,
     Server,
@@ -162,7 +163,7 @@ pub const AXES: &[AxisRow] = &[
         Axis::Placement,
         "placement",
         "free",
-        "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both",
+        "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both; pairs stands for all pairs of CPUs, or for some of each distance where there are many",
     ),
     further(
         Axis::Payload,
@@ -241,6 +242,12 @@ pub const AXES: &[AxisRow] = &[
         "neighbour",
         "idle",
         "what keeps CPUs busy beside each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
+    ),
+    further(
+        Axis::HugePages,
+        "huge-pages",
+        "auto",
+        "transparent huge pages under the memory that work is done on: on and off are checked in /proc/self/smaps; auto leaves it to the system",
     ),
     further(
         Axis::Class,
@@ -329,7 +336,7 @@ impl Axis {
     pub fn is_switch(self) -> bool {
         matches!(
             self,
-            Axis::Nodelay | Axis::Cork | Axis::Quickack | Axis::Perf
+            Axis::Nodelay | Axis::Cork | Axis::Quickack | Axis::HugePages | Axis::Perf
         )
     }
 

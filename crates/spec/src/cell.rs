@@ -13,13 +13,13 @@ mod serving;
 mod text;
 
 pub use choices::{
-    Access, Answer, Cache, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
+    Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
 pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
-pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, Placement, Spot};
+pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
 use text::{count, mtu, name, node, on_or_off, one_of, size, switch};
 
@@ -109,6 +109,9 @@ pub struct Cell {
     /// What keeps CPUs busy beside the trial.
     #[serde(default)]
     pub neighbour: Neighbour,
+    /// Whether the memory that work is done on lies in huge pages.
+    #[serde(default)]
+    pub huge_pages: HugePages,
     /// Scheduler class of the threads.
     #[serde(default)]
     pub class: Class,
@@ -149,6 +152,7 @@ impl Default for Cell {
             access: Access::Sequential,
             mem_node: None,
             neighbour: Neighbour::default(),
+            huge_pages: HugePages::default(),
             class: Class::default(),
             cgroup: Cgroup::default(),
             serving: Serving::default(),
@@ -198,6 +202,7 @@ impl Cell {
                 .mem_node
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
             Axis::Neighbour => self.neighbour.to_string(),
+            Axis::HugePages => self.huge_pages.name().to_owned(),
             Axis::Class => self.class.to_string(),
             Axis::Cgroup => self.cgroup.to_string(),
             of_serving => self.serving.value(of_serving).unwrap_or_default(),
@@ -270,6 +275,7 @@ impl Cell {
                 }
             }
             Axis::Neighbour => self.neighbour = text.parse()?,
+            Axis::HugePages => self.huge_pages = one_of(axis, text, HugePages::ALL, |h| h.name())?,
             Axis::Class => self.class = text.parse()?,
             Axis::Cgroup => self.cgroup = text.parse()?,
             of_serving => self.serving.set(of_serving, text)?,

@@ -75,6 +75,7 @@ measures! {
     CallsPerMessage "calls_per_message" Lower true "System calls per message" "" "system calls of the mover or receiver per message";
     CallsPerMib "calls_per_mib" Lower true "System calls per MiB" "1/MiB" "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes";
     MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; in the ask pattern up to the answer. Where a message is a whole file, the time per file";
+    RoundTripNs "round_trip_ns" Lower false "Round trip" "ns" "of two threads that take turns: elapsed time over turns there and back";
     LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs";
     LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
     LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";

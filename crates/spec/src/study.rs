@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::Axis;
-use crate::cell::{Cell, Invalid};
+use crate::cell::{Cell, Invalid, PAIRS};
 use crate::metric::Metric;
 use crate::units;
 
@@ -207,6 +207,37 @@ impl Study {
         Ok(())
     }
 
+    /// Whether a part asks for pairs of CPUs without naming them.
+    #[must_use]
+    pub fn asks_for_pairs(&self) -> bool {
+        let tiers = self.tiers.iter().chain(&self.as_published);
+        let mut axes = tiers.flat_map(|tier| &tier.axes);
+        axes.any(|(axis, values)| *axis == Axis::Placement && values.iter().any(|v| v == PAIRS))
+    }
+
+    /// Puts pairs of CPUs in the place of the word that stands for them; what is compared with it
+    /// is compared with `nearest`.
+    pub fn take_pairs(&mut self, pairs: &[String], nearest: &str) {
+        let tiers = self.tiers.iter_mut().chain(&mut self.as_published);
+        for (_, values) in tiers.flat_map(|tier| &mut tier.axes).filter(of_placement) {
+            let asked = std::mem::take(values);
+            for value in asked {
+                let stands_for = match value.as_str() {
+                    PAIRS => pairs,
+                    _ => std::slice::from_ref(&value),
+                };
+                let new = stands_for.iter().filter(|v| !values.contains(v));
+                let new: Vec<String> = new.cloned().collect();
+                values.extend(new);
+            }
+        }
+        for compare in &mut self.compare {
+            if compare.axis == Axis::Placement && compare.baseline == PAIRS {
+                nearest.clone_into(&mut compare.baseline);
+            }
+        }
+    }
+
     /// Holds names and fields against the tables.
     ///
     /// # Errors
@@ -255,6 +286,10 @@ impl Study {
         }
         cells
     }
+}
+
+fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
+    axis.0 == Axis::Placement
 }
 
 impl Known<'_> {

@@ -56,6 +56,10 @@ pub enum Route {
     MemoryToFile,
     /// Nothing is moved: a CPU works, on memory or in registers.
     Work,
+    /// Between two threads that take turns and sleep meanwhile.
+    PingPong,
+    /// Between two threads that take turns and spin meanwhile, so that each needs a CPU.
+    PingPongSpinning,
     /// From a file to `/dev/null`, which throws it away: there is no peer.
     FileToNull,
     /// From a file to another: there is no peer.
@@ -88,6 +92,18 @@ impl Route {
     #[must_use]
     pub fn is_work(self) -> bool {
         self == Route::Work
+    }
+
+    /// Whether two threads of one process take turns.
+    #[must_use]
+    pub fn is_ping(self) -> bool {
+        matches!(self, Route::PingPong | Route::PingPongSpinning)
+    }
+
+    /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
+    #[must_use]
+    pub fn is_of_cpus(self) -> bool {
+        self.is_work() || self.is_ping()
     }
 
     /// Whether there is another end that takes in what is moved.
@@ -312,6 +328,9 @@ pub struct Survey {
     /// What works of servers, where the study asks for any.
     #[serde(default)]
     pub serving: Option<ServerSurvey>,
+    /// Why memory cannot be had in huge pages, where that was tried and found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages_refused: Option<String>,
     /// Classes and control groups that the study asks for, each as it was tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<IsolationSupport>,

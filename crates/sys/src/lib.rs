@@ -15,6 +15,7 @@ pub mod errqueue;
 pub mod file_map;
 pub mod gather;
 pub mod libaio;
+pub mod lines;
 pub mod memory_policy;
 pub mod multishot;
 pub mod network;

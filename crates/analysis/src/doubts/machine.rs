@@ -90,7 +90,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
     };
     let mut hot: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let mut files = true;
-    for cell in view.moved().filter(|c| !c.route.is_work()) {
+    for cell in view.moved().filter(|c| !c.route.is_of_cpus()) {
         let of_files = cell.route.is_of_files();
         if matches!(cell.cell.cache, Cache::Cold | Cache::Direct) {
             continue; // it comes from the disk
@@ -149,7 +149,7 @@ pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
         false => c.cell.threads + 1,
     };
     // Work is where it was put: on one CPU, if that is the question.
-    let crowded = |c: &&CellTrials<'_>| !c.route.is_work() && threads(c) as usize > cpus.max(2);
+    let crowded = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && threads(c) as usize > cpus.max(2);
     let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
     let Some(most) = cells.iter().map(|c| threads(c)).max() else {
         return Vec::new();
@@ -177,14 +177,14 @@ pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
 pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
     let single = view.cpus() == 1;
     let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
-        Placement::Free => single,
+        Placement::Free | Placement::Pairs => single,
         Placement::Near(nearness) => single || *nearness == Nearness::SameCpu,
         Placement::Within { cpus } => single || cpus.len() == 1,
         Placement::Cpus { sender, receiver } => {
             single || sender.iter().any(|cpu| receiver.contains(cpu))
         }
     };
-    let ends = view.measured().filter(|c| !c.route.is_work());
+    let ends = view.measured().filter(|c| !c.route.is_of_cpus());
     let cells: Vec<&CellTrials<'_>> = ends.filter(shared).collect();
     let Some(first) = cells.first() else {
         return Vec::new();

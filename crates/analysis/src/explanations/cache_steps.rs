@@ -1,9 +1,11 @@
 //! Where the cost of an access steps up over the working set, held against the caches that the
 //! kernel reports.
 
+use std::collections::BTreeSet;
+
 use bytecost_spec::host::Cache;
 use bytecost_spec::units::{bytes_in_words, number};
-use bytecost_spec::{Measure, Metric};
+use bytecost_spec::{HugePages, Measure, Metric};
 
 use super::{Told, Why};
 use crate::words;
@@ -32,39 +34,69 @@ struct Step {
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let asked = |c: &bytecost_spec::Cell| c.mover == CHASE && c.neighbour.is_idle();
     let planned = why.view.trials.moving().filter(|c| asked(c.cell));
-    let mut sizes: Vec<u64> = planned.map(|c| c.cell.size_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    if sizes.len() < 3 {
+    let sizes: BTreeSet<(HugePages, u64)> = planned
+        .map(|c| (c.cell.huge_pages, c.cell.size_bytes))
+        .collect();
+    let of = |pages: &HugePages| sizes.iter().filter(|(p, _)| p == pages).count();
+    let kinds: Vec<HugePages> = (HugePages::ALL.iter().copied())
+        .filter(|pages| of(pages) >= 3)
+        .collect();
+    if kinds.is_empty() {
         return None;
     }
-    let points = points(why);
-    let steps = steps(&points);
     let caches = caches(why);
-    let evidence = points.iter().map(|p| {
-        format!(
-            "{}: {} ns (95 % interval {} to {})",
-            bytes_in_words(p.bytes),
-            number(p.ns),
-            number(p.low),
-            number(p.high)
-        )
-    });
+    let (mut answers, mut numbers, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+    for pages in kinds.iter().copied() {
+        // Where there is one kind of pages alone, it is not worth a word.
+        let of_pages = match (kinds.len() > 1).then_some(pages) {
+            None => "",
+            Some(HugePages::Auto) => "in the system's pages, ",
+            Some(HugePages::Off) => "in small pages, ",
+            Some(HugePages::On) => "in huge pages, ",
+        };
+        let points = points(why, pages);
+        let steps = steps(&points);
+        answers.push(answer(&points, &steps, &caches).map(|told| format!("{of_pages}{told}")));
+        numbers.extend(
+            steps
+                .iter()
+                .map(|s| format!("{of_pages}{}", told(s, &caches))),
+        );
+        evidence.extend(points.iter().map(|p| {
+            format!(
+                "{of_pages}{}: {} ns (95 % interval {} to {})",
+                bytes_in_words(p.bytes),
+                number(p.ns),
+                number(p.low),
+                number(p.high)
+            )
+        }));
+    }
+    let missing = answers.iter().find_map(|a| a.as_ref().err().cloned());
+    let known: Vec<String> = answers.into_iter().flatten().collect();
     Some(Told {
-        answer: answer(&points, &steps, &caches),
-        numbers: steps.iter().map(|s| told(s, &caches)).collect(),
-        evidence: evidence.collect(),
-        would_change: "huge pages, which take the misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
+        answer: match missing {
+            Some(missing) if known.is_empty() => Err(missing),
+            _ => Ok(known
+                .iter()
+                .map(|told| words::capital(told))
+                .collect::<Vec<_>>()
+                .join(" ")),
+        },
+        numbers,
+        evidence,
+        would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
         findings: Vec::new(),
     })
 }
 
 /// One a size, of the first placement that was measured, by rising size.
-fn points(why: &Why<'_>) -> Vec<Point> {
+fn points(why: &Why<'_>, pages: HugePages) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for cell in why
         .cells(CHASE)
         .filter(|c| c.cell.neighbour.is_idle() && c.cell.threads == 1)
+        .filter(|c| c.cell.huge_pages == pages)
     {
         let Some(e) = cell.estimates.get(&METRIC) else {
             continue;

@@ -21,6 +21,7 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Access,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::HugePages,
     Axis::Class,
     Axis::Cgroup,
 ];

@@ -19,7 +19,7 @@ use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Host, Manifest, Study, Transport};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -97,8 +97,15 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
+    if study.asks_for_pairs() {
+        let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
+        study.take_pairs(&pairs.placements(), &pairs.nearest());
+    }
     let cells = study.cells();
     let cells = cells.iter().map(|(_, cell)| cell);
+    let asks_for_huge = cells.clone().any(|cell| cell.huge_pages == HugePages::On);
+    let refused = asks_for_huge.then(bytecost_engine::work::huge_pages_refused);
+    survey.huge_pages_refused = refused.flatten();
     let helpers = super::look_at_helped(&mut survey, &transports, cells);
     survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
     let serves = study.cells().iter().any(|(_, cell)| cell.is_served());

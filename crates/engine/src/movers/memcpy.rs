@@ -89,6 +89,7 @@ mod tests {
             fresh: true,
             refill: false,
             reaping: Reaping::Full,
+            huge_pages: bytecost_spec::HugePages::Auto,
             patience: std::time::Duration::from_secs(1),
         };
         let pattern = setup().pattern(false);

@@ -8,7 +8,7 @@ use std::io;
 use bytecost_spec::survey::Release;
 
 use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
-use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work};
+use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
 pub(super) const fn row(
     name: &'static str,
@@ -48,14 +48,20 @@ pub const FLOAT: Mover = row(
 pub const CHASE: Mover = row(
     "work-chase",
     "follows pointers through memory of the message's size, each known when the one before is read",
-    |setup| Ok(working(Chase::new(setup.size, setup.flow)?)),
+    |setup| {
+        Ok(working(Chase::new(
+            setup.size,
+            setup.flow,
+            pages(setup.huge_pages),
+        )?))
+    },
 );
 
 /// Memory in order.
 pub const TRIAD: Mover = row(
     "work-stream",
     "reads, adds to and writes memory in order, two halves of the message's size",
-    |setup| Ok(working(Triad::new(setup.size)?)),
+    |setup| Ok(working(Triad::new(setup.size, pages(setup.huge_pages))?)),
 );
 
 /// Lines in order.
@@ -96,7 +102,11 @@ fn working(work: impl Work + 'static) -> Box<dyn Move> {
 }
 
 fn reads(order: Order, setup: &Setup) -> io::Result<Box<dyn Move>> {
-    Ok(working(Reads::new(order, setup.size)?))
+    Ok(working(Reads::new(
+        order,
+        setup.size,
+        pages(setup.huge_pages),
+    )?))
 }
 
 impl<W: Work> Move for Working<W> {

@@ -4,18 +4,19 @@ use std::hint::black_box;
 use std::io;
 
 use super::arithmetic::{ADDEND, FACTOR, jump};
+use bytecost_sys::lines::{Lines, Pages};
+
 use super::{LINE_BYTES, Work, too_small};
 
 /// Lines of a unit: some µs in a near cache, 0.4 ms where each is a miss.
 /// Odd, so that no unit ends where it began.
 const STEPS: u64 = 4095;
-const WORDS: usize = LINE_BYTES / 8;
 
 /// A walk through memory in an order that looks random and visits every line once a round.
 #[derive(Debug)]
 pub struct Chase {
     /// The first word of each line names the next line's first word.
-    memory: Vec<[u64; WORDS]>,
+    memory: Lines,
     /// Place in the round, as the generator counts it: a number of as many bits as lines have.
     state: u64,
     at: usize,
@@ -25,14 +26,14 @@ impl Chase {
     /// The largest power of two of lines that fits into so many bytes.
     ///
     /// # Errors
-    /// `InvalidInput` for less than two lines.
-    pub fn new(bytes: usize, flow: u32) -> io::Result<Chase> {
+    /// `InvalidInput` for less than two lines; that there are no such pages.
+    pub fn new(bytes: usize, flow: u32, pages: Pages) -> io::Result<Chase> {
         let lines = bytes / LINE_BYTES;
         if lines < 2 {
             return Err(too_small(bytes));
         }
         let lines = 1usize << lines.ilog2();
-        let mut memory = vec![[0; WORDS]; lines];
+        let mut memory = Lines::new(lines, pages)?;
         let mask = lines as u64 - 1;
         let mut state = u64::from(flow) & mask;
         let start = state;
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_round_visits_every_line_once() {
         for bytes in [128, 4096, 100_000, 1 << 20] {
-            let chase = Chase::new(bytes, 3).unwrap();
+            let chase = Chase::new(bytes, 3, Pages::Any).unwrap();
             let mut seen = vec![false; chase.lines()];
             let mut at = chase.at;
             for _ in 0..chase.lines() {
@@ -119,14 +120,14 @@ mod tests {
 
     #[test]
     fn neighbouring_steps_are_far_apart() {
-        let chase = Chase::new(1 << 20, 0).unwrap();
+        let chase = Chase::new(1 << 20, 0, Pages::Any).unwrap();
         let near = (0..chase.lines()).filter(|i| chase.memory[*i][0].abs_diff(*i as u64) < 64);
         assert!(near.count() < chase.lines() / 64);
     }
 
     #[test]
     fn a_wrong_pointer_is_noticed() {
-        let mut chase = Chase::new(4096, 0).unwrap();
+        let mut chase = Chase::new(4096, 0, Pages::Small).unwrap();
         let at = chase.at;
         chase.memory[at][0] = at as u64;
         assert!((0..3).any(|_| chase.unit().is_err()));

@@ -4,6 +4,8 @@
 use std::hint::black_box;
 use std::io;
 
+use bytecost_sys::lines::{Lines, Pages};
+
 use super::arithmetic::{ADDEND, FACTOR};
 use super::{LINE_BYTES, Work, too_small};
 
@@ -59,7 +61,7 @@ impl Order {
 #[derive(Debug)]
 pub struct Reads {
     order: Order,
-    memory: Vec<[u64; WORDS]>,
+    memory: Lines,
     state: u64,
     /// Sums of the units of a round, found without the memory.
     sums: Vec<u64>,
@@ -70,8 +72,8 @@ impl Reads {
     /// The largest power of two of lines that fits into so many bytes.
     ///
     /// # Errors
-    /// `InvalidInput` for less than two lines.
-    pub fn new(order: Order, bytes: usize) -> io::Result<Reads> {
+    /// `InvalidInput` for less than two lines; that there are no such pages.
+    pub fn new(order: Order, bytes: usize, pages: Pages) -> io::Result<Reads> {
         let lines = bytes / LINE_BYTES;
         if lines < 2 {
             return Err(too_small(bytes));
@@ -79,8 +81,10 @@ impl Reads {
         let lines = 1usize << lines.ilog2();
         let mask = lines as u64 - 1;
         // Word `w` of the memory is `w`, so that a line's sum follows from its place.
-        let memory =
-            (0..lines).map(|line| std::array::from_fn(|word| (line * WORDS + word) as u64));
+        let mut memory = Lines::new(lines, pages)?;
+        for (line, words) in memory.iter_mut().enumerate() {
+            *words = std::array::from_fn(|word| (line * WORDS + word) as u64);
+        }
         let words = WORDS as u64;
         let sum_of = |line: u64| line * words * words + words * (words - 1) / 2;
         let mut state = 0;
@@ -94,7 +98,7 @@ impl Reads {
         });
         Ok(Reads {
             order,
-            memory: memory.collect(),
+            memory,
             sums: sums.collect(),
             state: 0,
             unit: 0,
@@ -174,7 +178,7 @@ mod tests {
     #[test]
     fn a_line_that_reads_wrong_is_noticed() {
         for order in Order::ALL {
-            let mut reads = Reads::new(*order, 1 << 16).unwrap();
+            let mut reads = Reads::new(*order, 1 << 16, Pages::Any).unwrap();
             reads.unit().unwrap();
             reads.memory[77][3] ^= 1;
             assert!(reads.unit().is_err(), "{order:?}");

@@ -16,19 +16,22 @@ fn every_work_comes_to_the_right_result() {
     units(&mut Float::new(0), 5);
     units(&mut Float::new(3), 5);
     for order in Order::ALL {
-        units(&mut Reads::new(*order, 1 << 20).unwrap(), 9);
+        for pages in [Pages::Any, Pages::Small] {
+            units(&mut Reads::new(*order, 1 << 20, pages).unwrap(), 9);
+        }
     }
     for bytes in [128, 4096, 5000, 1 << 20] {
-        units(&mut Chase::new(bytes, 1).unwrap(), 9);
-        units(&mut Triad::new(bytes).unwrap(), 1000);
+        units(&mut Chase::new(bytes, 1, Pages::Small).unwrap(), 9);
+        units(&mut Triad::new(bytes, Pages::Small).unwrap(), 1000);
     }
 }
 
 #[test]
 fn so_little_memory_cannot_be_worked_on() {
     for bytes in [0, 64, 127] {
-        assert!(Chase::new(bytes, 0).is_err() && Reads::new(Order::Random, bytes).is_err());
-        assert!(Triad::new(bytes).is_err());
+        assert!(Chase::new(bytes, 0, Pages::Any).is_err());
+        assert!(Reads::new(Order::Random, bytes, Pages::Any).is_err());
+        assert!(Triad::new(bytes, Pages::Any).is_err());
     }
 }
 

@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::io;
 
+use bytecost_sys::lines::{Lines, Pages};
+
 use super::{LINE_BYTES, Work, too_small};
 
 /// Words of a unit, read and written.
@@ -14,8 +16,8 @@ const ADDED: u64 = 3;
 /// round.
 #[derive(Debug)]
 pub struct Triad {
-    from: Vec<u64>,
-    to: Vec<u64>,
+    from: Lines,
+    to: Lines,
     at: usize,
     rounds: u64,
     unit: usize,
@@ -25,8 +27,8 @@ impl Triad {
     /// Halves of so many bytes together.
     ///
     /// # Errors
-    /// `InvalidInput` for less than two lines.
-    pub fn new(bytes: usize) -> io::Result<Triad> {
+    /// `InvalidInput` for less than two lines; that there are no such pages.
+    pub fn new(bytes: usize, pages: Pages) -> io::Result<Triad> {
         if bytes < 2 * LINE_BYTES {
             return Err(too_small(bytes));
         }
@@ -34,10 +36,15 @@ impl Triad {
         let words = bytes / (2 * LINE_BYTES) * LINE_BYTES / 8;
         let unit = words.min(MOST_WORDS);
         // Whole units, so that all are alike.
-        let words = words / unit * unit;
+        let lines = words / unit * unit * 8 / LINE_BYTES;
+        let [mut from, mut to] = [Lines::new(lines, pages)?, Lines::new(lines, pages)?];
+        for (word, at) in from.as_flattened_mut().iter_mut().zip(0..) {
+            *word = at;
+        }
+        to.as_flattened_mut().fill(1);
         Ok(Triad {
-            from: (0..words as u64).collect(),
-            to: vec![1; words],
+            from,
+            to,
             at: 0,
             rounds: 0,
             unit,
@@ -48,8 +55,8 @@ impl Triad {
 impl Work for Triad {
     fn unit(&mut self) -> io::Result<()> {
         let range = self.at..self.at + self.unit;
-        let from = &self.from[range.clone()];
-        let to = &mut self.to[range];
+        let from = &self.from.as_flattened()[range.clone()];
+        let to = &mut self.to.as_flattened_mut()[range];
         let mut sum = 0u64;
         for (from, to) in from.iter().zip(to) {
             *to = from.wrapping_add(ADDED);
@@ -63,7 +70,7 @@ impl Work for Triad {
             return Err(super::wrong("copying with addition"));
         }
         self.at += self.unit;
-        if self.at == self.from.len() {
+        if self.at == self.from.as_flattened().len() {
             self.at = 0;
             self.rounds += 1;
             std::mem::swap(&mut self.from, &mut self.to);
@@ -87,9 +94,9 @@ mod tests {
 
     #[test]
     fn a_word_that_was_not_written_is_noticed() {
-        let mut triad = Triad::new(4096).unwrap();
+        let mut triad = Triad::new(4096, Pages::Any).unwrap();
         triad.unit().unwrap();
-        triad.from[17] -= ADDED;
+        triad.from[2][1] -= ADDED;
         assert!(triad.unit().is_err());
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn run(
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_millis(task.patience_ms),
     })?;
     let full = task.check == Check::Full;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter, ThreadMeter};
-use bytecost_spec::{Cache, Counter, Pattern as Exchange};
+use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
 use super::file_side;
@@ -17,6 +17,7 @@ use crate::conduct::{answer, mover_of, sending_end};
 use crate::connection::ConnectionMeter;
 use crate::files;
 use crate::flow::{Ask, Finish, stream};
+use crate::hold::Hold;
 use crate::passes::{Outgo, Passes};
 use crate::protocol::Task;
 use crate::wakes::Wakes;
@@ -49,6 +50,30 @@ pub(super) fn run(
     };
     let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    Ok(done)
+}
+
+/// Carries one ping-pong through the trial: of each two sets of CPUs the first is for the thread
+/// that asks, the second for the one that answers.
+pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
+    let cell = &task.cell;
+    let mover = mover_of(cell)?;
+    // A thread begins where the one is that starts it.
+    Hold::take(&task.pins, 2 * flow + 1, cell.mem_node)?;
+    let mut ready = Flow::ready(task, mover, None, flow)?;
+    let hold = Hold::take(&task.pins, 2 * flow, cell.mem_node)?;
+    // Perf events make each switch of threads dearer.
+    let meter = ProcessMeter::new(ThreadMeter::open_without_perf());
+    let (measured, latency_ns) = ready.carry(turn, meter)?;
+    let mut done = flow_done(measured, Completions::None, 0, latency_ns);
+    done.of_process = true;
+    if let (Some(own), Some(partner)) = (hold.held()?, ready.engine.partner()) {
+        let partner = Held {
+            memory_node: partner.memory_node.filter(|_| cell.mem_node.is_some()),
+            ..partner
+        };
+        done.held = vec![own, partner];
+    }
     Ok(done)
 }
 

@@ -35,7 +35,8 @@ pub(super) struct FlowDone {
     total_bytes: u64,
     compared_bytes: u64,
     latency_ns: Option<Histogram<u64>>,
-    held: Option<Held>,
+    /// Its threads, where anything was chosen for them.
+    pub(super) held: Vec<Held>,
 }
 
 /// Carries one flow of a side through the trial.
@@ -45,6 +46,9 @@ pub(super) fn one_flow(
     flow: u32,
     turn: Turn<'_>,
 ) -> io::Result<FlowDone> {
+    if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
+        return sending::take_turns(task, flow, turn);
+    }
     let hold = Hold::take(&task.pins, flow, task.cell.mem_node)?;
     // Deadline threads cannot be pinned, so this comes after.
     let hold = hold.with_class(task.cell.class)?;
@@ -55,7 +59,7 @@ pub(super) fn one_flow(
             Err(io::Error::from(io::ErrorKind::InvalidInput))
         }
     }?;
-    done.held = hold.held()?;
+    done.held = hold.held()?.into_iter().collect();
     Ok(done)
 }
 
@@ -269,7 +273,7 @@ pub(super) fn flow_done(
         total_bytes: total.bytes,
         compared_bytes,
         latency_ns,
-        held: None,
+        held: Vec::new(),
     }
 }
 

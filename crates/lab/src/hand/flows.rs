@@ -221,8 +221,8 @@ fn pin(cell: &Cell, side: Side, flow: u32) -> io::Result<()> {
         (Placement::Within { cpus }, _) => return process::set_affinity(cpus),
         (Placement::Cpus { receiver, .. }, Side::Receiver) => receiver,
         (Placement::Cpus { sender, .. }, _) => sender,
-        // Nearness was made exact before: only a host tells which CPUs those are.
-        (Placement::Free | Placement::Near(_), _) => return Ok(()),
+        // Names were made exact before: only a host tells which CPUs those are.
+        (Placement::Free | Placement::Near(_) | Placement::Pairs, _) => return Ok(()),
     };
     match cpus.get(flow as usize % cpus.len().max(1)) {
         Some(cpu) => process::set_affinity(&[*cpu]),

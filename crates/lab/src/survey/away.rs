@@ -63,6 +63,7 @@ fn send(mover: &Mover) -> io::Result<()> {
         fresh: false,
         refill: false,
         reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     })?;
     if mover.offer()? == Offer::Full {

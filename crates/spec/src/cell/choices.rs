@@ -140,6 +140,47 @@ impl Nodelay {
     }
 }
 
+/// Transparent huge pages under the memory that work is done on (madvise(2)).
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HugePages {
+    /// As the system does it.
+    #[default]
+    Auto,
+    /// All of it lies in huge pages.
+    On,
+    /// None of it does.
+    Off,
+}
+
+impl HugePages {
+    /// All, in the order of the documentation.
+    pub const ALL: &[HugePages] = &[HugePages::Auto, HugePages::Off, HugePages::On];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            HugePages::Auto => "auto",
+            HugePages::On => "on",
+            HugePages::Off => "off",
+        }
+    }
+}
+
 /// When the payload is written.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,

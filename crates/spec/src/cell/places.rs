@@ -102,7 +102,13 @@ pub enum Placement {
     },
     /// Pinned, each flow to a pair of CPUs that are so near to each other.
     Near(Nearness),
+    /// Stands for several: `A:B` for all pairs of CPUs, or for some of each distance. No cell of a
+    /// plan has it.
+    Pairs,
 }
+
+/// The name of [`Placement::Pairs`].
+pub const PAIRS: &str = "pairs";
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -113,6 +119,7 @@ impl fmt::Display for Placement {
             }
             Placement::Within { cpus } => f.write_str(&written(cpus)),
             Placement::Near(nearness) => f.write_str(nearness.name()),
+            Placement::Pairs => f.write_str(PAIRS),
         }
     }
 }
@@ -121,15 +128,17 @@ impl FromStr for Placement {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text == "free" {
-            return Ok(Placement::Free);
+        match text {
+            "free" => return Ok(Placement::Free),
+            PAIRS => return Ok(Placement::Pairs),
+            _ => {}
         }
         if let Some(nearness) = Nearness::named(text) {
             return Ok(Placement::Near(nearness));
         }
         let wrong = || {
             Invalid(format!(
-                "placement `{text}`: write `free`, {}, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
+                "placement `{text}`: write `free`, {}, `pairs`, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
                 Nearness::names()
             ))
         };
@@ -316,6 +325,7 @@ mod tests {
             receiver: receiver.to_vec(),
         };
         placement("free", "free", Placement::Free);
+        placement("pairs", "pairs", Placement::Pairs);
         placement("0:1", "0:1", cpus(&[0], &[1]));
         placement("0, 2:1,1", "0,2:1,1", cpus(&[0, 2], &[1, 1]));
         placement("0-2:8", "0,1,2:8", cpus(&[0, 1, 2], &[8]));

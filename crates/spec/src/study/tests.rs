@@ -124,6 +124,28 @@ fn what_is_wrong_is_told_with_line_and_column() {
 }
 
 #[test]
+fn pairs_stand_for_several_placements() {
+    let mut study = Study::parse(SMALL).unwrap();
+    study
+        .set_axis(
+            Axis::Placement,
+            &["free", "pairs", "0:1"].map(str::to_owned),
+        )
+        .unwrap();
+    study.compare.push(Compare {
+        axis: Axis::Placement,
+        baseline: "pairs".to_owned(),
+        metrics: Vec::new(),
+    });
+    assert!(study.asks_for_pairs());
+    study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
+    assert!(!study.asks_for_pairs());
+    let (_, values) = &study.tiers[0].axes[study.tiers[0].axes.len() - 1];
+    assert_eq!(values, &["free", "0:0", "1:1", "0:1"], "each once");
+    assert_eq!(study.compare.last().unwrap().baseline, "0:1");
+}
+
+#[test]
 fn the_command_line_narrows_a_study_to_what_was_asked() {
     let mut study = Study::parse(SMALL).unwrap();
     study

@@ -1,0 +1,245 @@
+//! What the distance between two CPUs costs: the matrix of pairs, its words, and what is missing.
+
+mod world;
+
+use bytecost_analysis::{Analysis, MatrixData, Point};
+use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
+use world::{True, World};
+
+const STUDY: &str = r#"
+name = "cpu-to-cpu"
+title = "Distance"
+question = "What does it cost?"
+prediction = "More with each step away."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[axes]
+mover = ["null", "ping-cache-line", "ping-futex"]
+size = [8]
+placement = ["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]
+
+[[tier]]
+title = "all"
+[tier.axes]
+mover = ["null", "ping-cache-line", "ping-futex"]
+size = [8]
+placement = ["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]
+
+[[compare]]
+axis = "placement"
+baseline = "0:1"
+metrics = ["round_trip_ns"]
+
+[[figure]]
+title = "A turn"
+x = "placement"
+y = "round_trip_ns"
+series = "mover"
+"#;
+
+fn cpus(cell: &Cell) -> (u32, u32) {
+    match &cell.placement {
+        Placement::Cpus { sender, receiver } => (sender[0], receiver[0]),
+        other => panic!("{other}"),
+    }
+}
+
+/// CPUs 0 and 1 share a cache, CPU 2 is on another node; a turn takes 1, 4 and 16 times as long.
+fn times(cell: &Cell) -> f64 {
+    match cpus(cell) {
+        (a, b) if a == b => 1.0,
+        (0, 1) => 4.0,
+        _ => 16.0,
+    }
+}
+
+fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
+    let mut world = World::new(study);
+    let row = |name: &str, route| {
+        let mut row = world::facts(name, Release::AtReturn, false);
+        row.route = route;
+        row
+    };
+    let host = &mut world.manifest.host;
+    host.cpus = (0..3)
+        .map(|cpu| Cpu {
+            cpu,
+            node: Some(cpu / 2),
+            siblings: vec![cpu],
+            ..Cpu::default()
+        })
+        .collect();
+    host.caches = vec![Cache {
+        level: 3,
+        kind: "Unified".into(),
+        size_bytes: 32 << 20,
+        shared_by: vec![0, 1],
+    }];
+    world.manifest.survey.mover_facts = vec![
+        row("null", Route::Nowhere),
+        row("ping-cache-line", Route::PingPongSpinning),
+        row("ping-futex", Route::PingPong),
+    ];
+    // Who spins is refused on one CPU.
+    let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;
+    for cell in world.cells.iter().filter(|c| spins(c)) {
+        world.refusals.push(Refusal {
+            what: cell.id(),
+            why: "they spin".to_owned(),
+        });
+    }
+    world.cells.retain(|c| !spins(c));
+    let truth = |cell: &Cell| True {
+        gbit_per_s: 0.1 / times(cell),
+        ..True::costs(times(cell))
+    };
+    let mut world = world.run(7, 12, 0.01, truth);
+    world.change(|c| c.mover != "null", |sample| sample.receiver = None);
+    world
+}
+
+fn matrix<'a>(analysis: &'a Analysis, mover: &str) -> &'a MatrixData {
+    analysis.matrices.iter().find(|m| m.mover == mover).unwrap()
+}
+
+#[test]
+fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
+    let analysis = world(STUDY, times).analyse();
+    assert_eq!(analysis.matrices.len(), 2);
+    let futex = matrix(&analysis, "ping-futex");
+    assert_eq!(futex.cpus, [0, 1, 2]);
+    let pairs: Vec<(u32, u32, Option<Nearness>, &str)> = (futex.pairs.iter())
+        .map(|p| (p.from, p.to, p.nearness, p.shared.as_str()))
+        .collect();
+    let (same, cache, node) = (Nearness::SameCpu, Nearness::SameCache, Nearness::CrossNode);
+    assert_eq!(
+        pairs,
+        [
+            (0, 0, Some(same), "same CPU"),
+            (1, 1, Some(same), "same CPU"),
+            (2, 2, Some(same), "same CPU"),
+            (0, 1, Some(cache), "same L3 of 32 MiB"),
+            (0, 2, Some(node), "nodes 0 and 1"),
+            (1, 2, Some(node), "nodes 0 and 1"),
+        ]
+    );
+    // 8 bytes at 0.1 Gbit/s are 640 ns.
+    for pair in &futex.pairs {
+        let Point::Measured(e) = &pair.point else {
+            panic!("{pair:?}");
+        };
+        let expected = 640.0
+            * [1.0, 4.0, 16.0][usize::from(pair.from != pair.to)
+                + pair.to as usize / 2 * usize::from(pair.from != pair.to)];
+        assert!(
+            (e.value / expected - 1.0).abs() < 0.05,
+            "{pair:?}: {expected}"
+        );
+        assert!(e.low.unwrap() <= e.value && e.value <= e.high.unwrap());
+    }
+    assert_eq!(
+        futex.pair(2, 0),
+        futex.pair(0, 2),
+        "one way stands for both"
+    );
+    assert_eq!(futex.pair(0, 3), None);
+    let line = matrix(&analysis, "ping-cache-line");
+    assert_eq!(
+        line.pair(1, 1).unwrap().point,
+        Point::Gap("they spin".to_owned())
+    );
+}
+
+#[test]
+fn words_tell_the_nearest_the_farthest_and_each_kind() {
+    let analysis = world(STUDY, times).analyse();
+    let words = &matrix(&analysis, "ping-futex").words;
+    let first = &words[0];
+    assert!(
+        first.starts_with("Quickest is CPU ") && first.contains("slowest"),
+        "{first}"
+    );
+    assert!(
+        first.contains("(nodes 0 and 1)") && first.ends_with("16× as long.")
+            || first.contains("× as long"),
+        "{first}"
+    );
+    assert!(
+        words[1].starts_with("From near to far: same CPU 6"),
+        "{}",
+        words[1]
+    );
+    assert!(
+        words[1].contains("; same L3 of 32 MiB 2.") && words[1].contains("over 2 pairs"),
+        "{}",
+        words[1]
+    );
+    let told = analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "cpu-distance")
+        .unwrap();
+    let answer = told.answer.as_deref().unwrap();
+    assert!(
+        answer.contains("`ping-cache-line`: quickest is 0:1 (same L3 of 32 MiB)"),
+        "{answer}"
+    );
+    assert_eq!(told.numbers.len(), 2);
+}
+
+#[test]
+fn what_intervals_do_not_tell_apart_is_told_so() {
+    let analysis = world(STUDY, |_| 1.0).analyse();
+    let first = &matrix(&analysis, "ping-futex").words[0];
+    assert!(
+        first.ends_with("which the intervals do not tell apart."),
+        "{first}"
+    );
+}
+
+#[test]
+fn a_pair_alone_and_a_run_without_trials_are_no_matrix() {
+    let one = STUDY.replace(
+        r#"["0:0", "1:1", "2:2", "0:1", "0:2", "1:2"]"#,
+        r#"["0:1"]"#,
+    );
+    let analysis = world(&one, times).analyse();
+    assert!(analysis.matrices.is_empty());
+    let told = analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "cpu-distance")
+        .unwrap();
+    assert!(told.missing.as_deref().unwrap().contains("needs two pairs"));
+    let mut empty = world(STUDY, times);
+    empty.samples.clear();
+    assert!(empty.analyse().matrices.is_empty());
+}
+
+#[test]
+fn a_round_trip_is_of_those_who_take_turns_alone() {
+    let mut world = world(STUDY, times);
+    let metric = Metric::both(Measure::RoundTripNs);
+    let has = |a: &Analysis, mover: &str| {
+        let mut cells = a.cells.iter().filter(|c| c.cell.mover == mover);
+        cells.any(|c| c.estimates.contains_key(&metric))
+    };
+    let analysis = world.analyse();
+    assert!(has(&analysis, "ping-futex") && !has(&analysis, "null"));
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .any(|f| f.metric == metric && f.value == "0:2")
+    );
+    world.manifest.survey.mover_facts[2].route = Route::Work;
+    assert!(!has(&world.analyse(), "ping-futex"));
+}

@@ -1,0 +1,120 @@
+//! `ping-…`: nothing is moved over a path; two threads of one process take turns, and a message is
+//! a turn there and back.
+//!
+//! The second thread is started where the first one is, so that a caller who wants it on another
+//! CPU goes there first. Each number is checked on both sides ([`crate::ping`]), and in the end
+//! the count of both.
+
+use std::io;
+
+use bytecost_spec::Held;
+use bytecost_spec::survey::Release;
+
+use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
+
+/// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
+/// show.
+const QUICK_TURNS: u32 = 32;
+
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    route: Route,
+    descriptors_per_flow: u32,
+    open: fn(Setup) -> io::Result<Box<dyn Move>>,
+) -> Mover {
+    Mover {
+        name,
+        summary,
+        route,
+        in_flight: InFlight::One,
+        release: Release::AtReturn,
+        uses_fields: false,
+        locks_rings: 0,
+        descriptors_per_flow,
+        leaves_completions: false,
+        caution: None,
+        open,
+    }
+}
+
+/// Through the caches.
+pub const CACHE_LINE: Mover = row(
+    "ping-cache-line",
+    "two threads write a number in turn to one cache line, and spin until it is their turn",
+    Route::PingPongSpinning,
+    0,
+    |setup| playing(LineEnd::pair(setup.patience), QUICK_TURNS),
+);
+
+/// By futex(2).
+pub const FUTEX: Mover = row(
+    "ping-futex",
+    "two threads write a number in turn to one word, wake each other up and sleep on it",
+    Route::PingPong,
+    0,
+    |setup| playing(FutexEnd::pair(setup.patience), 1),
+);
+
+/// By pipe(2).
+pub const PIPE: Mover = row(
+    "ping-pipe",
+    "two threads send each other a number of 8 bytes through two pipes",
+    Route::PingPong,
+    4,
+    |_| playing(pipes()?, 1),
+);
+
+/// By socketpair(2).
+pub const UNIX: Mover = row(
+    "ping-unix",
+    "two threads send each other a number of 8 bytes over a Unix stream socket",
+    Route::PingPong,
+    2,
+    |setup| playing(unix(setup.patience)?, 1),
+);
+
+/// By TCP.
+pub const TCP: Mover = row(
+    "ping-tcp",
+    "two threads send each other a number of 8 bytes over TCP, by 127.0.0.1 and with TCP_NODELAY",
+    Route::PingPong,
+    3,
+    |setup| playing(tcp(setup.patience)?, 1),
+);
+
+struct Playing<E> {
+    game: Game<E>,
+    turns: u32,
+}
+
+fn playing<E: End>(ends: (E, E), turns: u32) -> io::Result<Box<dyn Move>> {
+    let game = Game::new(ends)?;
+    Ok(Box::new(Playing { game, turns }))
+}
+
+impl<E: End> Move for Playing<E> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        self.game.play(self.turns)?;
+        Ok(Offer::Moved)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.game.finish()
+    }
+
+    fn tally(&self) -> Tally {
+        let messages = self.game.turns();
+        Tally {
+            messages,
+            bytes: 2 * NUMBER_BYTES * messages,
+            calls: self.game.calls(),
+            ..Tally::default()
+        }
+    }
+
+    fn partner(&self) -> Option<Held> {
+        self.game.held().cloned()
+    }
+}

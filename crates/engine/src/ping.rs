@@ -1,0 +1,263 @@
+//! Two threads of one process that take turns: a number goes back and forth, one more each time,
+//! by a way that is an [`End`] on either side.
+//!
+//! Each side knows which number must come next, so that a turn which was lost, doubled or
+//! reordered is noticed at once, and both counts are held against each other in the end.
+//!
+//! No wait is without an end. A side that goes away, well or not, closes its end, and the other
+//! one is told. A side that is there and does not answer is waited for as long as patience lasts;
+//! but for pipes, which have no time limit of their own: there the trial's deadline ends both.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use bytecost_spec::Held;
+use bytecost_sys::{memory_policy, process};
+
+mod futex;
+mod line;
+mod stream;
+
+pub use futex::FutexEnd;
+pub use line::LineEnd;
+pub use stream::{StreamEnd, pipes, tcp, unix};
+
+/// Bytes of the number.
+pub const NUMBER_BYTES: u64 = 8;
+
+/// One side's end of a way to pass a number. Dropping it tells the other side.
+pub trait End: Send + 'static {
+    /// Passes the number to the other side.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` where the other side is gone, else what the system call answers.
+    fn give(&mut self, number: u64) -> io::Result<()>;
+
+    /// Waits for the other side's next number.
+    ///
+    /// # Errors
+    /// As [`End::give`]; `TimedOut` where none came for as long as patience lasts.
+    fn take(&mut self) -> io::Result<u64>;
+
+    /// System calls so far.
+    fn calls(&self) -> u64;
+}
+
+/// What the answering thread says when it is over.
+struct Over {
+    turns: io::Result<u64>,
+    held: io::Result<Held>,
+}
+
+/// A game of two: the thread that has it asks, one that it starts answers.
+pub struct Game<E> {
+    end: Option<E>,
+    partner: Option<JoinHandle<Over>>,
+    begun: Arc<AtomicBool>,
+    is_begun: bool,
+    turns: u64,
+    calls: u64,
+    held: Option<Held>,
+}
+
+impl<E: End> Game<E> {
+    /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
+    /// the first turn.
+    ///
+    /// # Errors
+    /// That the thread could not be started.
+    pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
+        let begun = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&begun);
+        let partner = thread::Builder::new()
+            .name("partner".to_owned())
+            .spawn(move || {
+                while !told.load(Ordering::Acquire) {
+                    thread::park();
+                }
+                let turns = answer(answers);
+                Over {
+                    turns,
+                    held: held(),
+                }
+            })?;
+        Ok(Game {
+            end: Some(asks),
+            partner: Some(partner),
+            begun,
+            is_begun: false,
+            turns: 0,
+            calls: 0,
+            held: None,
+        })
+    }
+
+    /// So many turns, each there and back.
+    ///
+    /// # Errors
+    /// What either side ran into; `InvalidData` for a wrong number; `NotConnected` after the end.
+    #[inline]
+    pub fn play(&mut self, turns: u32) -> io::Result<()> {
+        if !self.is_begun {
+            self.begin();
+        }
+        for _ in 0..turns {
+            if let Err(why) = self.turn() {
+                return Err(self.failed(why));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn turn(&mut self) -> io::Result<()> {
+        let Some(end) = &mut self.end else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let asked = 2 * self.turns + 1;
+        end.give(asked)?;
+        let got = end.take()?;
+        if got != asked + 1 {
+            return Err(wrong(got, asked + 1));
+        }
+        self.turns += 1;
+        Ok(())
+    }
+
+    /// Turns so far.
+    #[must_use]
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    /// System calls of the asking side so far.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.end.as_ref().map_or(self.calls, End::calls)
+    }
+
+    /// Where the answering thread was held, once the game is over.
+    #[must_use]
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// Ends the game: both sides must have counted the same turns.
+    ///
+    /// # Errors
+    /// What the answering side ran into, or that the counts differ.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let Some(over) = self.over().transpose()? else {
+            return Ok(());
+        };
+        let answered = over.turns?;
+        self.held = Some(over.held?);
+        if answered == self.turns {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "one side counted {} turns, the other {answered}",
+                self.turns
+            ),
+        ))
+    }
+
+    #[cold]
+    fn begin(&mut self) {
+        self.is_begun = true;
+        self.begun.store(true, Ordering::Release);
+        if let Some(partner) = &self.partner {
+            partner.thread().unpark();
+        }
+    }
+
+    /// Closes this side's end and waits for the other side, which that ends; none where it ended
+    /// before.
+    fn over(&mut self) -> Option<io::Result<Over>> {
+        self.calls = self.calls();
+        self.end = None;
+        self.begin();
+        let over = self.partner.take()?.join();
+        Some(over.map_err(|_| io::Error::other("the thread that answers panicked")))
+    }
+
+    /// What went wrong, by the side where it did.
+    #[cold]
+    fn failed(&mut self, why: io::Error) -> io::Error {
+        let is_gone = why.kind() == io::ErrorKind::UnexpectedEof;
+        match self.over().map(|over| over.and_then(|over| over.turns)) {
+            Some(Err(theirs)) if is_gone => theirs,
+            _ => why,
+        }
+    }
+}
+
+impl<E> Drop for Game<E> {
+    fn drop(&mut self) {
+        self.end = None;
+        self.begun.store(true, Ordering::Release);
+        if let Some(partner) = self.partner.take() {
+            partner.thread().unpark();
+            let _ = partner.join();
+        }
+    }
+}
+
+/// Answers until the other side is gone: how many turns that were.
+fn answer(mut end: impl End) -> io::Result<u64> {
+    let mut turns = 0;
+    loop {
+        let got = match end.take() {
+            Ok(got) => got,
+            Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(turns),
+            Err(e) => return Err(e),
+        };
+        let expected = 2 * turns + 1;
+        if got != expected {
+            return Err(wrong(got, expected));
+        }
+        end.give(expected + 1)?;
+        turns += 1;
+    }
+}
+
+/// Where the calling thread is held.
+fn held() -> io::Result<Held> {
+    Ok(Held {
+        cpus: process::affinity()?,
+        last_cpu: process::current_cpu(),
+        memory_node: (memory_policy::bound().ok()).and_then(|nodes| nodes.first().copied()),
+        class: None,
+    })
+}
+
+#[cold]
+fn wrong(got: u64, expected: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("the number {got} came in the place of {expected}"),
+    )
+}
+
+#[cold]
+fn gone() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the other thread of the ping-pong is gone",
+    )
+}
+
+#[cold]
+fn silent() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the other thread of the ping-pong did not answer for as long as patience lasts",
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! One cache line that both sides write, and look at without pause.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::{End, gone, silent};
+
+/// Looks before a side takes it that the other one is not running. Some µs to some 10 µs: many
+/// times what a line takes from one end of a machine to the other.
+const LOOKS: u32 = 1 << 14;
+/// How often it then lets others run before it begins to sleep.
+const YIELDS: u64 = 100;
+/// How long it then sleeps at a time.
+const NAP: Duration = Duration::from_millis(1);
+
+/// Two lines of 64 bytes of its own, since some processors fetch lines in pairs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+#[derive(Debug, Default)]
+struct Shared {
+    number: Apart<AtomicU64>,
+    is_closed: Apart<AtomicBool>,
+}
+
+/// An end of it.
+#[derive(Debug)]
+pub struct LineEnd {
+    shared: Arc<Shared>,
+    /// The number that is there as long as the other side has not written.
+    last: u64,
+    naps_most: u64,
+}
+
+impl LineEnd {
+    /// Both ends of a line.
+    #[must_use]
+    pub fn pair(patience: Duration) -> (LineEnd, LineEnd) {
+        let shared = Arc::new(Shared::default());
+        let end = |shared| LineEnd {
+            shared,
+            last: 0,
+            naps_most: (patience.as_millis() / NAP.as_millis()) as u64,
+        };
+        (end(Arc::clone(&shared)), end(shared))
+    }
+
+    /// The next number, where it comes soon.
+    #[inline]
+    fn spin(&self) -> Option<u64> {
+        // No pause between two looks: that of some processors is longer than a line takes.
+        (0..LOOKS)
+            .map(|_| self.shared.number.0.load(Ordering::Acquire))
+            .find(|number| *number != self.last)
+    }
+
+    #[cold]
+    fn wait(&self) -> io::Result<u64> {
+        for round in 0..YIELDS + self.naps_most {
+            if round < YIELDS {
+                thread::yield_now();
+            } else {
+                thread::sleep(NAP);
+            }
+            // What was written before it was closed is still there.
+            let is_closed = self.shared.is_closed.0.load(Ordering::Acquire);
+            if let Some(number) = self.spin() {
+                return Ok(number);
+            }
+            if is_closed {
+                return Err(gone());
+            }
+        }
+        Err(silent())
+    }
+}
+
+impl End for LineEnd {
+    #[inline]
+    fn give(&mut self, number: u64) -> io::Result<()> {
+        self.last = number;
+        self.shared.number.0.store(number, Ordering::Release);
+        Ok(())
+    }
+
+    #[inline]
+    fn take(&mut self) -> io::Result<u64> {
+        match self.spin() {
+            Some(number) => Ok(number),
+            None => self.wait(),
+        }
+    }
+
+    fn calls(&self) -> u64 {
+        0
+    }
+}
+
+impl Drop for LineEnd {
+    fn drop(&mut self) {
+        self.shared.is_closed.0.store(true, Ordering::Release);
+    }
+}

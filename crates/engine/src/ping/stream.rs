@@ -1,0 +1,134 @@
+//! Descriptors that bytes go through: a pair of pipes, a Unix stream socket, TCP over the
+//! loopback device.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::{End, gone, silent};
+
+/// Strangers that may connect to the listener before the own end does.
+const STRANGERS_MOST: u32 = 100;
+
+/// An end of them.
+#[derive(Debug)]
+pub struct StreamEnd {
+    from: Arc<OwnedFd>,
+    to: Arc<OwnedFd>,
+    calls: u64,
+}
+
+impl StreamEnd {
+    fn new(from: OwnedFd, to: OwnedFd) -> StreamEnd {
+        StreamEnd {
+            from: Arc::new(from),
+            to: Arc::new(to),
+            calls: 0,
+        }
+    }
+
+    fn of(socket: impl Into<OwnedFd>) -> StreamEnd {
+        let socket = Arc::new(socket.into());
+        StreamEnd {
+            from: Arc::clone(&socket),
+            to: socket,
+            calls: 0,
+        }
+    }
+}
+
+/// Both ends of two pipes, one for each direction.
+///
+/// # Errors
+/// What pipe(2) answers.
+pub fn pipes() -> io::Result<(StreamEnd, StreamEnd)> {
+    let (there_from, there_to) = io::pipe()?;
+    let (back_from, back_to) = io::pipe()?;
+    let asks = StreamEnd::new(back_from.into(), there_to.into());
+    let answers = StreamEnd::new(there_from.into(), back_to.into());
+    Ok((asks, answers))
+}
+
+/// Both ends of a Unix stream socket.
+///
+/// # Errors
+/// What socketpair(2) or setting the patience answers.
+pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
+    let (asks, answers) = UnixStream::pair()?;
+    for end in [&asks, &answers] {
+        end.set_read_timeout(Some(patience))?;
+    }
+    Ok((StreamEnd::of(asks), StreamEnd::of(answers)))
+}
+
+/// Both ends of a TCP connection over the loopback device, with TCP_NODELAY.
+///
+/// # Errors
+/// What the system calls answer; `ConnectionRefused` where strangers only connected.
+pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let asks = TcpStream::connect(listener.local_addr()?)?;
+    for _ in 0..STRANGERS_MOST {
+        let (answers, from) = listener.accept()?;
+        if from != asks.local_addr()? {
+            continue;
+        }
+        for end in [&asks, &answers] {
+            end.set_read_timeout(Some(patience))?;
+            end.set_nodelay(true)?;
+        }
+        return Ok((StreamEnd::of(asks), StreamEnd::of(answers)));
+    }
+    Err(io::Error::new(
+        io::ErrorKind::ConnectionRefused,
+        "too many strangers connected",
+    ))
+}
+
+fn told(error: Errno) -> io::Error {
+    match error {
+        Errno::PIPE | Errno::CONNRESET => gone(),
+        Errno::AGAIN => silent(),
+        other => other.into(),
+    }
+}
+
+impl End for StreamEnd {
+    fn give(&mut self, number: u64) -> io::Result<()> {
+        let bytes = number.to_ne_bytes();
+        let mut done = 0;
+        while done < bytes.len() {
+            self.calls += 1;
+            match rustix::io::write(&*self.to, &bytes[done..]) {
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(told(e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        let mut got = 0;
+        while got < bytes.len() {
+            self.calls += 1;
+            match rustix::io::read(&*self.from, &mut bytes[got..]) {
+                Ok(0) => return Err(gone()),
+                Ok(n) => got += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(told(e)),
+            }
+        }
+        Ok(u64::from_ne_bytes(bytes))
+    }
+
+    fn calls(&self) -> u64 {
+        self.calls
+    }
+}

@@ -1,0 +1,151 @@
+//! What a ping-pong promises: every number is checked, and nobody waits without end.
+
+use std::time::Duration;
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// What is waited for somebody who does not answer.
+const SHORT: Duration = Duration::from_millis(30);
+
+/// Does the same with both ends of each way, told by its name.
+macro_rules! each_way {
+    ($patience:expr, $check:expr) => {
+        $check("cache-line", LineEnd::pair($patience));
+        $check("futex", FutexEnd::pair($patience));
+        $check("pipe", pipes().unwrap());
+        $check("unix", unix($patience).unwrap());
+        $check("tcp", tcp($patience).unwrap());
+    };
+}
+
+fn plays<E: End>(way: &str, ends: (E, E)) {
+    let mut game = Game::new(ends).unwrap();
+    game.play(20).unwrap();
+    game.play(1).unwrap();
+    let calls = game.calls();
+    assert!(
+        calls >= 42 || way == "cache-line" || way == "futex",
+        "{calls}"
+    );
+    assert_eq!(game.held(), None, "it is not over");
+    game.finish().unwrap();
+    assert_eq!((game.turns(), game.calls()), (21, calls), "{way}");
+    assert!(!game.held().unwrap().cpus.is_empty(), "{way}");
+    game.finish().unwrap();
+    assert_eq!(
+        game.play(1).unwrap_err().kind(),
+        io::ErrorKind::NotConnected
+    );
+}
+
+#[test]
+fn both_sides_count_the_same_turns() {
+    each_way!(PATIENCE, plays);
+}
+
+/// Answers some turns by hand: this many rightly, then with what `last` says, none for going away.
+fn partner<E: End>(mut end: E, turns: u64, last: Option<u64>) -> JoinHandle<io::Result<()>> {
+    thread::spawn(move || {
+        for turn in 0..turns {
+            assert_eq!(end.take()?, 2 * turn + 1);
+            end.give(2 * turn + 2)?;
+        }
+        if let Some(last) = last {
+            end.take()?;
+            end.give(last)?;
+            // The other side finds it wrong and goes away.
+            assert_eq!(end.take().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        }
+        Ok(())
+    })
+}
+
+/// A game whose other side is played by hand.
+fn against<E: End>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
+    let other = partner(ends.1, turns, last);
+    let mut game = Game {
+        end: Some(ends.0),
+        partner: None,
+        begun: Arc::default(),
+        is_begun: false,
+        turns: 0,
+        calls: 0,
+        held: None,
+    };
+    let error = game.play(100).unwrap_err();
+    assert_eq!(game.turns(), turns);
+    drop(game);
+    other.join().unwrap().unwrap();
+    error
+}
+
+#[test]
+fn a_side_that_dies_ends_the_other() {
+    fn check<E: End>(way: &str, ends: (E, E)) {
+        let error = against(ends, 3, None);
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{way}: {error}");
+    }
+    each_way!(PATIENCE, check);
+}
+
+#[test]
+fn a_side_that_dies_before_the_first_turn_ends_the_other() {
+    fn gone<E: End>(way: &str, (mut asks, answers): (E, E)) {
+        drop(answers);
+        let error = asks.give(1).and_then(|()| asks.take()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{way}: {error}");
+    }
+    each_way!(PATIENCE, gone);
+}
+
+#[test]
+fn a_wrong_number_is_noticed() {
+    fn check<E: End>(way: &str, ends: (E, E)) {
+        let error = against(ends, 2, Some(7));
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{way}: {error}");
+        assert!(
+            error.to_string().contains("7 came in the place of 6"),
+            "{error}"
+        );
+    }
+    each_way!(PATIENCE, check);
+}
+
+#[test]
+fn a_side_that_answers_wrongly_is_told_by_its_own_reason() {
+    let (mut asks, answers) = unix(PATIENCE).unwrap();
+    let answering = thread::spawn(move || answer(answers));
+    asks.give(5).unwrap();
+    assert_eq!(
+        asks.take().unwrap_err().kind(),
+        io::ErrorKind::UnexpectedEof
+    );
+    let error = answering.join().unwrap().unwrap_err();
+    assert!(
+        error.to_string().contains("5 came in the place of 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn silence_ends_with_patience() {
+    fn check<E: End>(way: &str, (mut asks, answers): (E, E)) {
+        if way != "pipe" {
+            asks.give(1).unwrap();
+            let error = asks.take().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{way}: {error}");
+        }
+        drop(answers);
+    }
+    each_way!(SHORT, check);
+}
+
+#[test]
+fn a_game_that_never_began_leaves_nobody_waiting() {
+    fn check<E: End>(_: &str, ends: (E, E)) {
+        drop(Game::new(ends).unwrap());
+        // Its end joins the other thread, so that coming here is the proof.
+    }
+    each_way!(PATIENCE, check);
+}

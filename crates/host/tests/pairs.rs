@@ -1,0 +1,141 @@
+//! Which pairs of CPUs stand for a machine: all of a small one, some of each distance of a large
+//! one, on every recorded machine.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use bytecost_host::pairs::{self, MOST_CPUS};
+use bytecost_host::{cpulist, placement};
+use bytecost_spec::host::{Cache, Cpu, Distance};
+use bytecost_spec::{Host, Nearness};
+use common::host;
+
+/// The CPUs that are chosen, and the nearest pair of two.
+fn check(machine: &str, cpus: &str, nearest: &str) {
+    let host = host(machine);
+    let chosen = pairs::chosen(&host).unwrap();
+    assert_eq!(cpulist::write(&chosen.cpus), cpus, "{machine}");
+    assert_eq!(chosen.nearest(), nearest, "{machine}");
+    sound(machine, &host);
+}
+
+/// Every two once, near ones first, no kind of distance left out, and the others told.
+fn sound(machine: &str, host: &Host) {
+    let chosen = pairs::chosen(host).unwrap();
+    let n = chosen.cpus.len();
+    assert!(
+        n <= MOST_CPUS && n == chosen.usable.min(MOST_CPUS),
+        "{machine}"
+    );
+    let unordered: BTreeSet<(u32, u32)> = chosen
+        .pairs
+        .iter()
+        .map(|(a, b)| (*a.min(b), *a.max(b)))
+        .collect();
+    assert_eq!(unordered.len(), n * (n + 1) / 2, "{machine}");
+    assert_eq!(chosen.pairs.len(), unordered.len(), "{machine}");
+    let classes: Vec<Distance> = chosen
+        .pairs
+        .iter()
+        .map(|(a, b)| host.distance(*a, *b).class())
+        .collect();
+    assert!(classes.is_sorted(), "{machine}");
+    for (a, b) in &chosen.pairs {
+        for cpu in [a, b] {
+            assert_eq!(placement::barred(*cpu, host), None, "{machine}");
+        }
+    }
+    for nearness in Nearness::ALL {
+        let has = placement::pairs(*nearness, host).is_ok();
+        let there = classes.iter().any(|c| c.nearness == Some(*nearness));
+        // One CPU of several caches: what fits two names is told by the nearer one.
+        assert_eq!(has, there, "{machine} {nearness:?}");
+    }
+    assert_eq!(chosen.note(host).is_none(), n == chosen.usable, "{machine}");
+    assert_eq!(
+        chosen,
+        pairs::chosen(host).unwrap(),
+        "{machine}: the same each time"
+    );
+}
+
+#[test]
+fn small_machines_have_all_their_cpus_among_the_pairs() {
+    check("vm", "0-1", "0:1");
+    check("container", "4-5", "4:5");
+    check("arm", "0-3", "0:1");
+    check("phone", "0-7", "0:1");
+    check("kunpeng", "0-7", "0:2");
+}
+
+#[test]
+fn large_machines_have_each_distance_among_the_pairs() {
+    for machine in ["laptop", "server", "epyc"] {
+        let host = host(machine);
+        assert!(host.cpus_allowed.len() > MOST_CPUS, "{machine}");
+        sound(machine, &host);
+    }
+    let laptop = host("laptop");
+    let kinds: BTreeSet<u32> = (pairs::chosen(&laptop).unwrap().cpus.iter())
+        .map(|cpu| laptop.cpu(*cpu).unwrap().kind)
+        .collect();
+    assert_eq!(kinds, [0, 1].into(), "fast cores and slow ones");
+}
+
+/// So many nodes of 16 cores with two threads each and a cache for each node.
+fn large(nodes: u32) -> Host {
+    let cores = 16 * nodes;
+    let cpu = |n: u32| Cpu {
+        cpu: n,
+        node: Some(n % cores / 16),
+        siblings: vec![n % cores, n % cores + cores],
+        ..Cpu::default()
+    };
+    let of_node = |node: u32| {
+        let first = 16 * node..16 * (node + 1);
+        first.clone().chain(first.map(|n| n + cores)).collect()
+    };
+    let cache = |node| Cache {
+        level: 3,
+        kind: "Unified".into(),
+        size_bytes: 32 << 20,
+        shared_by: of_node(node),
+    };
+    Host {
+        cpus: (0..2 * cores).map(cpu).collect(),
+        cpus_allowed: (0..2 * cores).collect(),
+        caches: (0..nodes).map(cache).collect(),
+        ..Host::default()
+    }
+}
+
+#[test]
+fn of_many_cpus_a_few_are_chosen_and_told() {
+    // 128 CPUs on four nodes.
+    let host = large(4);
+    sound("128 CPUs", &host);
+    let chosen = pairs::chosen(&host).unwrap();
+    let nodes: BTreeSet<_> = chosen
+        .cpus
+        .iter()
+        .map(|c| host.cpu(*c).unwrap().node)
+        .collect();
+    assert_eq!(nodes.len(), 4, "{:?}", chosen.cpus);
+    let note = chosen.note(&host).unwrap();
+    for part in [
+        "stand for all 128",
+        "share a core",
+        "share the L3 of 32 MiB",
+        "nodes 0 and 1",
+    ] {
+        assert!(note.contains(part), "{part}: {note}");
+    }
+    sound("eight nodes", &large(8));
+    sound("one node", &large(1));
+    assert!(
+        pairs::chosen(&Host::default())
+            .unwrap_err()
+            .contains("no CPUs")
+    );
+}

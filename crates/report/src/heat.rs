@@ -1,0 +1,351 @@
+//! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
+//! for the one that answers, and the stronger the colour the longer. Each has its table.
+
+use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point};
+use bytecost_spec::{Axis, units};
+
+use crate::facts;
+use crate::prose::{Span, clean, spans};
+
+/// Room for the names of rows and of columns.
+const LEFT: f64 = 52.0;
+const TOP: f64 = 44.0;
+const MARGIN: f64 = 6.0;
+/// How wide all columns are together, and a column at most.
+const WIDTH: f64 = 520.0;
+const COLUMN_MOST: f64 = 104.0;
+/// The narrowest column that has room for a number, and for a CPU's name.
+const COLUMN_OF_NUMBERS: f64 = 46.0;
+const COLUMN_OF_NAMES: f64 = 22.0;
+/// The most CPUs that are drawn; the table and findings.json have all.
+const MOST_CPUS: usize = 64;
+/// Opacity of the quickest and of the slowest field: text stays readable on both.
+const OPACITY: (f64, f64) = (0.06, 0.5);
+/// From so many ns on, at most, all of a map is told in µs.
+const IN_US: f64 = 10_000.0;
+
+/// A heat map, laid out.
+#[derive(Clone, Debug)]
+pub(crate) struct Heat {
+    /// Unique within the page, and the name of its picture.
+    pub id: String,
+    pub title: String,
+    /// What is told of each pair and in which unit, and what all hold constant.
+    pub sub: String,
+    pub width: f64,
+    pub height: f64,
+    /// Width and height of a field.
+    pub step: f64,
+    pub names: Vec<Name>,
+    pub fields: Vec<Field>,
+    /// Swatches from quick to slow: where, their opacity, and what the two ends are.
+    pub swatches: Vec<(f64, f64)>,
+    pub ends: (String, String),
+    /// What it comes to, a sentence each.
+    pub words: Vec<Vec<Span>>,
+    /// The same in one text, for who does not see the map.
+    pub told: String,
+    pub columns: Vec<u32>,
+    pub rows: Vec<Row>,
+    /// Pairs without a number, with their reason.
+    pub gaps: Vec<Vec<Span>>,
+}
+
+/// The name of a CPU beside its row and above its column.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub at: f64,
+    pub cpu: u32,
+    /// Whether there is room for it.
+    pub is_told: bool,
+}
+
+/// A pair of CPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub x: f64,
+    pub y: f64,
+    /// None where nothing was measured.
+    pub opacity: Option<f64>,
+    /// The number, where there is room for it.
+    pub label: String,
+    /// All of it in words, for who points at it.
+    pub tells: String,
+}
+
+/// A row of the table.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub cpu: u32,
+    pub entries: Vec<Entry>,
+}
+
+/// An entry of the table.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// Value and interval.
+    Measured(String, String),
+    /// The reason.
+    Gap(String),
+    /// The study did not ask for it.
+    NotAsked,
+}
+
+/// All maps of a result.
+pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
+    let several = |m: &&MatrixData| a.matrices.iter().filter(|o| o.mover == m.mover).count() > 1;
+    let maps = a.matrices.iter().enumerate();
+    maps.map(|(i, m)| heat(m, several(&m).then_some(i + 1)))
+        .collect()
+}
+
+/// Where the names of rows end.
+pub(crate) fn names_end() -> f64 {
+    LEFT - 8.0
+}
+
+/// Where the map begins.
+pub(crate) fn corner() -> (f64, f64) {
+    (LEFT, TOP)
+}
+
+fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
+    let values = || m.pairs.iter().filter_map(value);
+    let (least, most) = (
+        values().fold(f64::INFINITY, f64::min),
+        values().fold(0.0, f64::max),
+    );
+    let scale = Scale {
+        least,
+        most,
+        unit: if most < IN_US {
+            ("ns", 1.0)
+        } else {
+            ("µs", 1e-3)
+        },
+    };
+    let drawn = &m.cpus[..m.cpus.len().min(MOST_CPUS)];
+    let step = (WIDTH / drawn.len().max(1) as f64).min(COLUMN_MOST);
+    let at = |place: usize, from: f64| from + place as f64 * step;
+    let fields = drawn.iter().enumerate().flat_map(|(row, from)| {
+        let across = drawn.iter().enumerate();
+        across.filter_map(move |(column, to)| {
+            let pair = m.pair(*from, *to)?;
+            Some((at(column, LEFT), at(row, TOP), pair))
+        })
+    });
+    let names = drawn.iter().enumerate().map(|(i, cpu)| Name {
+        at: (i as f64 + 0.5) * step,
+        cpu: *cpu,
+        is_told: step >= COLUMN_OF_NAMES || i.is_multiple_of(4),
+    });
+    let mover = clean(&m.mover);
+    let panel = facts::panel(&told(&m.panel));
+    let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
+    let words: Vec<String> = m.words.iter().map(|w| clean(w)).collect();
+    Heat {
+        id: format!("distance-{mover}{suffix}"),
+        sub: sub(m, scale.unit.0, &clean(&panel)),
+        width: LEFT + step * drawn.len() as f64 + MARGIN,
+        height: TOP + step * drawn.len() as f64 + MARGIN,
+        step,
+        names: names.collect(),
+        fields: fields
+            .map(|(x, y, pair)| field(x, y, pair, &scale, step))
+            .collect(),
+        swatches: (0..=4)
+            .map(|i| (f64::from(i) * 26.0, scale.opacity_of(f64::from(i) / 4.0)))
+            .collect(),
+        ends: (scale.with_unit(least), scale.with_unit(most)),
+        told: words.join(" "),
+        words: words.iter().map(|w| spans(w)).collect(),
+        columns: m.cpus.clone(),
+        rows: m.cpus.iter().map(|from| row(m, *from, &scale)).collect(),
+        gaps: gaps_of(m),
+        title: mover,
+    }
+}
+
+fn told(panel: &[(Axis, String)]) -> Vec<(Axis, String)> {
+    let tells = |(axis, value): &&(Axis, String)| axis.tells(value);
+    panel.iter().filter(tells).cloned().collect()
+}
+
+fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {
+    let mut parts = vec![format!("A turn there and back in {unit}, less is better")];
+    if !panel.is_empty() {
+        parts.push(panel.to_owned());
+    }
+    let both = |p: &PairPoint| m.pairs.iter().any(|o| (o.from, o.to) == (p.to, p.from));
+    if m.pairs.iter().filter(|p| p.from != p.to).any(|p| !both(p)) {
+        parts.push("a pair was measured one way round and stands on both sides".to_owned());
+    }
+    if m.cpus.len() > MOST_CPUS {
+        parts.push(format!(
+            "the first {MOST_CPUS} of {} CPUs are drawn",
+            m.cpus.len()
+        ));
+    }
+    parts.join("; ")
+}
+
+/// How values are told and painted: by their logarithm between the least and the most.
+struct Scale {
+    least: f64,
+    most: f64,
+    /// Its name, and what a nanosecond is in it.
+    unit: (&'static str, f64),
+}
+
+impl Scale {
+    fn number(&self, ns: f64) -> String {
+        units::number(ns * self.unit.1)
+    }
+
+    fn with_unit(&self, ns: f64) -> String {
+        match ns.is_finite() {
+            true => format!("{} {}", self.number(ns), self.unit.0),
+            false => "–".to_owned(),
+        }
+    }
+
+    fn opacity(&self, ns: f64) -> f64 {
+        let range = (self.most / self.least).ln();
+        let share = match range > 0.0 && range.is_finite() {
+            true => (ns / self.least).ln() / range,
+            false => 0.0,
+        };
+        self.opacity_of(share)
+    }
+
+    fn opacity_of(&self, share: f64) -> f64 {
+        OPACITY.0 + (OPACITY.1 - OPACITY.0) * share.clamp(0.0, 1.0)
+    }
+
+    fn interval(&self, low: Option<f64>, high: Option<f64>) -> String {
+        match (low, high) {
+            (Some(low), Some(high)) => format!("{} to {}", self.number(low), self.number(high)),
+            _ => String::new(),
+        }
+    }
+}
+
+fn value(pair: &PairPoint) -> Option<f64> {
+    match pair.point {
+        Point::Measured(e) if e.value.is_finite() && e.value > 0.0 => Some(e.value),
+        _ => None,
+    }
+}
+
+fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
+    let place = match pair.from == pair.to {
+        true => format!("CPU {} with itself", pair.from),
+        false => format!(
+            "CPUs {} and {}, {}",
+            pair.from,
+            pair.to,
+            clean(&pair.shared)
+        ),
+    };
+    let (opacity, label, said) = match &pair.point {
+        Point::Measured(e) => {
+            let interval = match scale.interval(e.low, e.high) {
+                none if none.is_empty() => "no interval".to_owned(),
+                some => format!("95 % interval {some}"),
+            };
+            let said = format!("{}, {interval}", scale.with_unit(e.value));
+            (
+                value(pair).map(|v| scale.opacity(v)),
+                scale.number(e.value),
+                said,
+            )
+        }
+        Point::Gap(why) => (None, "–".to_owned(), clean(why)),
+    };
+    Field {
+        x,
+        y,
+        opacity,
+        label: if step < COLUMN_OF_NUMBERS {
+            String::new()
+        } else {
+            label
+        },
+        tells: format!("{place}: {said}"),
+    }
+}
+
+fn row(m: &MatrixData, from: u32, scale: &Scale) -> Row {
+    let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
+        None => Entry::NotAsked,
+        Some(Point::Gap(why)) => Entry::Gap(clean(why)),
+        Some(Point::Measured(e)) => {
+            Entry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
+        }
+    };
+    Row {
+        cpu: from,
+        entries: m.cpus.iter().map(entry).collect(),
+    }
+}
+
+/// Each reason once, with the pairs that it is the reason of.
+fn gaps_of(m: &MatrixData) -> Vec<Vec<Span>> {
+    let missing = m.pairs.iter().filter_map(|p| match &p.point {
+        Point::Gap(why) => Some((format!("{}:{}", p.from, p.to), clean(why))),
+        Point::Measured(_) => None,
+    });
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for (pair, why) in missing {
+        match reasons.iter_mut().find(|(there, _)| *there == why) {
+            Some((_, pairs)) => pairs.push(pair),
+            None => reasons.push((why, vec![pair])),
+        }
+    }
+    let told = reasons
+        .iter()
+        .map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))));
+    told.collect()
+}
+
+/// The table of one map as Markdown.
+pub(crate) fn markdown(heat: &Heat) -> String {
+    let names: Vec<String> = heat.columns.iter().map(u32::to_string).collect();
+    let mut lines = vec![
+        format!("| CPU | {} |", names.join(" | ")),
+        format!("| ---: |{}", " ---: |".repeat(names.len())),
+    ];
+    for row in &heat.rows {
+        let entries: Vec<&str> = (row.entries.iter())
+            .map(|entry| match entry {
+                Entry::Measured(value, _) => value,
+                Entry::Gap(_) => "–",
+                Entry::NotAsked => "",
+            })
+            .collect();
+        lines.push(format!("| {} | {} |", row.cpu, entries.join(" | ")));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_painted_by_the_logarithm_of_their_time() {
+        let scale = Scale {
+            least: 100.0,
+            most: 10_000.0,
+            unit: ("ns", 1.0),
+        };
+        for (ns, opacity) in [(100.0, 0.06), (1000.0, 0.28), (10_000.0, 0.5), (1.0, 0.06)] {
+            assert!((scale.opacity(ns) - opacity).abs() < 1e-9, "{ns}");
+        }
+        let one = Scale {
+            most: 100.0,
+            ..scale
+        };
+        assert!((one.opacity(100.0) - 0.06).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,166 @@
+//! How far two CPUs are from each other, as far as the kernel tells.
+
+use super::{Cache, Cpu, Host};
+use crate::cell::Nearness;
+use crate::units::bytes_in_words;
+
+/// What lies between two CPUs. From near to far in its order, as far as names tell.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Distance {
+    /// Its name; none where the kernel tells too little for one.
+    pub nearness: Option<Nearness>,
+    /// Level of the nearest cache of data that two cores use.
+    pub cache_level: Option<u32>,
+    /// Whether the kernel groups them below the cache that all share.
+    pub is_cluster: bool,
+    /// Their nodes, the lower one first, where these are two.
+    pub nodes: Option<(u32, u32)>,
+    /// Their kinds of core, the faster one first.
+    pub kinds: (u32, u32),
+}
+
+impl Distance {
+    /// Without what only says which: which nodes, which kinds of core.
+    #[must_use]
+    pub fn class(&self) -> Distance {
+        Distance {
+            nodes: self.nodes.map(|_| (0, 1)),
+            kinds: (0, 0),
+            ..self.clone()
+        }
+    }
+}
+
+impl Host {
+    /// A CPU by its number.
+    #[must_use]
+    pub fn cpu(&self, number: u32) -> Option<&Cpu> {
+        self.cpus.iter().find(|c| c.cpu == number)
+    }
+
+    /// The nearest cache of data that both use.
+    #[must_use]
+    pub fn common_cache(&self, a: u32, b: u32) -> Option<&Cache> {
+        (self.caches.iter())
+            .filter(|c| c.kind != "Instruction")
+            .filter(|c| c.shared_by.contains(&a) && c.shared_by.contains(&b))
+            .min_by_key(|c| c.level)
+    }
+
+    /// How far two CPUs are from each other; the nearer name where two fit, as where nodes are
+    /// parts of what shares a cache.
+    #[must_use]
+    pub fn distance(&self, a: u32, b: u32) -> Distance {
+        let (x, y) = (self.cpu(a), self.cpu(b));
+        let both = x.zip(y);
+        let nodes = both.and_then(|(x, y)| x.node.zip(y.node));
+        let nodes = nodes.filter(|(x, y)| x != y);
+        let cache_level = self.common_cache(a, b).map(|c| c.level);
+        let tells = |cpu: u32| self.caches.iter().any(|c| c.shared_by.contains(&cpu));
+        let is_core = both.is_some_and(|(x, _)| x.siblings.contains(&b));
+        let nearness = match (is_core, cache_level, nodes) {
+            _ if a == b => Some(Nearness::SameCpu),
+            (true, _, _) => Some(Nearness::SmtSibling),
+            (false, Some(_), _) => Some(Nearness::SameCache),
+            (false, None, Some(_)) => Some(Nearness::CrossNode),
+            (false, None, None) => (tells(a) && tells(b)).then_some(Nearness::CrossCache),
+        };
+        // Within a core they share all of them.
+        let is_within = a == b || is_core;
+        let kinds = both.map_or((0, 0), |(x, y)| (x.kind, y.kind));
+        Distance {
+            nearness,
+            cache_level: cache_level.filter(|_| !is_within),
+            is_cluster: !is_within && both.is_some_and(|(x, _)| x.cluster.contains(&b)),
+            nodes: nodes.map(|(x, y)| (x.min(y), x.max(y))),
+            kinds: (kinds.0.min(kinds.1), kinds.0.max(kinds.1)),
+        }
+    }
+
+    /// What two CPUs share, in words: `a core`, `the L3 of 32 MiB`, `nothing: nodes 0 and 1`.
+    #[must_use]
+    pub fn shared(&self, a: u32, b: u32) -> String {
+        let (Some(x), Some(y)) = (self.cpu(a), self.cpu(b)) else {
+            return "nothing that the kernel tells".to_owned();
+        };
+        if a == b {
+            return "all".to_owned();
+        }
+        if x.siblings.contains(&b) {
+            return "a core".to_owned();
+        }
+        if let Some(cache) = self.common_cache(a, b) {
+            return format!(
+                "the L{} of {}",
+                cache.level,
+                bytes_in_words(cache.size_bytes)
+            );
+        }
+        match (x.node, y.node) {
+            (Some(n), Some(m)) if n == m => format!("node {n}, and no cache"),
+            (Some(n), Some(m)) => format!("nothing: nodes {n} and {m}"),
+            _ => "no cache".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two nodes of two cores with two threads each; the cores of node 0 share a cache.
+    fn host() -> Host {
+        let cpu = |n: u32| Cpu {
+            cpu: n,
+            node: Some(n / 2 % 2),
+            siblings: vec![n % 4, n % 4 + 4],
+            kind: n / 2 % 2,
+            ..Cpu::default()
+        };
+        let cache = |level, cpus: &[u32]| Cache {
+            level,
+            kind: "Unified".into(),
+            size_bytes: 32 << 20,
+            shared_by: cpus.to_vec(),
+        };
+        Host {
+            cpus: (0..8).map(cpu).collect(),
+            caches: vec![
+                cache(3, &[0, 1, 4, 5]),
+                cache(2, &[0, 4]),
+                cache(2, &[2, 6]),
+                cache(2, &[3, 7]),
+            ],
+            ..Host::default()
+        }
+    }
+
+    fn check(a: u32, b: u32, nearness: Option<Nearness>, level: Option<u32>, shared: &str) {
+        let host = host();
+        let distance = host.distance(a, b);
+        assert_eq!((distance.nearness, distance.cache_level), (nearness, level));
+        assert_eq!(distance, host.distance(b, a), "{a}:{b}");
+        assert_eq!(host.shared(a, b), shared);
+    }
+
+    #[test]
+    fn a_distance_is_the_same_both_ways_and_named_for_what_is_shared() {
+        use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
+        check(0, 0, Some(SameCpu), None, "all");
+        check(0, 4, Some(SmtSibling), None, "a core");
+        check(0, 1, Some(SameCache), Some(3), "the L3 of 32 MiB");
+        check(2, 3, Some(CrossCache), None, "node 1, and no cache");
+        check(5, 2, Some(CrossNode), None, "nothing: nodes 0 and 1");
+        check(0, 9, None, None, "nothing that the kernel tells");
+        let far = host().distance(5, 2);
+        assert_eq!((far.nodes, far.kinds), (Some((0, 1)), (0, 1)));
+    }
+
+    #[test]
+    fn names_are_in_order_from_near_to_far() {
+        let host = host();
+        let pairs = [(0, 0), (0, 4), (0, 1), (2, 3), (0, 2)];
+        let distances: Vec<Distance> = pairs.iter().map(|(a, b)| host.distance(*a, *b)).collect();
+        assert!(distances.is_sorted(), "{distances:?}");
+    }
+}
