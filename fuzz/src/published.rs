@@ -1,6 +1,6 @@
 //! Claims files and published tables: any text.
 
-use bytecost_report::layout::{LAYOUTS, csv_of_imported, import, study};
+use bytecost_report::layout::Form;
 use bytecost_spec::claim;
 
 use crate::edit::edited;
@@ -10,6 +10,7 @@ const CLAIMS: &str = include_str!("../../published/claims.toml");
 const TABLES: &[&str] = &[
     include_str!("../../published/pa02-a.csv"),
     include_str!("../../published/pa02-b.csv"),
+    include_str!("../../published/os-features.csv"),
 ];
 
 /// What claims and tables are made of, and some that they are not.
@@ -26,6 +27,7 @@ const WORDS: &[&str] = &[
     "[[claim]]",
     "[[claim.test]]",
     "[[claim.reason]]",
+    "[[claim.beside]]",
     "kind = \"ratio\"",
     "kind = \"arithmetic\"",
     "expect = \"within 4..1\"",
@@ -36,6 +38,7 @@ const WORDS: &[&str] = &[
     "1..8",
     "A1",
     "TwoCopy",
+    "sync_io",
     "-1",
     "NaN",
     "inf",
@@ -77,12 +80,12 @@ fn check_claims(text: &str) {
 }
 
 fn check_table(text: &str) {
-    for layout in LAYOUTS {
-        match import(layout, text) {
+    for layout in Form::all() {
+        match layout.import(text) {
             Ok(imported) => {
-                let again = import(layout, &csv_of_imported(layout, &imported)).unwrap();
+                let again = layout.import(&layout.csv_of_imported(&imported)).unwrap();
                 assert_eq!(again.published.cells.len(), imported.published.cells.len());
-                let cells = study(layout, &imported.published).cells().len();
+                let cells = layout.study(&imported.published).cells().len();
                 assert_eq!(cells, imported.published.cells.len());
             }
             Err(error) => {

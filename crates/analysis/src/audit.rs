@@ -42,6 +42,7 @@ struct Case<'c> {
     claim: &'c Claim,
     tests: Vec<Draft>,
     reasons: Vec<(&'c str, Draft)>,
+    beside: Vec<Draft>,
 }
 
 /// Judges claims by a run and its analysis, in the order of the claims.
@@ -186,10 +187,12 @@ impl<'c> Case<'c> {
             let optional = kept.next().is_some_and(|r| if_measured(&r.test));
             !(optional && draft.missing.is_some())
         });
+        let beside = claim.beside.iter().map(|t| draft(t, desk, family));
         Case {
             claim,
             tests,
             reasons,
+            beside: beside.filter(|d| d.missing.is_none()).collect(),
         }
     }
 
@@ -200,8 +203,16 @@ impl<'c> Case<'c> {
             .iter()
             .map(|(otherwise, d)| (*otherwise, d.told(corrected)))
             .collect();
-        let (ruling, because) = rule(&tests, &reasons);
-        let all = || tests.iter().chain(reasons.iter().map(|(_, told)| told));
+        let beside: Vec<Told> = self.beside.iter().map(|d| d.told(corrected)).collect();
+        let (ruling, mut because) = rule(&tests, &reasons);
+        for told in &beside {
+            because.push_str(" Beside it: ");
+            because.push_str(&told.sentence);
+        }
+        let all = || {
+            let reasons = reasons.iter().map(|(_, told)| told);
+            tests.iter().chain(reasons).chain(&beside)
+        };
         let given = self.claim.published.iter().map(|text| AuditFigure {
             what: AS_PUBLISHED.to_owned(),
             published: Some(text.clone()),

@@ -16,6 +16,7 @@ mod cpu_time;
 mod huge_pages;
 mod isolation;
 mod one_call;
+mod placements;
 mod sendfile;
 mod servers;
 mod shared_core;
@@ -170,6 +171,18 @@ const OF_WORK: &[Question] = &[
         text: "Do the two CPUs seem to share a core, whatever the kernel tells?",
         of: Of::All,
         ask: shared_core::ask,
+    },
+    Question {
+        key: "pinning",
+        text: "What does it change to hold threads on CPUs, alone and beside other load?",
+        of: Of::All,
+        ask: placements::pinning,
+    },
+    Question {
+        key: "taking-turns",
+        text: "Do two threads that slow each other share a core, or take turns on one CPU?",
+        of: Of::All,
+        ask: placements::turns,
     },
     Question {
         key: "cache-steps",

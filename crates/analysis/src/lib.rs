@@ -21,6 +21,7 @@ mod places;
 pub mod progress;
 pub mod result;
 mod run;
+mod speed_ups;
 mod trials;
 mod value;
 mod words;
@@ -65,7 +66,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         stalls: &stalls,
         cpu_time: &cpu_time,
     };
-    let answers = answers::all(&view, &study.varied);
+    let speed_ups = speed_ups::all(&input, &trials, &cells);
+    let mut answers = speed_ups::answers(&speed_ups, &findings);
+    answers.extend(answers::all(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -91,6 +94,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),
+        speed_ups,
     }
 }
 

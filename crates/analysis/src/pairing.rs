@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use bytecost_spec::claim::{Place, has};
 use bytecost_spec::{Axis, Metric, Pattern, Route, Study, Transport};
 
 use crate::grid;
@@ -55,6 +56,49 @@ pub(crate) fn pairings<'t, 'a>(
         }
     }
     pairings
+}
+
+/// The pairs of two values of an axis in cells of a place, in the order of the plan. What an axis
+/// says that means nothing to one of the two keeps no pair apart: a mover that waits for each
+/// request to a file has no depth, one that takes a file whole no block.
+pub(crate) fn contrasted<'t, 'a>(
+    trials: &'t Trials<'a>,
+    axis: Axis,
+    value: &str,
+    against: &str,
+    place: &Place,
+) -> Vec<Pairing<'t, 'a>> {
+    let is_there = |c: &&CellTrials<'_>| {
+        let mut conditions = place.iter();
+        conditions
+            .all(|(axis, values)| values.iter().any(|v| has(c.cell, *axis, v)) || !means(*axis, c))
+    };
+    let of = |value: &str| -> Vec<&'t CellTrials<'a>> {
+        let there = trials.moving().filter(|c| has(c.cell, axis, value));
+        there.filter(is_there).collect()
+    };
+    let others = of(against);
+    let partner = |other: &CellTrials<'_>| {
+        let exact = other.cell.id_without(&[axis]);
+        let found = others.iter().find(|c| c.cell.id_without(&[axis]) == exact);
+        let conditional: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
+        let near = other.cell.id_without(&conditional);
+        let alike =
+            |c: &&&CellTrials<'_>| c.cell.id_without(&conditional) == near && alike(axis, c, other);
+        let found = found.or_else(|| match axis {
+            Axis::Mover => others.iter().find(alike),
+            _ => None,
+        });
+        found.copied()
+    };
+    let pair = |other: &'t CellTrials<'a>| {
+        Some(Pairing {
+            axis,
+            baseline: partner(other)?,
+            other,
+        })
+    };
+    of(value).into_iter().filter_map(pair).collect()
 }
 
 /// Axes that mean nothing to some cells: what a cell has there says nothing about it.

@@ -12,10 +12,12 @@ use serde::{Deserialize, Serialize};
 mod cpu_time;
 mod figure;
 mod matrix;
+mod speed_up;
 
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
 pub use matrix::{MatrixData, PairPoint};
+pub use speed_up::{SpeedUp, SpeedUpRow};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -97,6 +99,9 @@ pub struct Analysis {
     /// What the distance between two CPUs costs, by each way, where that was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixData>,
+    /// The overview: how many times as fast one way of each of the study's pairs is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speed_ups: Vec<SpeedUp>,
 }
 
 /// The run, in a few facts.

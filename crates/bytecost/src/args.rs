@@ -60,6 +60,8 @@ pub enum Sub {
     /// 8 fields; counters are the client's. pa02-b: msg_size is that of the message; counters are
     /// the server's. Throughput and latency (elapsed time over messages) are of the first client
     /// alone for a run with --as-published, as the programs print them, and of all otherwise.
+    /// os-features: a row a trial, with the seconds that 1 GiB of a file or 10^9 steps of work
+    /// take at its speed.
     Export(ExportArgs),
     /// Read a published CSV file as a run without trials, to compare and to plot
     Import(ImportArgs),
@@ -140,7 +142,7 @@ pub struct AuditArgs {
 pub struct ExportArgs {
     /// The run's name, or its directory
     pub run: String,
-    /// pa02-a or pa02-b
+    /// pa02-a, pa02-b or os-features
     #[arg(long, value_name = "NAME")]
     pub layout: String,
     /// The file to write; standard output where it is left out
@@ -154,7 +156,7 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// The CSV file
     pub file: PathBuf,
-    /// pa02-a or pa02-b
+    /// pa02-a, pa02-b or os-features
     #[arg(long, value_name = "NAME")]
     pub layout: String,
     #[command(flatten)]

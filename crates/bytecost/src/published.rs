@@ -106,10 +106,10 @@ impl Library {
     }
 
     fn named_tables(&self) -> BTreeSet<String> {
-        let tests = self
-            .claims
-            .iter()
-            .flat_map(|c| c.tests.iter().chain(c.reasons.iter().map(|r| &r.test)));
+        let tests = self.claims.iter().flat_map(|c| {
+            let reasons = c.reasons.iter().map(|r| &r.test);
+            c.tests.iter().chain(reasons).chain(&c.beside)
+        });
         let mut names = BTreeSet::new();
         for test in tests {
             if let Test::Arithmetic(sum) = test {
@@ -202,6 +202,40 @@ mod tests {
             let mut sorted: Vec<&str> = of_study.iter().map(String::as_str).collect();
             sorted.sort_unstable();
             assert_eq!(of_table, sorted, "{}", published.source);
+        }
+    }
+
+    #[test]
+    fn the_speed_ups_that_a_study_shows_are_those_of_the_table() {
+        let library = Library::built_in().unwrap();
+        let table = library.tables.iter().find(|t| t.name == "os-features");
+        let table = table.unwrap();
+        let mean = |mode: &str| {
+            let (at, time) = (table.column("mode"), table.column("time_s"));
+            let rows = table
+                .rows
+                .iter()
+                .filter(|(_, row)| row[at.unwrap()] == mode);
+            let times: Vec<f64> = rows
+                .map(|(_, r)| r[time.unwrap()].parse().unwrap())
+                .collect();
+            assert_eq!(times.len(), 3, "{mode}");
+            times.iter().sum::<f64>() / 3.0
+        };
+        let (_, text) = STUDIES.iter().find(|(n, _)| *n == "os-features").unwrap();
+        let study = bytecost_spec::Study::parse(text).unwrap();
+        assert_eq!(study.as_published_blocks, Some(3));
+        let published: Vec<f64> = study.pairs.iter().filter_map(|p| p.published).collect();
+        let times = [
+            ("sync_io", "async_aio"),
+            ("no_affinity", "pinned_affinity"),
+            ("shared_core", "separate_core"),
+            ("regular_read", "sendfile"),
+        ];
+        assert_eq!(published.len(), times.len());
+        for (told, (slow, fast)) in published.into_iter().zip(times) {
+            let ratio = mean(slow) / mean(fast);
+            assert!((told - ratio).abs() < 5e-4, "{slow}: {told} for {ratio}");
         }
     }
 

@@ -22,6 +22,10 @@ pub const STUDIES: &[(&str, &str)] = &[
     ),
     ("smt", include_str!("../../../studies/smt.toml")),
     (
+        "os-features",
+        include_str!("../../../studies/os-features.toml"),
+    ),
+    (
         "access-patterns",
         include_str!("../../../studies/access-patterns.toml"),
     ),

@@ -69,6 +69,38 @@ fn a_published_table_is_a_run_that_can_be_shown_and_written_again() {
 }
 
 #[test]
+fn runs_of_programs_are_read_and_written_again_in_their_own_columns() {
+    let place = Place::new();
+    let layout = "os-features";
+    let export = |id: &str, out: &str| {
+        succeeds(&place, &["export", id, "--layout", layout, "--out", out]);
+        fs::read_to_string(place.path().join(out)).unwrap()
+    };
+    let import = |file: &str| {
+        let told = succeeds(&place, &["import", file, "--layout", layout]);
+        assert!(told.contains("8 cells"), "{told}");
+        told.split(':').next().unwrap().to_owned()
+    };
+    let first = import(&published(layout));
+    let written = export(&first, "own.csv");
+    assert!(written.starts_with("Run,Mode,Time_s\n1,sync_io,2.819\n"));
+    assert_eq!(written.lines().count(), 25);
+    let again = import("own.csv");
+    assert_ne!(first, again);
+    assert_eq!(export(&again, "again.csv"), written);
+    let shown = succeeds(&place, &["report", &again]);
+    assert!(
+        shown.contains("sendfile-null") && shown.contains("16.1"),
+        "{shown}"
+    );
+    fs::write(place.path().join("bad.csv"), "Run,Mode,Time_s\n1,sync,2\n").unwrap();
+    refused(
+        &place.call(&["import", "bad.csv", "--layout", layout]),
+        &["bad.csv", "line 2: Mode: `sync` is not known"],
+    );
+}
+
+#[test]
 fn bad_tables_are_one_line_and_leave_nothing() {
     let place = Place::new();
     let file = place.path().join("bad.csv");
@@ -103,7 +135,7 @@ fn bad_tables_are_one_line_and_leave_nothing() {
     );
     refused(
         &place.call(&["import", "bad.csv", "--layout", "pa03"]),
-        &["layout `pa03`", "pa02-a, pa02-b"],
+        &["layout `pa03`", "pa02-a, pa02-b, os-features"],
     );
     assert!(!place.path().join("bytecost-runs").exists());
 }

@@ -126,3 +126,33 @@ fn asynchronous_requests_beyond_their_limit_refuse_libaio_alone() {
     // As io_setup(2) answers where fs.aio-nr has reached fs.aio-max-nr.
     check("libaio", CALLS[2], EAGAIN, &["fs.aio-max-nr", "--depth"]);
 }
+
+#[test]
+fn where_io_uring_is_forbidden_clients_ask_by_epoll() {
+    let place = Place::new();
+    let words = "run server-models --server epoll,uring --service echo --connections 2 --connect kept --idle 0 --placement free --blocks 6 --warmup 2ms --window 20ms --budget 4s --quiet";
+    let words: Vec<&str> = words.split(' ').collect();
+    let Some(output) = without(&place, IO_URING_SETUP, EPERM, &words) else {
+        return;
+    };
+    went_through(&output);
+    let read = |name: &str| -> serde_json::Value {
+        let text = fs::read_to_string(place.run_dir().join(name)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let told = &read("manifest.json")["survey"]["serving"]["generator"];
+    let told = told.as_str().unwrap();
+    assert!(
+        told.starts_with("epoll: no ring (Operation not permitted"),
+        "{told}"
+    );
+    let findings = read("findings.json");
+    let measured: Vec<&str> = findings["cells"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|c| c["trials"].as_u64() > Some(0))
+        .map(|c| c["cell"]["serving"]["server"].as_str().unwrap())
+        .collect();
+    assert_eq!(measured, ["epoll"]);
+}

@@ -62,6 +62,25 @@ fn a_study_of_servers_is_measured_and_told() {
     assert!(columns.contains("server") && columns.contains("connections"));
 }
 
+/// So many that they are greeted one by one: none is lost, and none fails.
+#[test]
+fn thousands_of_connections_are_a_trial_like_any() {
+    let place = Place::new();
+    let words = format!(
+        "{SERVED} --window 100ms --server epoll --service echo --size 64 --connections 3000 --connect kept --idle 0"
+    );
+    ended(&mut place.bytecost(&words)).measured();
+    let found = findings(&place);
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 1);
+    assert!(cells[0]["trials"].as_u64() > Some(0), "{found:#}");
+    let doubts = found["doubts"].as_array().unwrap();
+    assert!(
+        doubts.iter().all(|d| d["kind"] != "failed-requests"),
+        "{doubts:#?}"
+    );
+}
+
 #[test]
 fn what_a_server_cannot_is_one_line() {
     let check = |words: &str, says: &str| {

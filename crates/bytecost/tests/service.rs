@@ -75,7 +75,7 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
         "of 6 requests",
         "errors none",
         "2 to 2 answers a connection",
-        "generator had something to do",
+        "had something to do",
         "verdict none, ",
     ] {
         assert!(said.contains(words), "`{words}`: {}", end.stdout);

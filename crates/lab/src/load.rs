@@ -6,25 +6,37 @@
 //! counts from the moment at which it was due, so that waiting in line is part of it. (Gil Tene,
 //! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
-//! One thread serves thousands of connections with epoll. It reads the clock, and allocates
-//! nothing once everyone is connected. Whether it was itself what limited the rate, it says in
-//! [`Generator`].
+//! One thread serves thousands of connections, on io_uring where that can be had, else with epoll
+//! ([`Way`]), and allocates nothing once everyone is connected. Whether it was itself what limited
+//! the rate, it says in [`Generator`].
+//!
+//! On io_uring requests are sent, and answers taken in, by rounds. An answer counts as there when
+//! the call has returned that took in the whole round, and a request as sent when the call has
+//! returned that sent the whole round: both are late by at most the rest of their round (some
+//! microseconds for each connection in it), and never early.
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Service;
-use bytecost_engine::services;
+use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
+use bytecost_sys::switchboard::Switchboard;
 
 mod ask;
 mod client;
 mod driver;
 mod outcome;
 mod start;
+mod wire;
 
 use start::Start;
+use wire::Wire;
+use wire::epoll::Epoll;
+use wire::uring::Uring;
+
+pub(crate) use wire::SOURCES;
 
 pub use ask::ask;
 pub use outcome::{Errors, Fairness, Generator, Outcome};
@@ -66,6 +78,32 @@ pub struct Load {
     pub threads: u32,
     /// TCP congestion control of each connection; none leaves the system's.
     pub congestion: Option<String>,
+    /// How its threads reach the kernel.
+    pub way: Way,
+}
+
+/// How a thread of the load reaches the kernel for all of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Way {
+    /// By io_uring, or by epoll where a ring is refused.
+    #[default]
+    Best,
+    /// By io_uring: one call for all that is to be sent and all that has come. Needs Linux 6.1.
+    Uring,
+    /// By epoll, and a call for each request and each answer.
+    Epoll,
+}
+
+impl Way {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Best => "io_uring or epoll",
+            Way::Uring => "io_uring",
+            Way::Epoll => "epoll",
+        }
+    }
 }
 
 /// When the next request is made.
@@ -135,6 +173,22 @@ impl Load {
             patience: Duration::from_secs(5),
             threads: 1,
             congestion: None,
+            way: Way::Best,
+        }
+    }
+
+    /// Whether each connection asks once before all of them begin.
+    fn greets(&self) -> bool {
+        let all = self.connections + self.idle;
+        self.kept && all >= driver::GREETED_FROM && matches!(self.span, Span::Time { .. })
+    }
+
+    /// How many requests that are due together are sent together.
+    fn at_once(&self) -> usize {
+        let depth = self.depth as usize;
+        match (self.service.request)(self.asking.size) {
+            Framing::Size(size) => (MOST_REQUEST_BYTES / size.max(1)).clamp(1, depth),
+            Framing::Line => depth,
         }
     }
 
@@ -222,11 +276,35 @@ impl Load {
         stop: &AtomicBool,
         told: &dyn Fn(Stage),
     ) -> io::Result<Outcome> {
-        let outcome = driver::Driver::new(self, nth, start).and_then(|d| d.run(stop, told));
+        let outcome = self.drive_by_way(nth, start, stop, told);
         if outcome.is_err() {
             start.give_up();
         }
         outcome
+    }
+
+    fn drive_by_way(
+        &self,
+        nth: u32,
+        start: &Start,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<Outcome> {
+        let refused = match self.way {
+            Way::Epoll => None,
+            way => match (Uring::new(self), way) {
+                (Ok(ring), _) => {
+                    return driver::Driver::new(self, ring, nth, start)?.run(stop, told);
+                }
+                (Err(e), Way::Best) => Some(e),
+                (Err(e), _) => return Err(no_ring(&e)),
+            },
+        };
+        let mut outcome =
+            driver::Driver::new(self, Epoll::new(self)?, nth, start)?.run(stop, told)?;
+        outcome.generator.way = Way::Epoll;
+        outcome.generator.no_ring = refused.map(|e| e.to_string());
+        Ok(outcome)
     }
 
     /// What one of the threads does.
@@ -242,11 +320,25 @@ impl Load {
     }
 }
 
+/// Why a load has no ring here; none where it has one.
+pub(crate) fn no_ring_here() -> Option<String> {
+    let nobody = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+    let ring = Switchboard::new(nobody, 1, 1, [1, 1], true);
+    ring.err().map(|e| e.to_string())
+}
+
+fn no_ring(error: &io::Error) -> io::Error {
+    let text = format!(
+        "no ring for the load ({error}): it needs Linux 6.1, and leave to use io_uring \
+         (kernel.io_uring_disabled, seccomp)"
+    );
+    io::Error::new(error.kind(), text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytecost_host::Roots;
-    use std::net::Ipv4Addr;
 
     fn load() -> Load {
         let asking = services::Setup {

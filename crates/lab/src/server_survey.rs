@@ -12,7 +12,7 @@ use bytecost_host::Roots;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use rustix::process::{Resource, getrlimit};
 
-use crate::load::ask;
+use crate::load::{self, ask};
 use crate::survey::reason;
 
 const SIZE: usize = 64;
@@ -26,6 +26,10 @@ pub fn survey() -> ServerSurvey {
         servers: SERVERS.iter().map(tried).collect(),
         services: SERVICES.iter().map(Service::facts).collect(),
         limits: limits(),
+        generator: Some(match load::no_ring_here() {
+            None => load::Way::Uring.name().to_owned(),
+            Some(why) => format!("{}: no ring ({why})", load::Way::Epoll.name()),
+        }),
     }
 }
 
@@ -82,7 +86,7 @@ fn limits() -> Option<ServingLimits> {
         descriptors: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
         tasks,
         tasks_by,
-        ports: (last + 1).saturating_sub(first),
+        ports: (last + 1).saturating_sub(first) * load::SOURCES,
     })
 }
 
@@ -140,5 +144,10 @@ mod tests {
         let limits = survey.limits.unwrap();
         assert!(limits.descriptors > 64 && limits.tasks > 64 && limits.ports > 64);
         assert!(!limits.tasks_by.is_empty());
+        let generator = survey.generator.unwrap();
+        assert!(
+            generator == "io_uring" || generator.starts_with("epoll: no ring ("),
+            "{generator}"
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytecost_engine::Service;
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_host::Roots;
-use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage, ask};
+use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage, Way, ask};
 
 const SIZE: usize = 64;
 
@@ -24,6 +24,14 @@ fn setup() -> services::Setup {
 fn server(
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
 ) -> SocketAddrV4 {
+    server_of(SIZE, does)
+}
+
+/// The same for messages of another size.
+fn server_of(
+    size: usize,
+    does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
+) -> SocketAddrV4 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let SocketAddr::V4(address) = listener.local_addr().unwrap() else {
         panic!("asked for an address of version 4");
@@ -34,7 +42,7 @@ fn server(
             let (mut socket, shared) = (socket.unwrap(), shared.clone());
             std::thread::spawn(move || {
                 let (does, count) = &*shared;
-                let mut message = [0; SIZE];
+                let mut message = vec![0; size];
                 while socket.read_exact(&mut message).is_ok() {
                     let nth = count.fetch_add(1, Ordering::Relaxed);
                     if !does(nth, &mut socket, &mut message) {
@@ -51,8 +59,20 @@ fn honest() -> SocketAddrV4 {
     server(|_, socket, message| socket.write_all(message).is_ok())
 }
 
-fn load(address: SocketAddrV4) -> Load {
-    Load::once(address, Service::named("echo").unwrap(), setup())
+fn load(address: SocketAddrV4, way: Way) -> Load {
+    let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
+    load.way = way;
+    load
+}
+
+/// Every way that can be had here: io_uring may be forbidden.
+fn ways() -> Vec<Way> {
+    let mut best = load(honest(), Way::Best);
+    best.span = Span::Requests(1);
+    match run(&best).generator.way {
+        Way::Uring => vec![Way::Epoll, Way::Uring],
+        _ => vec![Way::Epoll],
+    }
 }
 
 fn run(load: &Load) -> Outcome {
@@ -70,178 +90,272 @@ fn time(warmup_ms: u64, window_ms: u64) -> Span {
 /// loop one for each that fell due meanwhile.
 #[test]
 fn waiting_in_line_is_latency() {
-    const STALL_MS: u64 = 400;
-    let stalling = || {
-        server(|nth, socket, message| {
-            if nth == 20 {
-                std::thread::sleep(Duration::from_millis(STALL_MS));
-            }
-            socket.write_all(message).is_ok()
-        })
-    };
-    let slow = |outcome: &Outcome| {
-        let threshold = STALL_MS / 4 * 1_000_000;
-        outcome.latency_ns.count_between(threshold, u64::MAX)
-    };
-    let mut closed = load(stalling());
-    closed.span = Span::Requests(200);
-    let outcome = run(&closed);
-    assert_eq!(outcome.answers, 200);
-    assert!(slow(&outcome) >= 1);
-    let mut open = load(stalling());
-    open.span = Span::Requests(200);
-    open.pace = Pace::Open { per_s: 200.0 };
-    let outcome = run(&open);
-    assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
-    // 80 requests fell due during the stall; three quarters of them waited for more than a
-    // quarter of it, whatever else the machine does.
-    assert!(slow(&outcome) >= 55, "{} were slow", slow(&outcome));
-    assert!(outcome.latency_ns.max() >= STALL_MS * 1_000_000);
+    for way in ways() {
+        const STALL_MS: u64 = 400;
+        let stalling = || {
+            server(|nth, socket, message| {
+                if nth == 20 {
+                    std::thread::sleep(Duration::from_millis(STALL_MS));
+                }
+                socket.write_all(message).is_ok()
+            })
+        };
+        let slow = |outcome: &Outcome| {
+            let threshold = STALL_MS / 4 * 1_000_000;
+            outcome.latency_ns.count_between(threshold, u64::MAX)
+        };
+        let mut closed = load(stalling(), way);
+        closed.span = Span::Requests(200);
+        let outcome = run(&closed);
+        assert_eq!(outcome.answers, 200);
+        assert!(slow(&outcome) >= 1);
+        let mut open = load(stalling(), way);
+        open.span = Span::Requests(200);
+        open.pace = Pace::Open { per_s: 200.0 };
+        let outcome = run(&open);
+        assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
+        // 80 requests fell due during the stall; three quarters of them waited for more than a
+        // quarter of it, whatever else the machine does.
+        assert!(slow(&outcome) >= 55, "{} were slow", slow(&outcome));
+        assert!(outcome.latency_ns.max() >= STALL_MS * 1_000_000);
+    }
 }
 
 /// A server that answers nothing after a while: what was due and not answered counts, also what
 /// was never sent.
 #[test]
 fn what_is_never_answered_is_not_left_out() {
-    let address = server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
-    let mut load = load(address);
-    load.pace = Pace::Open { per_s: 500.0 };
-    load.span = time(0, 300);
-    load.patience = Duration::from_secs(1);
-    let outcome = run(&load);
-    assert_eq!(outcome.answers, 10);
-    assert_eq!(
-        outcome.answers + outcome.unanswered + outcome.errors.timeout,
-        150
-    );
-    assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
+    for way in ways() {
+        let address = server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
+        let mut load = load(address, way);
+        load.pace = Pace::Open { per_s: 500.0 };
+        load.span = time(0, 300);
+        load.patience = Duration::from_secs(1);
+        let outcome = run(&load);
+        assert_eq!(outcome.answers, 10);
+        assert_eq!(
+            outcome.answers + outcome.unanswered + outcome.errors.timeout,
+            150
+        );
+        assert!(outcome.latency_ns.value_at_quantile(0.5) > 100_000_000);
+    }
 }
 
 #[test]
 fn every_kind_of_error_has_its_name() {
-    let held = TcpListener::bind("127.0.0.1:0").unwrap();
-    let SocketAddr::V4(nobody) = held.local_addr().unwrap() else {
-        panic!("asked for an address of version 4");
-    };
-    let silent = server(|_, _, _| true);
-    let closing = server(|_, _, _| false);
-    let lying = server(|nth, socket, message| {
-        message[SIZE - 1] ^= u8::from(nth == 1);
-        socket.write_all(message).is_ok()
-    });
-    let refusing = server(|_, socket, _| socket.write_all(TOO_LONG).is_ok());
-    let chatty = server(|_, socket, message| {
-        socket.write_all(message).is_ok() && socket.write_all(b"and more").is_ok()
-    });
-    drop(held);
-    let check = |address, kind: &str, answers: std::ops::RangeInclusive<u64>| {
-        let mut load = load(address);
-        load.span = Span::Requests(3);
-        load.patience = Duration::from_millis(100);
-        let outcome = run(&load);
-        let found: Vec<&str> = outcome
-            .errors
-            .by_kind()
-            .iter()
-            .filter(|(_, n)| *n > 0)
-            .map(|(kind, _)| *kind)
-            .collect();
-        assert_eq!(found, [kind]);
-        assert!(
-            answers.contains(&outcome.answers),
-            "{kind}: {}",
-            outcome.answers
-        );
-    };
-    check(nobody, "refused", 0..=0);
-    check(silent, "timeout", 0..=0);
-    check(closing, "closed", 0..=0);
-    check(lying, "wrong", 2..=2);
-    check(refusing, "wrong", 0..=0);
-    check(chatty, "wrong", 0..=3);
+    for way in ways() {
+        let held = TcpListener::bind("127.0.0.1:0").unwrap();
+        let SocketAddr::V4(nobody) = held.local_addr().unwrap() else {
+            panic!("asked for an address of version 4");
+        };
+        let silent = server(|_, _, _| true);
+        let closing = server(|_, _, _| false);
+        let lying = server(|nth, socket, message| {
+            message[SIZE - 1] ^= u8::from(nth == 1);
+            socket.write_all(message).is_ok()
+        });
+        let refusing = server(|_, socket, _| socket.write_all(TOO_LONG).is_ok());
+        let chatty = server(|_, socket, message| {
+            socket.write_all(message).is_ok() && socket.write_all(b"and more").is_ok()
+        });
+        drop(held);
+        let check = |address, kind: &str, answers: std::ops::RangeInclusive<u64>| {
+            let mut load = load(address, way);
+            load.span = Span::Requests(3);
+            load.patience = Duration::from_millis(if kind == "timeout" { 100 } else { 10_000 });
+            let outcome = run(&load);
+            let found: Vec<&str> = outcome
+                .errors
+                .by_kind()
+                .iter()
+                .filter(|(_, n)| *n > 0)
+                .map(|(kind, _)| *kind)
+                .collect();
+            assert_eq!(found, [kind]);
+            assert!(
+                answers.contains(&outcome.answers),
+                "{kind}: {}",
+                outcome.answers
+            );
+        };
+        check(nobody, "refused", 0..=0);
+        check(silent, "timeout", 0..=0);
+        check(closing, "closed", 0..=0);
+        check(lying, "wrong", 2..=2);
+        check(refusing, "wrong", 0..=0);
+        check(chatty, "wrong", 0..=3);
+    }
 }
 
 #[test]
 fn a_window_begins_and_ends_once() {
-    let stages = std::sync::Mutex::new(Vec::new());
-    let mut load = load(honest());
-    (load.connections, load.threads, load.idle) = (6, 2, 3);
-    load.span = time(30, 60);
-    load.ramp = Duration::from_millis(20);
-    let told = |stage| stages.lock().unwrap().push(stage);
-    let outcome = load.run(&AtomicBool::new(false), &told).unwrap();
-    let stages = stages.into_inner().unwrap();
-    let [
-        Stage::Connected {
-            opens_ns,
-            closes_ns,
-        },
-        Stage::WindowOpens,
-        Stage::WindowCloses,
-    ] = stages[..]
-    else {
-        panic!("{stages:?}");
-    };
-    assert_eq!(closes_ns - opens_ns, 60_000_000);
-    assert_eq!(outcome.window_ns, 60_000_000);
-    assert_eq!(outcome.answers, outcome.answers_in_window);
-    assert_eq!(outcome.answers, outcome.latency_ns.len());
-    assert_eq!((outcome.opened, outcome.errors.all()), (9, 0));
-    assert_eq!(outcome.answers_by_connection.len(), 6);
-    assert!((0.0..=1.5).contains(&outcome.generator.busy_share));
+    for way in ways() {
+        let stages = std::sync::Mutex::new(Vec::new());
+        let mut load = load(honest(), way);
+        (load.connections, load.threads, load.idle) = (6, 2, 3);
+        load.span = time(30, 60);
+        load.ramp = Duration::from_millis(20);
+        let told = |stage| stages.lock().unwrap().push(stage);
+        let outcome = load.run(&AtomicBool::new(false), &told).unwrap();
+        let stages = stages.into_inner().unwrap();
+        let [
+            Stage::Connected {
+                opens_ns,
+                closes_ns,
+            },
+            Stage::WindowOpens,
+            Stage::WindowCloses,
+        ] = stages[..]
+        else {
+            panic!("{stages:?}");
+        };
+        assert_eq!(closes_ns - opens_ns, 60_000_000);
+        assert_eq!(outcome.window_ns, 60_000_000);
+        assert_eq!(outcome.answers, outcome.answers_in_window);
+        assert_eq!(outcome.answers, outcome.latency_ns.len());
+        assert_eq!((outcome.opened, outcome.errors.all()), (9, 0));
+        assert_eq!(outcome.answers_by_connection.len(), 6);
+        assert!((0.0..=1.5).contains(&outcome.generator.busy_share));
+    }
 }
 
 #[test]
 fn a_stop_ends_it_early() {
-    let stop = AtomicBool::new(false);
-    let mut load = load(honest());
-    load.connections = 4;
-    load.span = time(0, 3_600_000);
-    let told = |stage| {
-        if stage == Stage::WindowOpens {
-            stop.store(true, Ordering::Relaxed);
-        }
-    };
-    let outcome = load.run(&stop, &told).unwrap();
-    assert!(outcome.window_ns < 3_000_000_000_000);
-    assert_eq!(outcome.errors.all(), 0);
+    for way in ways() {
+        let stop = AtomicBool::new(false);
+        let mut load = load(honest(), way);
+        load.connections = 4;
+        load.span = time(0, 3_600_000);
+        let told = |stage| {
+            if stage == Stage::WindowOpens {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let outcome = load.run(&stop, &told).unwrap();
+        assert!(outcome.window_ns < 3_000_000_000_000);
+        assert_eq!(outcome.errors.all(), 0);
+    }
 }
 
 /// Who thinks asks less: at most once a thought.
 #[test]
 fn thinking_keeps_the_rate_down() {
-    let mut load = load(honest());
-    load.connections = 3;
-    load.pace = Pace::Closed {
-        think: Duration::from_millis(50),
-    };
-    load.span = time(0, 300);
-    let outcome = run(&load);
-    assert!(outcome.fairness().max <= 7, "{:?}", outcome.fairness());
-    assert!(outcome.answers > 0);
+    for way in ways() {
+        let mut load = load(honest(), way);
+        load.connections = 3;
+        load.pace = Pace::Closed {
+            think: Duration::from_millis(50),
+        };
+        load.span = time(0, 300);
+        let outcome = run(&load);
+        assert!(outcome.fairness().max <= 7, "{:?}", outcome.fairness());
+        assert!(outcome.answers > 0);
+    }
 }
 
 /// Ten times as many requests allocate no more than a few.
 #[test]
 fn asking_does_not_allocate() {
-    for kept in [true, false] {
+    for way in ways() {
+        for kept in [true, false] {
+            for pace in [
+                Pace::Closed {
+                    think: Duration::ZERO,
+                },
+                Pace::Open { per_s: 20_000.0 },
+            ] {
+                let address = honest();
+                let allocations = |each| {
+                    let mut load = load(address, way);
+                    load.connections = 4;
+                    (load.kept, load.pace) = (kept, pace);
+                    load.span = Span::Requests(each);
+                    allocation_counter::measure(|| assert_eq!(run(&load).answers, 4 * each))
+                        .count_total
+                };
+                allocations(2);
+                assert_eq!(allocations(200), allocations(20), "kept {kept}, {pace:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
+    for way in ways() {
+        for size in [1, 64, 5000, 65_536] {
+            let address = server_of(size, |_, socket, message| {
+                let (head, tail) = message.split_at(message.len() / 3);
+                socket.set_nodelay(true).is_ok()
+                    && socket.write_all(head).is_ok()
+                    && socket.write_all(tail).is_ok()
+            });
+            for (kept, depth) in [(true, 1), (true, 5), (false, 1)] {
+                let mut load = load(address, way);
+                load.asking.size = size;
+                (load.connections, load.kept, load.depth) = (3, kept, depth);
+                load.span = Span::Requests(12);
+                let outcome = run(&load);
+                assert_eq!((outcome.answers, outcome.errors.all()), (36, 0));
+                assert_eq!(outcome.generator.way, way);
+                assert_eq!(outcome.opened, if kept { 3 } else { 36 });
+            }
+        }
+    }
+}
+
+/// A server that goes away now and then: what was lost is counted, and it is asked again.
+#[test]
+fn who_closes_is_asked_again() {
+    for way in ways() {
         for pace in [
             Pace::Closed {
                 think: Duration::ZERO,
             },
-            Pace::Open { per_s: 20_000.0 },
+            Pace::Open { per_s: 2000.0 },
         ] {
-            let address = honest();
-            let allocations = |each| {
-                let mut load = load(address);
-                load.connections = 4;
-                (load.kept, load.pace) = (kept, pace);
-                load.span = Span::Requests(each);
-                allocation_counter::measure(|| assert_eq!(run(&load).answers, 4 * each)).count_total
-            };
-            allocations(2);
-            assert_eq!(allocations(200), allocations(20), "kept {kept}, {pace:?}");
+            let address =
+                server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
+            let mut load = load(address, way);
+            (load.connections, load.pace) = (2, pace);
+            load.span = Span::Requests(12);
+            let outcome = run(&load);
+            let errors = outcome.errors;
+            assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
+            assert_eq!(errors.all(), errors.closed + errors.reset, "{errors:?}");
+            if matches!(pace, Pace::Closed { .. }) {
+                assert_eq!(outcome.answers + errors.all(), 24);
+            }
         }
+    }
+}
+
+/// A generator whose requests take long to make is what limits the rate, and says so.
+#[test]
+fn a_generator_that_was_the_bottleneck_says_so() {
+    struct Slow;
+    impl services::Question for Slow {
+        fn ask(&self, _: u32, _: u64, out: &mut Vec<u8>) {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_millis(5) {}
+            out.extend_from_slice(&[0; SIZE]);
+        }
+        fn is_right(&self, _: u32, _: u64, _: usize, _: &[u8]) -> bool {
+            true
+        }
+    }
+    static SLOW: std::sync::LazyLock<Service> = std::sync::LazyLock::new(|| Service {
+        question: |_| Box::new(Slow),
+        ..*Service::named("echo").unwrap()
+    });
+    for way in ways() {
+        let mut load = load(honest(), way);
+        load.service = &SLOW;
+        // While it makes the requests of all, the server has time for each, however slow it is.
+        load.connections = 60;
+        load.span = time(0, 200);
+        let said = run(&load).generator_limit().unwrap();
+        assert!(said.contains("had something to do"), "{said}");
     }
 }
 

@@ -138,7 +138,7 @@ fn limits(cell: &Cell, survey: &Survey, task_each: bool) -> Option<String> {
     }
     if all > limits.ports {
         return Some(format!(
-            "{all} connections need a port each on the clients' side, and net.ipv4.ip_local_port_range has {}: widen it as root, or choose fewer --connections",
+            "{all} connections need a port each on the clients' side, and net.ipv4.ip_local_port_range leaves {}: widen it as root, or choose fewer --connections",
             limits.ports
         ));
     }

@@ -3,10 +3,14 @@
 use bytecost_spec::{Axis, Cell, Counter, Measure, Side};
 
 mod export;
+mod form;
 mod import;
+mod runs;
 
 pub use export::{csv, csv_of_imported};
+pub use form::Form;
 pub use import::{import, study};
+pub use runs::{RUNS, Runs};
 
 /// Fields of a message in all of these layouts.
 pub(crate) const FIELDS: u32 = 8;

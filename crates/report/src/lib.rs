@@ -24,6 +24,7 @@ pub mod layout;
 mod markdown;
 mod numbers;
 mod overlay;
+mod overview;
 mod page;
 mod picture;
 mod prose;

@@ -17,6 +17,7 @@ mod reasons;
 pub fn markdown(a: &Analysis) -> String {
     let mut out = Vec::new();
     answer(a, &mut out);
+    reasons::overview(a, &mut out);
     reasons::crossovers(a, &mut out);
     reasons::explanations(a, &mut out);
     reasons::claims(a, &mut out);

@@ -11,6 +11,7 @@ use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
+use crate::overview::{self, Overview, overview};
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
 use crate::stack::{Stack, stack};
@@ -48,6 +49,8 @@ struct Page {
     figures: Vec<Figure>,
     heats: Vec<Heat>,
     stack: Option<Stack>,
+    overview: Option<Overview>,
+    speed_ups: Vec<overview::Line>,
     tables: Vec<TableText>,
     notes: Vec<Vec<Span>>,
     verdicts: Vec<VerdictText>,
@@ -161,6 +164,8 @@ impl Page {
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stack: stack(a),
+            overview: overview(a),
+            speed_ups: overview::table(a),
             tables,
             notes: notes.iter().map(|why| spans(why)).collect(),
             verdicts: verdicts(a),

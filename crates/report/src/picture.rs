@@ -8,6 +8,7 @@ use crate::chart;
 use crate::facts;
 use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overlay;
+use crate::overview::{Overview, overview};
 use crate::prose::{clean, wrap};
 use crate::stack::{Stack, stack};
 
@@ -79,7 +80,11 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
             svg: svg + "\n",
         }
     });
-    drawn.chain(heat::pictures(a)).chain(stacked(a)).collect()
+    drawn
+        .chain(heat::pictures(a))
+        .chain(stacked(a))
+        .chain(speed_ups(a))
+        .collect()
 }
 
 /// Where the CPU time goes, as a picture.
@@ -125,6 +130,60 @@ fn stacked(a: &Analysis) -> Option<Picture> {
     let svg = drawing.render().expect("a picture is only text");
     Some(Picture {
         name: "cpu-time-by-kind".to_owned(),
+        svg: svg + "\n",
+    })
+}
+
+/// How many times as fast, as a picture.
+#[derive(Template)]
+#[template(
+    path = "overview_picture.svg",
+    escape = "html",
+    whitespace = "minimize"
+)]
+struct OverviewDrawing {
+    o: Overview,
+    subtitles: Vec<(f64, String)>,
+    plot: f64,
+    feet: Vec<(f64, String)>,
+    height: f64,
+}
+
+fn speed_ups(a: &Analysis) -> Option<Picture> {
+    let o = overview(a)?;
+    let theirs = if o.published {
+        "; hollow marks were published by others, without an interval"
+    } else {
+        ""
+    };
+    let mut y = 33.0;
+    let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
+        let wrapped = wrap(text, columns, "", "").into_iter();
+        wrapped
+            .map(|line| {
+                *y += LINE_HEIGHT.1;
+                (*y, line)
+            })
+            .collect()
+    };
+    let subtitle = format!("Above 1× the first of a pair is faster; bars: 95 % intervals{theirs}");
+    let subtitles = lines(&subtitle, COLUMNS.1, &mut y);
+    let plot = y + 14.0;
+    y = plot + o.height + 4.0;
+    let told = o.notes.iter().cloned().chain([foot(a)]);
+    let feet: Vec<(f64, String)> = told
+        .flat_map(|text| lines(&text, COLUMNS.2, &mut y))
+        .collect();
+    let drawing = OverviewDrawing {
+        o,
+        subtitles,
+        plot,
+        feet,
+        height: y + MARGIN,
+    };
+    let svg = drawing.render().expect("a picture is only text");
+    Some(Picture {
+        name: "speed-ups".to_owned(),
         svg: svg + "\n",
     })
 }

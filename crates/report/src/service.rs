@@ -198,8 +198,12 @@ fn generator(asked: &Asked) -> String {
         1 => String::new(),
         n => format!(", the busiest of {n} threads"),
     };
+    let way = match &generator.no_ring {
+        None => generator.way.to_owned(),
+        Some(why) => format!("{}, no ring ({why})", generator.way),
+    };
     let mut text = format!(
-        "had something to do {} of the time{threads}; CPU {} s",
+        "by {way}; had something to do {} of the time{threads}; CPU {} s",
         percent(generator.busy_share),
         units::number(generator.cpu_s)
     );

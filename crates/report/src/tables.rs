@@ -228,6 +228,10 @@ impl Out {
         for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
             self.prose(None, why, "  ", "    ");
         }
+        if let Some(way) = &serving.generator {
+            let told = format!("Their clients, the load generator, reach the kernel by {way}.");
+            self.prose(None, &told, "  ", "  ");
+        }
         self.heading("Services");
         let rows: Vec<Vec<String>> = serving
             .services

@@ -26,6 +26,7 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
         out: String::new(),
     };
     page.answer(a);
+    page.overview(a);
     page.crossovers(a);
     page.explanations(a);
     page.claims(a);

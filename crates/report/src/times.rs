@@ -108,6 +108,7 @@ pub const TIMES: &[Times] = &[
         notes: &[
             "Theirs are the seconds of a whole program, its start included, the mean of three runs; the throughput is 1 GiB over that time, so that 2.816 s are 3.05 Gbit/s. Ours is of the reads alone.",
             "It tells neither the size of a request or block, nor how many were in flight, nor where the pages were: each stands beside all of ours that differ in these.",
+            "Its times of pinned threads and of two threads are of work that it does not tell: their ratios stand in the overview of the study os-features.",
         ],
         tells: &[Axis::Mover, Axis::Size],
         rows: &[

@@ -41,6 +41,8 @@ fn asked() -> Asked {
             cpu_s: 0.7,
             late_us_p99: None,
             limit: None,
+            way: "io_uring",
+            no_ring: None,
         },
         interrupted: false,
     }

@@ -90,6 +90,7 @@ fn survey() -> Survey {
                 sizes: Some((1, 65_536)),
             }],
             limits: None,
+            generator: Some("epoll: no ring (not permitted here)".to_owned()),
         }),
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {

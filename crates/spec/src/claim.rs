@@ -44,6 +44,8 @@ pub struct Claim {
     pub tests: Vec<Test>,
     /// Whether it is there for the reason that was given.
     pub reasons: Vec<Reason>,
+    /// What is told beside it and decides nothing.
+    pub beside: Vec<Test>,
 }
 
 /// A reason that a claim gives, as a test of what would follow from it.

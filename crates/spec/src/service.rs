@@ -93,6 +93,10 @@ pub struct Generator {
     pub late_us_p99: Option<f64>,
     /// Why it may itself have limited what was found, if it may.
     pub limit: Option<String>,
+    /// How it reached the kernel: `io_uring` or `epoll`.
+    pub way: &'static str,
+    /// Why not by io_uring.
+    pub no_ring: Option<String>,
 }
 
 /// What a load found.

@@ -16,9 +16,11 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod pair;
 pub(crate) mod raw;
 
 pub use expect::{Expect, Outcome};
+pub use pair::Pair;
 
 /// The longest window, and the longest time before it, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
@@ -70,6 +72,12 @@ pub struct Study {
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
     #[serde(default)]
     pub as_published: Vec<Tier>,
+    /// How often the publication ran each, where its own number of repetitions is kept to.
+    #[serde(default)]
+    pub as_published_blocks: Option<u32>,
+    /// The pairs of ways whose speed-up the overview shows.
+    #[serde(default)]
+    pub pairs: Vec<Pair>,
     /// [`AS_PUBLISHED`] where that was chosen.
     #[serde(default)]
     pub design: Option<String>,
@@ -164,6 +172,9 @@ impl Study {
             )));
         }
         self.tiers.clone_from(&self.as_published);
+        if let Some(blocks) = self.as_published_blocks {
+            (self.blocks_least, self.blocks_most) = (blocks, blocks);
+        }
         self.design = Some(AS_PUBLISHED.to_owned());
         Ok(())
     }

@@ -278,7 +278,8 @@ pub struct ServingLimits {
     pub tasks: u64,
     /// Which limit that is.
     pub tasks_by: String,
-    /// Ports from which connections to one address can be opened.
+    /// Ports from which connections to one server can be opened, of all the addresses that its
+    /// clients take together.
     pub ports: u64,
 }
 
@@ -291,6 +292,10 @@ pub struct ServerSurvey {
     pub services: Vec<ServiceFacts>,
     /// What bounds connections; none where that is not known.
     pub limits: Option<ServingLimits>,
+    /// How the load generator reaches the kernel: `io_uring`, or `epoll` with the reason. Surveys
+    /// of old do not tell; it was epoll.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<String>,
 }
 
 /// A class and a control group together, as the kernel of this host answered.

@@ -28,6 +28,7 @@ pub mod readiness;
 pub mod region;
 pub mod sampler;
 pub mod sched;
+pub mod switchboard;
 pub mod tcp;
 pub mod tun;
 pub mod uring;

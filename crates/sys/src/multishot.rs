@@ -13,7 +13,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 mod pool;
 
-use pool::Pool;
+pub(crate) use pool::Pool;
 
 /// The one group of buffers.
 const GROUP: u16 = 0;
@@ -74,6 +74,17 @@ pub struct Piece {
     pool: u64,
     buffer: u16,
     length: usize,
+}
+
+impl Piece {
+    /// One of that pool, as a completion of its ring tells it.
+    pub(crate) fn new(pool: u64, buffer: u16, length: usize) -> Piece {
+        Piece {
+            pool,
+            buffer,
+            length,
+        }
+    }
 }
 
 /// The ring.
@@ -237,13 +248,8 @@ impl Multishot {
                     self.outstanding -= usize::from(!goes_on);
                     let buffer = cqueue::buffer_select(entry.flags());
                     let pool = self.pool.as_ref().map_or(0, Pool::address);
-                    let piece = result.map(|length| {
-                        buffer.map(|buffer| Piece {
-                            pool,
-                            buffer,
-                            length,
-                        })
-                    });
+                    let piece =
+                        result.map(|length| buffer.map(|buffer| Piece::new(pool, buffer, length)));
                     let piece = piece.map(|piece| self.unless_empty(piece));
                     Happened::Received {
                         token,

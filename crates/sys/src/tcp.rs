@@ -4,6 +4,7 @@
 //! between C libraries; older kernels fill less of it.
 
 use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// The part of struct tcp_info that is read here, as the kernel lays it out.
@@ -74,6 +75,32 @@ pub struct TcpInfo {
     pub rwnd_limited_us: u64,
     /// Time limited by the send buffer so far.
     pub sndbuf_limited_us: u64,
+}
+
+/// IP_BIND_ADDRESS_NO_PORT of include/uapi/linux/in.h.
+const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
+
+/// Has a socket connect from that address, by a port that is chosen when it does: one that rests
+/// (TIME_WAIT) can be chosen then as it is for sockets that are not bound, ip(7).
+///
+/// # Errors
+/// What setsockopt(2) and bind(2) answer.
+pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
+    let yes: libc::c_int = 1;
+    // SAFETY: the option is an int, which lives until the call returns.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_IP,
+            BIND_ADDRESS_NO_PORT,
+            std::ptr::from_ref(&yes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if set != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
 /// Reads TCP_INFO.

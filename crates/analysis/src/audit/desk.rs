@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, Route, units};
 
 use super::Grounds;
 use crate::grid;
-use crate::pairing::{CONDITIONAL, Pairing, alike, means};
+use crate::pairing::{Pairing, contrasted};
 use crate::result::{Analysis, CellResult, Finding, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::words;
@@ -38,46 +38,15 @@ impl<'d> Desk<'d> {
         self.trials.moving().filter(|c| is_at(c.cell, place))
     }
 
-    /// The pairs of a contrast, in the order of the plan. What an axis says that means nothing to
-    /// one of the two keeps no pair apart: a mover that waits for each request to a file has no
-    /// depth, one that takes a file whole no block.
+    /// The pairs of a contrast, in the order of the plan.
     pub(super) fn pairs<'p>(&'p self, contrast: &'p Contrast) -> Vec<Pairing<'p, 'p>> {
-        let axis = contrast.axis;
-        let is_there = |c: &&CellTrials<'_>| {
-            let mut conditions = contrast.place.iter();
-            conditions.all(|(axis, values)| {
-                values.iter().any(|v| has(c.cell, *axis, v)) || !means(*axis, c)
-            })
-        };
-        let of = |value: &'p String| {
-            let moving = self.trials.moving();
-            moving.filter(move |c| has(c.cell, axis, value))
-        };
-        let others: Vec<&CellTrials<'_>> = of(&contrast.against).filter(is_there).collect();
-        let partner = |other: &CellTrials<'_>| {
-            let exact = other.cell.id_without(&[axis]);
-            let found = others.iter().find(|c| c.cell.id_without(&[axis]) == exact);
-            let conditional: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
-            let near = other.cell.id_without(&conditional);
-            let alike = |c: &&&CellTrials<'_>| {
-                c.cell.id_without(&conditional) == near && alike(axis, c, other)
-            };
-            let found = found.or_else(|| match axis {
-                Axis::Mover => others.iter().find(alike),
-                _ => None,
-            });
-            found.copied()
-        };
-        let cells = of(&contrast.value).filter(is_there);
-        cells
-            .filter_map(|other| {
-                Some(Pairing {
-                    axis,
-                    baseline: partner(other)?,
-                    other,
-                })
-            })
-            .collect()
+        contrasted(
+            self.trials,
+            contrast.axis,
+            &contrast.value,
+            &contrast.against,
+            &contrast.place,
+        )
     }
 
     /// The run's own finding of a pair, and whether it stands the other way round.
@@ -137,14 +106,17 @@ impl<'d> Desk<'d> {
     }
 
     /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
-    /// where the study varies those; but for some.
+    /// where the study varies those; with a neighbour, where there is one; but for some.
     pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<String> {
         let apart = grid::varied(cells.iter().copied());
         let always = [Axis::Mover, Axis::Size, Axis::Threads];
         let varied = |a: &Axis| always.contains(a) && self.analysis.study.varied.contains(a);
         let axes = AXES.iter().map(|row| row.axis);
+        // A neighbour is told where there is one: without it the numbers mean something else.
+        let beside =
+            |a: &Axis| *a == Axis::Neighbour && cells.iter().any(|c| !c.neighbour.is_idle());
         let axes: Vec<Axis> = axes
-            .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a)))
+            .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a)))
             .collect();
         let survey = &self.input.manifest.survey;
         let of_memory = |cell: &Cell| {

@@ -12,7 +12,7 @@ use crate::result::Finding;
 use crate::words;
 
 /// Work that needs a core's multipliers and no memory: what only a core can slow.
-const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
+pub(super) const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
 /// CPU time a step together, over alone, from which a core is shared; below the other it is not.
 const SHARED: f64 = 1.25;
 const OWN: f64 = 1.12;
@@ -30,6 +30,8 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let judged: Vec<&Pair<'_>> = (pairs.iter())
         .filter(|p| IN_REGISTERS.contains(&p.cell.mover.as_str()))
         .filter(|p| p.cell.placement != Placement::Near(Nearness::SameCpu))
+        // Which two CPUs the scheduler chose, nobody knows.
+        .filter(|p| p.cell.placement != Placement::Free)
         .collect();
     let mut places: Vec<String> = Vec::new();
     for pair in &judged {

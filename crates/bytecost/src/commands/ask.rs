@@ -191,6 +191,8 @@ fn found(asking: Asking, outcome: &Outcome, interrupted: bool) -> Asked {
             cpu_s: outcome.generator.cpu_ns as f64 / 1e9,
             late_us_p99: (!late.is_empty()).then(|| us(late.value_at_quantile(0.99))),
             limit: outcome.generator_limit(),
+            way: outcome.generator.way.name(),
+            no_ring: outcome.generator.no_ring.clone(),
         },
         interrupted,
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use bytecost_report::layout::{self, Layout};
+use bytecost_report::layout::Form;
 use bytecost_store::Root;
 
 use crate::args::ExportArgs;
@@ -16,16 +16,15 @@ pub fn run(args: &ExportArgs) -> Result<Ending> {
     let run = Root::at(&args.root.runs_dir).open(&args.run)?;
     let evidence = Evidence::of(&run)?;
     let text = match &evidence.imported {
-        Some(imported) if imported.layout == layout.name => {
-            layout::csv_of_imported(layout, imported)
-        }
+        Some(imported) if imported.layout == layout.name() => layout.csv_of_imported(imported),
         Some(imported) => {
             return Err(bad_input(format!(
                 "run {} was imported in layout {}: export it in the same",
                 args.run, imported.layout
             )));
         }
-        None => layout::csv(layout, run.manifest(), &evidence.cells, &evidence.samples)
+        None => layout
+            .csv(run.manifest(), &evidence.cells, &evidence.samples)
             .map_err(bad_input)?,
     };
     match &args.out {
@@ -43,9 +42,9 @@ fn write(path: &Path, text: &str) -> Result<()> {
 ///
 /// # Errors
 /// The names that there are.
-pub fn named(name: &str) -> Result<&'static Layout> {
-    Layout::named(name).ok_or_else(|| {
-        let names: Vec<&str> = layout::LAYOUTS.iter().map(|l| l.name).collect();
+pub fn named(name: &str) -> Result<Form> {
+    Form::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Form::all().map(Form::name).collect();
         bad_input(format!(
             "layout `{name}` is not known: choose from {}",
             names.join(", ")

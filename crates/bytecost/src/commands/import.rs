@@ -1,7 +1,6 @@
 //! `bytecost import`: a published table as a run without trials.
 
 use anyhow::Result;
-use bytecost_report::layout;
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::table::MAX_TABLE_BYTES;
 use bytecost_spec::{Host, Manifest, Survey};
@@ -14,7 +13,8 @@ use crate::failure::{Ending, bad_input};
 pub fn run(args: &ImportArgs) -> Result<Ending> {
     let layout = super::export::named(&args.layout)?;
     let text = crate::published::read(&args.file, MAX_TABLE_BYTES)?;
-    let imported = layout::import(layout, &text)
+    let imported = layout
+        .import(&text)
         .map_err(|e| bad_input(format!("{}: {e}", args.file.display())))?;
     let unknown = "as published".to_owned();
     let manifest = Manifest {
@@ -24,7 +24,7 @@ pub fn run(args: &ImportArgs) -> Result<Ending> {
         started: super::run::now()?,
         seed: 0,
         command: super::run::command_line(),
-        study: layout::study(layout, &imported.published),
+        study: layout.study(&imported.published),
         host: Host {
             kernel: unknown.clone(),
             architecture: unknown.clone(),

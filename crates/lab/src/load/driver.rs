@@ -4,30 +4,30 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytecost_engine::services::MOST_REQUEST_BYTES;
 use bytecost_sys::clock::{monotonic_ns, thread_cpu_ns};
-use rustix::buffer::spare_capacity;
-use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event};
-use rustix::io::Errno;
 
 use super::client::{Client, Due, State, Tongue};
 use super::outcome::{Outcome, record};
 use super::start::Start;
+use super::wire::Wire;
 use super::{Load, Pace, Span, Stage};
 
 mod turn;
 
-const EVENTS: usize = 512;
-const READ_BYTES: usize = 64 << 10;
 /// The longest wait, so that a stop is heard.
 const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// Waits that are shorter are spent asking again and again: waking up from sleep takes longer
 /// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
 const SHORTEST_WAIT_NS: u64 = 80_000;
+/// From so many connections on each is greeted: it asks once, before everyone is connected, and the
+/// answer shows that the server has taken it. So never more than [`MOST_GREETED`] wait to be taken,
+/// and no queue of a server overflows, after which a connection would wait a second to try again.
+pub(super) const GREETED_FROM: u32 = 1000;
+const MOST_GREETED: usize = 256;
+/// How long is waited for room among those, in ns.
+const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
@@ -42,9 +42,9 @@ enum Phase {
     Over,
 }
 
-pub(super) struct Driver<'a> {
+pub(super) struct Driver<'a, W> {
     load: &'a Load,
-    epoll: OwnedFd,
+    wire: W,
     tongue: Tongue,
     clients: Vec<Client>,
     /// When a resting client goes on.
@@ -53,9 +53,15 @@ pub(super) struct Driver<'a> {
     free: VecDeque<(u32, u64)>,
     /// Open loop: requests handed to clients so far.
     handed: u64,
+    /// Requests of a client that are sent together, at most.
+    at_once: usize,
+    /// When those could have been sent at the earliest that are being handed to the kernel.
+    leaving: Vec<u64>,
     /// Clients that have not tried to connect yet, or still try for the first time.
     not_tried: Vec<bool>,
     trying: usize,
+    /// Clients that have set out and are not greeted; none where nobody is.
+    greeting: Option<usize>,
     start: &'a Start,
     is_ready: bool,
     idle_trying: u32,
@@ -70,25 +76,31 @@ pub(super) struct Driver<'a> {
     outcome: Outcome,
 }
 
-impl<'a> Driver<'a> {
-    pub(super) fn new(load: &'a Load, nth: u32, start: &'a Start) -> io::Result<Driver<'a>> {
+impl<'a, W: Wire> Driver<'a, W> {
+    pub(super) fn new(
+        load: &'a Load,
+        wire: W,
+        nth: u32,
+        start: &'a Start,
+    ) -> io::Result<Driver<'a, W>> {
         let all = load.connections + load.idle;
         let depth = load.depth as usize;
         let name = |i| nth * NAMES_OF_A_THREAD + i;
         Ok(Driver {
-            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            wire,
             tongue: Tongue {
                 question: (load.service.question)(&load.asking),
                 framing: (load.service.answer)(load.asking.size),
-                buffer: vec![0; READ_BYTES].into(),
-                request: Vec::with_capacity(MOST_REQUEST_BYTES),
             },
             clients: (0..all).map(|i| Client::new(name(i), depth)).collect(),
             timers: BinaryHeap::with_capacity(all as usize + 1),
             free: VecDeque::with_capacity(all as usize + 1),
             handed: 0,
+            at_once: load.at_once(),
+            leaving: Vec::with_capacity(all as usize + 1),
             not_tried: vec![true; all as usize],
             trying: all as usize,
+            greeting: load.greets().then_some(0),
             start,
             is_ready: false,
             idle_trying: load.idle,
@@ -108,10 +120,10 @@ impl<'a> Driver<'a> {
     pub(super) fn run(mut self, stop: &AtomicBool, told: &dyn Fn(Stage)) -> io::Result<Outcome> {
         let start_ns = monotonic_ns();
         self.set_out(start_ns);
-        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
         let mut woke_ns = start_ns;
+        let mut worked = false;
         loop {
-            let now_ns = monotonic_ns();
+            let now_ns = self.wire.now_ns();
             if stop.load(Ordering::Relaxed) || self.start.is_given_up() {
                 self.closes_ns = self.closes_ns.min(now_ns);
                 self.close_window(now_ns, told);
@@ -121,21 +133,21 @@ impl<'a> Driver<'a> {
             if self.phase == Phase::Over {
                 break;
             }
-            let worked = self.fire(now_ns) | self.hand_out(now_ns) | !events.is_empty();
+            worked |= self.fire(now_ns) | self.hand_out(now_ns);
             self.sweep(now_ns);
-            events.clear();
-            let before_ns = monotonic_ns();
+            let pause = self.wire.pause(self.wait(now_ns))?;
+            for could_ns in self.leaving.drain(..) {
+                let late_ns = pause.from_ns.saturating_sub(could_ns);
+                record(&mut self.outcome.generator.late_ns, late_ns);
+            }
             if worked && self.phase == Phase::Window {
-                self.busy_ns += before_ns - woke_ns;
+                self.busy_ns += pause.from_ns - woke_ns;
             }
-            let timeout = self.wait(before_ns);
-            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-            woke_ns = monotonic_ns();
-            for event in &events {
-                self.happen(event.data.u64(), event.flags);
+            woke_ns = pause.to_ns;
+            worked = false;
+            while let Some(happened) = self.wire.next_happened() {
+                worked = true;
+                self.happen(happened);
             }
         }
         self.count_unanswered();
@@ -222,6 +234,11 @@ impl<'a> Driver<'a> {
             opens_ns: self.opens_ns,
             closes_ns: self.closes_ns,
         });
+        if self.greeting.is_some() && self.is_closed() {
+            for i in 0..self.load.connections {
+                self.begin(i);
+            }
+        }
     }
 
     fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
@@ -267,11 +284,15 @@ impl<'a> Driver<'a> {
         (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
     }
 
-    /// How long nothing is due.
-    fn wait(&self, now_ns: u64) -> Timespec {
+    /// How long nothing is due, in ns.
+    fn wait(&self, now_ns: u64) -> u64 {
         let mut until_ns = (now_ns + LONGEST_WAIT_NS).min(self.next_sweep_ns);
-        if let Some(Reverse((at_ns, _))) = self.timers.peek() {
-            until_ns = until_ns.min(*at_ns);
+        if let Some(Reverse((at_ns, i))) = self.timers.peek() {
+            let held_up_ns = now_ns + DOOR_NS;
+            until_ns = until_ns.min(match self.is_held_up(*i) {
+                true => held_up_ns,
+                false => *at_ns,
+            });
         }
         if let Some(due_ns) = self.next_due().filter(|_| !self.free.is_empty()) {
             until_ns = until_ns.min(due_ns);
@@ -285,10 +306,7 @@ impl<'a> Driver<'a> {
         if !self.is_closed() {
             wait_ns = wait_ns.saturating_sub(SHORTEST_WAIT_NS);
         }
-        Timespec {
-            tv_sec: 0,
-            tv_nsec: wait_ns as _, // less than a second
-        }
+        wait_ns
     }
 
     /// Lets those go on whose rest is over.
@@ -298,16 +316,19 @@ impl<'a> Driver<'a> {
             if at_ns > now_ns {
                 break;
             }
+            if self.is_held_up(i) {
+                break;
+            }
             fired = true;
             self.timers.pop();
-            let now_ns = monotonic_ns();
+            let now_ns = self.wire.now_ns();
             let is_asker = !self.is_idle(i);
             if is_asker && !self.is_closed() && !self.load.kept {
                 self.tried(i);
                 self.free.push_back((i, now_ns));
             } else if is_asker && self.clients[i as usize].state == State::Connected {
-                record(&mut self.outcome.generator.late_ns, now_ns - at_ns);
-                self.ask(i, Due::at(now_ns));
+                self.leaving.push(at_ns);
+                self.ask(i, Due::at(now_ns), 1);
             } else {
                 self.connect(i, now_ns);
             }
@@ -325,17 +346,13 @@ impl<'a> Driver<'a> {
             if !self.load.kept || self.clients[i as usize].state == State::Connected {
                 handed = true;
                 self.handed += 1;
-                let sent_ns = monotonic_ns();
-                let late_ns = sent_ns.saturating_sub(due_ns.max(since_ns));
-                record(&mut self.outcome.generator.late_ns, late_ns);
+                self.leaving.push(due_ns.max(since_ns));
                 if self.load.kept {
-                    self.ask(
-                        i,
-                        Due {
-                            intended_ns: due_ns,
-                            sent_ns,
-                        },
-                    );
+                    let due = Due {
+                        intended_ns: due_ns,
+                        sent_ns: self.wire.now_ns(),
+                    };
+                    self.ask(i, due, 1);
                 } else {
                     self.connect(i, due_ns);
                 }

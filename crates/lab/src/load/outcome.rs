@@ -4,6 +4,8 @@ use std::io;
 
 use hdrhistogram::Histogram;
 
+use super::Way;
+
 /// The longest latency that is told apart, in ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Share of the time in which the generator had work, from which on it counts as the bottleneck.
@@ -106,6 +108,10 @@ pub struct Generator {
     /// How much later than possible requests were sent, in ns: after they were due and a
     /// connection was free.
     pub late_ns: Histogram<u64>,
+    /// How it reached the kernel: never [`Way::Best`].
+    pub way: Way,
+    /// Why it had no ring, where it was to have one if possible.
+    pub no_ring: Option<String>,
 }
 
 impl Outcome {
@@ -123,6 +129,8 @@ impl Outcome {
                 busy_share: 0.0,
                 cpu_ns: 0,
                 late_ns: histogram()?,
+                way: Way::Uring,
+                no_ring: None,
             },
         })
     }

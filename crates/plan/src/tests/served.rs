@@ -37,6 +37,7 @@ fn with_servers() -> Survey {
                 tasks_by: "kernel.threads-max".to_owned(),
                 ports: 28_232,
             }),
+            generator: None,
         }),
         ..survey()
     }
@@ -163,7 +164,7 @@ fn ports_and_memory_are_bounds_too() {
     };
     check(
         &[(Axis::Connections, "1"), (Axis::Idle, "1000")],
-        "net.ipv4.ip_local_port_range has 1000",
+        "net.ipv4.ip_local_port_range leaves 1000",
     );
     if let Some(limits) = survey.serving.as_mut().and_then(|s| s.limits.as_mut()) {
         limits.ports = 1 << 20;

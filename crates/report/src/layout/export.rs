@@ -72,7 +72,7 @@ pub fn csv_of_imported(layout: &Layout, imported: &Imported) -> String {
 }
 
 /// The samples that count, by the id of their cell: of each block the last attempt.
-fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
+pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     let mut last: BTreeMap<(&str, u32), &Sample> = BTreeMap::new();
     for sample in samples {
         last.entry((&sample.cell, sample.trial.block))
@@ -142,7 +142,7 @@ fn row(layout: &Layout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>, out
 
 /// A number with the decimals of its column, and more where fewer than three digits would be
 /// left: what was measured must not be written as zero.
-fn written(value: f64, decimals: usize) -> String {
+pub(super) fn written(value: f64, decimals: usize) -> String {
     if decimals == 0 {
         return format!("{value:.0}");
     }

@@ -81,7 +81,7 @@ pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
     })
 }
 
-fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
+pub(super) fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
     let message = units::one_line(&message);
     Err(TableError { line, message })
 }
@@ -101,19 +101,7 @@ pub fn study(layout: &Layout, published: &Published) -> Study {
         or: None,
     };
     Study {
-        name: layout.name.to_owned(),
-        title: format!("{} as it was published", layout.name),
-        question: format!("What did {} publish?", layout.name),
         prediction: "these are its numbers, without intervals; its latency is elapsed time over messages, a mean, shown where a run has its median".to_owned(),
-        smallest_effect: 0.05,
-        precision: 0.05,
-        budget_ms: 1,
-        warmup_ms: 1,
-        window_ms: 1,
-        blocks_least: 6,
-        blocks_most: 6,
-        neighbour_bound: 0.05,
-        repeats_most: 0,
         tiers: tiers(layout, published),
         compare: vec![Compare {
             axis: Axis::Mover,
@@ -124,7 +112,32 @@ pub fn study(layout: &Layout, published: &Published) -> Study {
             figure("Throughput", Axis::Size, throughput),
             figure("Latency over threads", Axis::Threads, latency),
         ],
+        ..study_of(layout.name)
+    }
+}
+
+/// A study of nothing, in the published design: what all that are made of a table have in common.
+pub(super) fn study_of(name: &str) -> Study {
+    Study {
+        name: name.to_owned(),
+        title: format!("{name} as it was published"),
+        question: format!("What did {name} publish?"),
+        prediction: String::new(),
+        smallest_effect: 0.05,
+        precision: 0.05,
+        budget_ms: 1,
+        warmup_ms: 1,
+        window_ms: 1,
+        blocks_least: 6,
+        blocks_most: 6,
+        neighbour_bound: 0.05,
+        repeats_most: 0,
+        tiers: Vec::new(),
+        compare: Vec::new(),
+        figures: Vec::new(),
         as_published: Vec::new(),
+        as_published_blocks: None,
+        pairs: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
         expects: Vec::new(),
     }

@@ -7,6 +7,27 @@ use crate::audit::ruling;
 use crate::beside::beside;
 use crate::crossing::crossings;
 use crate::facts;
+use crate::overview;
+
+/// How many times as fast one way of each pair is.
+pub(super) fn overview(a: &Analysis, out: &mut Vec<String>) {
+    let lines = overview::table(a);
+    if lines.is_empty() {
+        return;
+    }
+    out.push("## How many times as fast\n".to_owned());
+    let rows = lines
+        .into_iter()
+        .map(|l| vec![l.pair, l.place, l.times, l.interval, l.published]);
+    let header = [
+        "Pair",
+        "Where",
+        "Times as fast",
+        "95 % interval",
+        "Published",
+    ];
+    table(&header, rows, out);
+}
 
 /// From where on one way is better than another.
 pub(super) fn crossovers(a: &Analysis, out: &mut Vec<String>) {

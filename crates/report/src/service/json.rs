@@ -75,6 +75,7 @@ pub fn asked_json(asked: &Asked) -> String {
         "generator_cpu_s": asked.generator.cpu_s,
         "generator_late_us_p99": asked.generator.late_us_p99,
         "generator_limit": asked.generator.limit,
+        "generator_way": asked.generator.way,
     }))
 }
 

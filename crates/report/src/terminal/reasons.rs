@@ -10,6 +10,7 @@ use crate::crossing::crossings;
 use crate::facts;
 use crate::grid::Layout;
 use crate::overlay;
+use crate::overview;
 use crate::prose::{clean, columns};
 use crate::question::value_in_words;
 use crate::style::Ink;
@@ -20,6 +21,28 @@ const LINES_MOST: usize = 12;
 const CROSSOVERS_MOST: usize = 6;
 
 impl Page {
+    /// How many times as fast one way of each pair is.
+    pub(super) fn overview(&mut self, a: &Analysis) {
+        let lines = overview::table(a);
+        if lines.is_empty() {
+            return;
+        }
+        self.heading("How many times as fast");
+        let mut pair = "";
+        for line in &lines {
+            if line.pair != pair {
+                pair = &line.pair;
+                let theirs = match line.published.as_str() {
+                    "" => String::new(),
+                    times => format!(" (published {times})"),
+                };
+                self.prose(None, &format!("{pair}{theirs}"), "• ", "  ");
+            }
+            let text = format!("{}: {} ({})", line.place, line.times, line.interval);
+            self.prose(None, &text, "    ", "      ");
+        }
+    }
+
     /// From where on one way is better than another.
     pub(super) fn crossovers(&mut self, a: &Analysis) {
         if a.crossovers.is_empty() {

@@ -35,6 +35,8 @@ struct RawClaim {
     tests: Vec<RawTest>,
     #[serde(default, rename = "reason")]
     reasons: Vec<RawTest>,
+    #[serde(default)]
+    beside: Vec<RawTest>,
 }
 
 /// A test of any kind; which keys it may have its kind says.
@@ -165,13 +167,15 @@ impl Reader<'_> {
             );
             return self.fail(row.id.span(), message);
         }
-        if row.tests.len() > MAX_TESTS || row.reasons.len() > MAX_TESTS {
+        let lists = [&row.tests, &row.reasons, &row.beside];
+        if lists.iter().any(|list| list.len() > MAX_TESTS) {
             return self.fail(
                 row.id.span(),
                 format!("at most {MAX_TESTS} tests and reasons"),
             );
         }
-        if let Some(odd) = row.tests.iter().find_map(|t| t.otherwise.as_ref()) {
+        let mut no_reasons = row.tests.iter().chain(&row.beside);
+        if let Some(odd) = no_reasons.find_map(|t| t.otherwise.as_ref()) {
             return self.fail(
                 odd.span(),
                 "`otherwise` belongs to [[claim.reason]]: a test says whether the effect is there",
@@ -202,6 +206,11 @@ impl Reader<'_> {
                 .reasons
                 .iter()
                 .map(|t| self.reason(t))
+                .collect::<Result<_, _>>()?,
+            beside: row
+                .beside
+                .iter()
+                .map(|t| self.test(t))
                 .collect::<Result<_, _>>()?,
         })
     }

@@ -248,3 +248,18 @@ fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
         "has no `if-measured`",
     );
 }
+
+#[test]
+fn what_stands_beside_a_claim_is_a_test_without_a_reason() {
+    let beside = "[[claim.beside]]\nkind = \"copies-per-byte\"\n";
+    let text = with("kind = \"copies-per-byte\"");
+    let claim = parse(&format!("{text}\n{beside}")).unwrap().remove(0);
+    assert_eq!((claim.tests.len(), claim.beside.len()), (1, 1));
+    let odd = format!("{text}\n{beside}otherwise = \"x\"\n");
+    let told = parse(&odd).unwrap_err().to_string();
+    assert!(told.contains("`otherwise` belongs to"), "{told}");
+    // It decides nothing, so that it alone is no claim.
+    let alone = text.replace("[[claim.test]]", "[[claim.beside]]");
+    let told = parse(&alone).unwrap_err().to_string();
+    assert!(told.contains("has no [[claim.test]]"), "{told}");
+}

@@ -11,6 +11,7 @@ use crate::units;
 
 mod axes;
 mod expect;
+mod pair;
 mod value;
 
 pub(crate) use axes::RawAxes;
@@ -41,11 +42,15 @@ struct RawStudy {
     #[serde(default, rename = "as-published")]
     as_published: Vec<RawTier>,
     #[serde(default)]
+    as_published_blocks: Option<Spanned<u32>>,
+    #[serde(default)]
     compare: Vec<RawCompare>,
     #[serde(default, rename = "figure")]
     figures: Vec<RawFigure>,
     #[serde(default, rename = "expect")]
     expects: Vec<expect::RawExpect>,
+    #[serde(default, rename = "pair")]
+    pairs: Vec<pair::RawPair>,
 }
 
 #[derive(Deserialize)]
@@ -161,6 +166,7 @@ impl Reader<'_> {
         }
         let tiers = self.tiers(&raw)?;
         let as_published = self.as_published(&raw)?;
+        let as_published_blocks = self.as_published_blocks(&raw)?;
         let compare = raw
             .compare
             .iter()
@@ -196,6 +202,8 @@ impl Reader<'_> {
             figures,
             expects: self.expects(&raw.expects)?,
             as_published,
+            as_published_blocks,
+            pairs: self.pairs(&raw.pairs)?,
             design: None,
         })
     }
@@ -213,6 +221,24 @@ impl Reader<'_> {
             })
         };
         raw.as_published.iter().map(tier).collect()
+    }
+
+    /// As often as the publication ran each: three times and more, or no interval can be had.
+    fn as_published_blocks(&self, raw: &RawStudy) -> Result<Option<u32>, StudyError> {
+        let Some(blocks) = &raw.as_published_blocks else {
+            return Ok(None);
+        };
+        if raw.as_published.is_empty() {
+            return self.fail(
+                blocks.span(),
+                "as-published-blocks is of [[as-published]], which this study does not have",
+            );
+        }
+        let read = self.take(blocks, |n| match n {
+            3..=10_000 => Ok(*n),
+            _ => Err("as-published-blocks is out of bounds: from 3 to 10000"),
+        })?;
+        Ok(Some(read))
     }
 
     /// The written tiers, each filled up with the first values of `[axes]`; after them all that

@@ -341,3 +341,58 @@ fn a_server_and_what_it_answers_are_held_against_the_tables() {
     // Without a server nothing of it means anything.
     check(&[(Axis::Service, "tip")], None);
 }
+
+const PAIR: &str = r#"
+[[pair]]
+title = "sendfile against send"
+metric = "throughput_gbit_per_s"
+axis = "mover"
+values = ["sendfile"]
+against = "send"
+where = { size = ["64KiB"] }
+published = 2
+"#;
+
+#[test]
+fn pairs_are_read_and_bounded() {
+    let study = Study::parse(&format!("{SMALL}{PAIR}")).unwrap();
+    let pair = &study.pairs[0];
+    assert_eq!((pair.axis, pair.against.as_str()), (Axis::Mover, "send"));
+    assert_eq!(pair.at, [(Axis::Size, vec!["64KiB".to_owned()])]);
+    assert_eq!((pair.published, &pair.note), (Some(2.0), &None));
+    let check = |from: &str, to: &str, expected: &str| {
+        let text = format!("{SMALL}{}", PAIR.replacen(from, to, 1));
+        let error = Study::parse(&text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check("[\"sendfile\"]", "[]", "line 40, column 10: axis `mover`");
+    check("= \"send\"", "= \"sendfile\"", "held against itself");
+    check(
+        "published = 2",
+        "published = 0",
+        "published 0 is out of bounds",
+    );
+    check("published = 2", "published = nan", "out of bounds");
+    check("size = ", "mover = ", "`where` cannot name `mover`");
+    check("metric", "metrics", "unknown field `metrics`");
+}
+
+#[test]
+fn the_repetitions_of_a_publication_come_with_its_cells() {
+    let blocks = |n: &str| format!("blocks-most = 20\nas-published-blocks = {n}");
+    let tier = "\n[[as-published]]\ntitle = \"theirs\"\n[as-published.axes]\nmover = [\"send\"]\n";
+    let text = SMALL.replace("blocks-most = 20", &blocks("3")) + tier;
+    let mut study = Study::parse(&text).unwrap();
+    assert_eq!((study.blocks_least, study.blocks_most), (6, 20));
+    study.choose_as_published().unwrap();
+    assert_eq!((study.blocks_least, study.blocks_most), (3, 3));
+    let check = |text: &str, expected: &str| {
+        let error = Study::parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    check(&text.replace("blocks = 3", "blocks = 2"), "from 3 to 10000");
+    check(
+        &SMALL.replace("blocks-most = 20", &blocks("3")),
+        "which this study does not have",
+    );
+}

@@ -14,7 +14,7 @@ const MOST_BUFFERS: u16 = 1 << 15;
 
 /// The buffers that the kernel chooses from: an array of descriptions that both sides know, and
 /// the memory that they describe.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     entries: Region,
     memory: Region,
     count: u16,
@@ -23,7 +23,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(count: u16, bytes_each: usize) -> io::Result<Pool> {
+    pub(crate) fn new(count: u16, bytes_each: usize) -> io::Result<Pool> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
         if !count.is_power_of_two() || count > MOST_BUFFERS || u32::try_from(bytes_each).is_err() {
             return Err(wrong());
@@ -41,12 +41,12 @@ impl Pool {
     }
 
     /// Where the array is, for the kernel. No other pool that there is has the same.
-    pub(super) fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.entries.start() as u64
     }
 
     /// The memory of a buffer that is not the kernel's; nothing for a number that is none.
-    pub(super) fn bytes(&self, piece: &Piece) -> &[u8] {
+    pub(crate) fn bytes(&self, piece: &Piece) -> &[u8] {
         if piece.buffer >= self.count || piece.pool != self.address() {
             return &[];
         }
@@ -59,14 +59,14 @@ impl Pool {
     }
 
     /// Takes a piece's buffer back and hands it to the kernel again.
-    pub(super) fn take_back(&mut self, piece: Piece) {
+    pub(crate) fn take_back(&mut self, piece: Piece) {
         if piece.pool == self.address() {
             self.provide(piece.buffer);
         }
     }
 
     /// Hands a buffer to the kernel; a number that is none is passed over.
-    pub(super) fn provide(&mut self, buffer: u16) {
+    pub(crate) fn provide(&mut self, buffer: u16) {
         if buffer >= self.count {
             return;
         }

@@ -2,29 +2,36 @@
 
 use std::cmp::Reverse;
 
-use bytecost_sys::clock::monotonic_ns;
-use rustix::event::epoll::{self, EventData, EventFlags};
-
-use super::super::client::{Due, State, Trouble};
+use super::super::client::{Due, State};
 use super::super::outcome::record;
+use super::super::wire::{Happened, Sending, Trouble, Wire};
 use super::super::{Pace, Span};
-use super::{Driver, LONGEST_WAIT_NS};
+use super::{Driver, LONGEST_WAIT_NS, MOST_GREETED, Phase};
 
 /// How long a client rests after something went wrong, so that a server that refuses is not
 /// overrun.
 const BACK_OFF_NS: u64 = 10_000_000;
 
-impl Driver<'_> {
+impl<W: Wire> Driver<'_, W> {
+    /// Whether a client is not to set out yet, since too many wait to be greeted.
+    pub(super) fn is_held_up(&self, i: u32) -> bool {
+        let is_new = self.not_tried[i as usize] && !self.is_idle(i);
+        is_new && self.greeting.is_some_and(|n| n >= MOST_GREETED)
+    }
+
     /// Its first attempt to connect is over.
     pub(super) fn tried(&mut self, i: u32) {
         if !std::mem::replace(&mut self.not_tried[i as usize], false) {
             return;
         }
         self.trying -= 1;
+        if let Some(greeting) = self.greeting.as_mut().filter(|_| i < self.load.connections) {
+            *greeting = greeting.saturating_sub(1);
+        }
         if self.is_idle(i) {
             self.idle_trying -= 1;
             if self.idle_trying == 0 {
-                self.set_out_askers(monotonic_ns());
+                self.set_out_askers(self.wire.now_ns());
             }
         }
     }
@@ -33,145 +40,143 @@ impl Driver<'_> {
         let client = &mut self.clients[i as usize];
         client.wanted = Due {
             intended_ns,
-            sent_ns: monotonic_ns(),
+            sent_ns: self.wire.now_ns(),
         };
-        let name = EventData::new_u64(event_name(i, client.generation.wrapping_add(1)));
-        let connected = match client.connect(self.load.address, self.load.congestion.as_deref()) {
-            Ok(connected) => connected,
-            Err(trouble) => return self.fail(i, trouble),
-        };
-        let flags = if connected {
-            EventFlags::IN
-        } else {
-            EventFlags::OUT
-        };
-        let watched = match &client.socket {
-            Some(socket) => epoll::add(&self.epoll, socket, name, flags),
-            None => Ok(()),
-        };
-        if watched.is_err() {
-            self.fail(i, Trouble::Local);
-        } else if connected {
-            self.settle(i);
+        let is_asker = i < self.load.connections;
+        if let Some(greeting) = self.greeting.as_mut().filter(|_| is_asker)
+            && self.not_tried[i as usize]
+        {
+            *greeting += 1;
+        }
+        match self.wire.connect(i) {
+            Ok(connected) => {
+                client.state = State::Connecting;
+                if connected {
+                    self.settle(i);
+                }
+            }
+            Err(trouble) => self.fail(i, trouble),
         }
     }
 
     /// A connection is there.
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
-        self.tried(i);
         let client = &mut self.clients[i as usize];
         client.state = State::Connected;
         let wanted = client.wanted;
+        let now_ns = self.wire.now_ns();
+        if self.greeting.is_some() && self.phase == Phase::Connecting && !self.is_idle(i) {
+            return self.ask(i, Due::at(now_ns), 1);
+        }
+        self.tried(i);
         if self.is_idle(i) {
             return;
         }
         if !self.load.kept {
-            self.ask(
-                i,
-                Due {
-                    sent_ns: monotonic_ns(),
-                    ..wanted
-                },
-            );
+            let due = Due {
+                sent_ns: now_ns,
+                ..wanted
+            };
+            self.ask(i, due, 1);
         } else if self.is_closed() {
-            for _ in 0..self.load.depth {
-                if self.clients[i as usize].state == State::Connected {
-                    self.ask(i, Due::at(monotonic_ns()));
-                }
-            }
+            self.begin(i);
         } else {
-            self.free.push_back((i, monotonic_ns()));
+            self.free.push_back((i, now_ns));
         }
     }
 
-    /// Has a client ask, unless it has asked all that it was to. The clock is the caller's: reading
-    /// it once for each request is a part of what a request costs the generator.
-    pub(super) fn ask(&mut self, i: u32, due: Due) {
+    /// Closed loop: has a client ask for the first time, if it is there and has not asked already.
+    pub(super) fn begin(&mut self, i: u32) {
+        let client = &self.clients[i as usize];
+        if client.state == State::Connected && client.under_way.is_empty() {
+            self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
+        }
+    }
+
+    /// Has a client ask so many times, unless it has asked all that it was to. Requests that are
+    /// due together are sent together, as far as they are short. The time is the caller's: reading
+    /// the clock for each request is a part of what a request costs the generator.
+    pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
         let client = &mut self.clients[i as usize];
+        let mut left = times;
         if let (Span::Requests(most), true) = (
             self.load.span,
             matches!(self.load.pace, Pace::Closed { .. }),
-        ) && client.asked >= most
-        {
-            return;
+        ) {
+            left = left.min(usize::try_from(most.saturating_sub(client.asked)).unwrap_or(left));
         }
-        if client.is_sending() {
-            return; // the server takes no more: it is asked again when it does
+        while left > 0 {
+            let client = &mut self.clients[i as usize];
+            if client.sends > 0 {
+                // The server takes no more now: it is asked when it does.
+                client.held = Some(due).filter(|_| self.load.depth == 1);
+                return;
+            }
+            let times = left.min(self.at_once);
+            left -= times;
+            client.ask(due, times);
+            self.send(i);
+            if self.clients[i as usize].state != State::Connected {
+                return;
+            }
         }
-        match client.ask(due, &mut self.tongue) {
-            Ok(true) => {}
-            Ok(false) => self.watch(i, EventFlags::IN | EventFlags::OUT),
+    }
+
+    /// Sends, or goes on to send, what a client has asked.
+    fn send(&mut self, i: u32) {
+        let client = &self.clients[i as usize];
+        let question = &*self.tongue.question;
+        match self.wire.send(i, |out| client.compose(question, out)) {
+            Ok(Sending::Done) => self.clients[i as usize].sends = 0,
+            Ok(Sending::Pending) => {}
             Err(trouble) => self.fail(i, trouble),
         }
     }
 
-    fn watch(&mut self, i: u32, flags: EventFlags) {
-        let client = &self.clients[i as usize];
-        let name = EventData::new_u64(event_name(i, client.generation));
-        let watched = match &client.socket {
-            Some(socket) => epoll::modify(&self.epoll, socket, name, flags),
-            None => Ok(()),
-        };
-        if watched.is_err() {
-            self.fail(i, Trouble::Local);
+    /// Deals with what the kernel tells.
+    pub(super) fn happen(&mut self, happened: Happened<W::Piece>) {
+        match happened {
+            Happened::Connected(i, Ok(())) => self.settle(i),
+            Happened::Heard(i, Ok(piece)) => self.hear(i, piece),
+            Happened::Room(i) => {
+                self.send(i);
+                self.fill(i);
+            }
+            Happened::Sent(i, Ok(())) => {
+                self.clients[i as usize].sends = 0;
+                self.fill(i);
+            }
+            Happened::Connected(i, Err(trouble))
+            | Happened::Heard(i, Err(trouble))
+            | Happened::Sent(i, Err(trouble)) => self.fail(i, trouble),
         }
     }
 
-    /// Deals with an event of the kernel.
-    pub(super) fn happen(&mut self, name: u64, flags: EventFlags) {
-        let (i, generation) = (name as u32, (name >> 32) as u32);
+    /// Makes the requests that a socket without room held up.
+    fn fill(&mut self, i: u32) {
         let client = &mut self.clients[i as usize];
-        if client.socket.is_none() || client.generation != generation {
-            return; // of a connection that is gone
-        }
-        if client.state == State::Connecting {
-            match client.connected() {
-                Ok(()) => {
-                    self.watch(i, EventFlags::IN);
-                    self.settle(i);
-                }
-                Err(trouble) => self.fail(i, trouble),
-            }
+        if client.sends > 0 || client.state != State::Connected {
             return;
         }
-        if flags.contains(EventFlags::OUT) {
-            match client.send_rest(&mut self.tongue) {
-                Ok(true) => {
-                    self.watch(i, EventFlags::IN);
-                    self.fill(i);
-                }
-                Ok(false) => {}
-                Err(trouble) => return self.fail(i, trouble),
-            }
-        }
-        if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
-            self.hear(i);
+        if let Some(due) = client.held.take() {
+            self.ask(i, due, 1);
+        } else if self.load.depth > 1 {
+            let missing = (self.load.depth as usize).saturating_sub(client.under_way.len());
+            let due = Due::at(self.wire.now_ns());
+            self.ask(i, due, missing);
         }
     }
 
-    /// Pipelining: makes the requests that a full socket held up.
-    fn fill(&mut self, i: u32) {
-        let depth = self.load.depth as usize;
-        while depth > 1 && self.clients[i as usize].state == State::Connected {
-            let (client, before) = (&self.clients[i as usize], self.clients[i as usize].asked);
-            if client.under_way.len() >= depth || client.is_sending() {
-                break;
-            }
-            self.ask(i, Due::at(monotonic_ns()));
-            if self.clients[i as usize].asked == before {
-                break;
-            }
-        }
-    }
-
-    fn hear(&mut self, i: u32) {
+    fn hear(&mut self, i: u32, piece: W::Piece) {
         let client = &mut self.clients[i as usize];
-        let complete = match client.hear(&mut self.tongue) {
+        let heard = client.hear(&self.tongue, self.wire.bytes(&piece));
+        self.wire.give_back(piece);
+        let complete = match heard {
             Ok(complete) => complete,
             Err(trouble) => return self.fail(i, trouble),
         };
-        let now_ns = monotonic_ns();
+        let now_ns = self.wire.now_ns();
         for _ in 0..complete {
             if let Some(due) = self.clients[i as usize].under_way.pop_front() {
                 self.answered(i, due, now_ns);
@@ -180,6 +185,7 @@ impl Driver<'_> {
         if complete > 0 {
             self.go_on(i, complete, now_ns);
         }
+        self.wire.listen(i);
     }
 
     fn answered(&mut self, i: u32, due: Due, now_ns: u64) {
@@ -207,7 +213,13 @@ impl Driver<'_> {
         let client = &mut self.clients[i as usize];
         if !self.load.kept {
             client.disconnect();
+            self.wire.hang_up(i);
         }
+        self.tried(i);
+        if self.phase == Phase::Connecting && self.greeting.is_some() && self.is_closed() {
+            return; // it goes on when all are there
+        }
+        let client = &self.clients[i as usize];
         match (self.load.pace, self.load.span) {
             (Pace::Open { .. }, _) => self.free.push_back((i, now_ns)),
             (_, Span::Requests(most)) if client.asked >= most => self.finish(i),
@@ -215,15 +227,9 @@ impl Driver<'_> {
                 let until_ns = now_ns + think.as_nanos() as u64;
                 self.timers.push(Reverse((until_ns, i)));
             }
-            _ if !self.load.kept => self.connect(i, monotonic_ns()),
-            _ => {
-                for _ in 0..answers {
-                    if self.clients[i as usize].state == State::Connected {
-                        // In the closed loop a request is due when the answer before it is there.
-                        self.ask(i, Due::at(now_ns));
-                    }
-                }
-            }
+            _ if !self.load.kept => self.connect(i, now_ns),
+            // In the closed loop a request is due when the answer before it is there.
+            _ => self.ask(i, Due::at(now_ns), answers),
         }
     }
 
@@ -237,13 +243,13 @@ impl Driver<'_> {
 
     /// Counts what went wrong, and has the client rest.
     fn fail(&mut self, i: u32, trouble: Trouble) {
-        let now_ns = monotonic_ns();
+        let now_ns = self.wire.now_ns();
         self.tried(i);
+        self.wire.hang_up(i);
         let is_idle = self.is_idle(i);
         let client = &mut self.clients[i as usize];
         let is_done = client.state == State::Done;
         if is_done {
-            client.socket = None;
             return;
         }
         if trouble == Trouble::Timeout
@@ -293,8 +299,4 @@ impl Driver<'_> {
             }
         }
     }
-}
-
-fn event_name(i: u32, generation: u32) -> u64 {
-    u64::from(generation) << 32 | u64::from(i)
 }

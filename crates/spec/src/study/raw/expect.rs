@@ -41,7 +41,7 @@ impl Reader<'_> {
         })
     }
 
-    fn value(&self, axis: Axis, value: &Spanned<Text>) -> Result<String, StudyError> {
+    pub(super) fn value(&self, axis: Axis, value: &Spanned<Text>) -> Result<String, StudyError> {
         self.take(value, |v| {
             let mut probe = Cell::default();
             probe.set(axis, &v.0).map(|()| probe.value(axis))

@@ -1,0 +1,149 @@
+//! Runs of work with known truths: threads of work free and held, alone and beside others.
+#![allow(dead_code)] // each test file uses a part of it
+
+use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::{Cell, Counter, Nearness, Placement, Reading, Refusal};
+
+use crate::world::{self, True, World};
+
+pub const STUDY: &str = r#"
+name = "os-features"
+title = "Features"
+question = "What do they do?"
+prediction = "It depends."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[[tier]]
+title = "one thread"
+[tier.axes]
+mover = ["work-integer", "work-float"]
+threads = [1]
+placement = ["free", "same-cpu"]
+neighbour = ["idle", "spin@all"]
+
+[[tier]]
+title = "two"
+[tier.axes]
+mover = ["work-integer", "work-float"]
+threads = [2]
+placement = ["smt-sibling", "same-cache", "same-cpu"]
+
+[[compare]]
+axis = "placement"
+baseline = "free"
+metrics = ["messages_per_s"]
+
+[[compare]]
+axis = "placement"
+baseline = "smt-sibling"
+metrics = ["messages_per_s"]
+
+[[pair]]
+title = "Pinned"
+metric = "messages_per_s"
+axis = "placement"
+values = ["same-cpu"]
+against = "free"
+where = { threads = [1], neighbour = ["idle"] }
+published = 1.005
+
+[[pair]]
+title = "Two cores"
+metric = "messages_per_s"
+axis = "placement"
+values = ["same-cache", "cross-cache"]
+against = "smt-sibling"
+where = { threads = [2] }
+published = 1.961
+note = "Near 2 is time-slicing."
+
+[[pair]]
+title = "Two CPUs"
+metric = "cpu_ns_per_message"
+axis = "placement"
+values = ["same-cache"]
+against = "same-cpu"
+where = { threads = [2] }
+
+[[pair]]
+title = "Not asked for"
+metric = "messages_per_s"
+axis = "mover"
+values = ["posix-aio"]
+against = "pread"
+"#;
+
+/// Whether a cell is at that placement.
+pub fn is_at(cell: &Cell, nearness: Nearness) -> bool {
+    cell.placement == Placement::Near(nearness)
+}
+
+/// So much done in the same time, at so much CPU time each.
+pub fn done(done: f64, cost: f64) -> True {
+    True {
+        gbit_per_s: 6.0 * done,
+        ..True::costs(cost)
+    }
+}
+
+/// What two threads get done on the siblings, and on two cores, over what one does; by turns they
+/// do as one. Pinned threads get so much done of what free ones do.
+pub fn truth(siblings: f64, cores: f64, pinned: f64) -> impl Fn(&Cell) -> True {
+    move |cell| match &cell.placement {
+        Placement::Near(Nearness::SmtSibling) => done(siblings, 2.0 / siblings),
+        Placement::Near(Nearness::SameCache) => done(cores, 1.0),
+        Placement::Near(_) if cell.threads == 1 => done(pinned, 1.0),
+        _ => done(1.0, 1.0),
+    }
+}
+
+/// A world of work; free threads are moved so often in a window of 100 ms.
+pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
+    let mut world = World::new(study);
+    world.manifest.survey.mover_facts = ["work-integer", "work-float"]
+        .map(|name| {
+            let mut row = world::facts(name, Release::AtReturn, false);
+            row.route = Route::Work;
+            row
+        })
+        .to_vec();
+    let mut world = world.run(7, 12, 0.01, truth);
+    world.change(
+        |_| true,
+        |sample| {
+            sample.receiver = None;
+            let free = sample.cell.contains("/free");
+            let moves = Reading::Measured(if free { moves } else { 0 });
+            sample.sender.readings.insert(Counter::Migrations, moves);
+        },
+    );
+    world
+}
+
+/// The same where the kernel shows no siblings.
+pub fn without_siblings(mut world: World) -> World {
+    let is_kept = |c: &Cell| !is_at(c, Nearness::SmtSibling);
+    let (kept, refused): (Vec<Cell>, Vec<Cell>) =
+        world.cells.iter().cloned().partition(|c| is_kept(c));
+    world.refusals = (refused.iter())
+        .map(|c| Refusal {
+            what: c.id(),
+            why: "placement smt-sibling: no two CPUs are threads of one core".to_owned(),
+        })
+        .collect();
+    world
+        .samples
+        .retain(|s| kept.iter().any(|c| c.id() == s.cell));
+    for sample in &mut world.samples {
+        let at = kept.iter().position(|c| c.id() == sample.cell);
+        sample.trial.cell = at.expect("a cell that is kept") as u32;
+    }
+    world.cells = kept;
+    world
+}

@@ -1,0 +1,208 @@
+//! `os-features`: its plan on machines of several kinds, and a study with pairs from beginning to
+//! end, as a user calls it.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use bytecost_host::{Probes, Roots};
+use bytecost_lab::file_survey;
+use bytecost_lab::files::Files;
+use bytecost_lab::survey::survey;
+use bytecost_plan::Plan;
+use bytecost_report::layout::RUNS;
+use bytecost_spec::{Axis, Host, Study, Transport};
+use common::{Place, refused, stderr, stdout, went_through};
+
+const STUDY: &str = include_str!("../../../studies/os-features.toml");
+
+/// A study of work with pairs, of which the second needs siblings of a core, and small.
+const SMALL: &str = r#"
+name = "pairs"
+title = "Pairs"
+question = "How many times as fast?"
+prediction = "As fast."
+smallest-effect = "5%"
+precision = "3%"
+budget = "20s"
+warmup = "2ms"
+window = "20ms"
+blocks-least = 6
+blocks-most = 6
+neighbour-bound = "99%"
+as-published-blocks = 3
+
+[[tier]]
+title = "all"
+[tier.axes]
+mover = ["work-integer"]
+size = ["4KiB"]
+placement = ["free", "same-cpu"]
+
+[[as-published]]
+title = "three runs"
+[as-published.axes]
+mover = ["work-integer"]
+size = ["4KiB"]
+placement = ["free", "same-cpu", "cross-node"]
+
+[[compare]]
+axis = "placement"
+baseline = "free"
+metrics = ["messages_per_s"]
+
+[[pair]]
+title = "Pinned against free"
+metric = "messages_per_s"
+axis = "placement"
+values = ["same-cpu"]
+against = "free"
+published = 1.005
+
+[[pair]]
+title = "Two nodes against free"
+metric = "messages_per_s"
+axis = "placement"
+values = ["cross-node"]
+against = "free"
+"#;
+
+/// This machine.
+fn host() -> Host {
+    let probes = Probes {
+        hardware_counters: Ok(()),
+        io_uring: Ok(()),
+        clock_resolution_ns: 1,
+        timer_overshoot_ns: 0,
+    };
+    bytecost_host::read(&Roots::real(), &probes)
+}
+
+/// The plan of the study on a machine where everything works.
+fn plan(as_published: bool, host: &Host) -> Plan {
+    let mut study = Study::parse(STUDY).unwrap();
+    if as_published {
+        study.choose_as_published().unwrap();
+    }
+    let mut survey = survey(&Host::default(), Transport::ALL);
+    for row in survey.movers.iter_mut().chain(&mut survey.receivers) {
+        row.refused = None;
+    }
+    survey.congestion_controls = vec!["cubic".to_owned()];
+    let mut files = Files::new(std::env::temp_dir(), None);
+    let mut found = file_survey::survey(&mut files).unwrap();
+    for row in &mut found.movers {
+        row.refused = None;
+    }
+    survey.files = Some(found);
+    Plan::new(&study, host, &survey, 7).unwrap()
+}
+
+/// Values of an axis among the cells of a plan.
+fn values(plan: &Plan, axis: Axis) -> BTreeSet<String> {
+    plan.cells.iter().map(|c| c.value(axis)).collect()
+}
+
+#[test]
+fn the_budget_pays_for_all_four_features_in_under_three_minutes() {
+    let study = Study::parse(STUDY).unwrap();
+    assert!(study.budget_ms < 180_000);
+    let host = host();
+    for as_published in [false, true] {
+        let plan = plan(as_published, &host);
+        assert_eq!(plan.left_out, []);
+        assert_eq!(plan.cells[0].mover, "null");
+        let movers = values(&plan, Axis::Mover);
+        for feature in [
+            "pread",
+            "posix-aio",
+            "work-integer",
+            "sendfile-null",
+            "read-null",
+        ] {
+            assert!(movers.contains(feature), "{feature} in {movers:?}");
+        }
+        // What this machine does not have is refused, and the mark of time-slicing beside it.
+        let near = values(&plan, Axis::Placement);
+        let refused = plan
+            .refusals
+            .iter()
+            .filter(|r| r.what.contains("/smt-sibling"));
+        assert!(near.contains("smt-sibling") || refused.count() > 0);
+        assert!(near.contains("same-cpu") && near.contains("free"));
+        let blocks = if as_published { 3 } else { 8 };
+        assert_eq!(plan.blocks_least, blocks);
+        // Without a sample of any the layout says which modes it looks for.
+        let none = RUNS[0].csv(&plan.cells, &[]).unwrap_err();
+        assert!(none.contains("sync_io, async_aio"), "{none}");
+    }
+}
+
+fn rows(place: &Place, id: &str) -> String {
+    let written = place.call(&["export", id, "--layout", "os-features"]);
+    assert_eq!(written.status.code(), Some(0), "{}", stderr(&written));
+    stdout(&written)
+}
+
+#[test]
+fn pairs_are_in_every_output_and_modes_can_be_written() {
+    let place = Place::new();
+    fs::write(place.path().join("pairs.toml"), SMALL).unwrap();
+    let words = ["run", "pairs.toml", "--seed", "7", "--quiet"];
+    let output = place.call(&words);
+    went_through(&output);
+    let said = stdout(&output);
+    assert!(said.contains("Pinned against free"), "{said}");
+    // What the study's own design does not ask for is no pair of it.
+    assert!(!said.contains("Two nodes"), "{said}");
+    let dir = place.run_dir();
+    let id = dir.file_name().unwrap().to_str().unwrap();
+    assert!(dir.join("speed-ups.svg").is_file());
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.contains("id=\"speed-ups\""));
+    let found = fs::read_to_string(dir.join("findings.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["speed_ups"][0]["published"], 1.005);
+    let table = rows(&place, id);
+    let runs = |mode: &str| table.lines().filter(|l| l.contains(mode)).count();
+    assert!(
+        runs("no_affinity") > 0 && runs("pinned_affinity") > 0,
+        "{table}"
+    );
+    fs::write(place.path().join("own.csv"), &table).unwrap();
+    let told = place.call(&["import", "own.csv", "--layout", "os-features"]);
+    assert_eq!(told.status.code(), Some(0), "{}", stderr(&told));
+    let imported = stdout(&told).split(':').next().unwrap().to_owned();
+    assert_eq!(rows(&place, &imported), table);
+    refused(
+        &place.call(&["export", id, "--layout", "pa02-a"]),
+        &["no cell that layout pa02-a has a row for"],
+    );
+}
+
+#[test]
+fn as_published_keeps_to_its_own_repetitions() {
+    let place = Place::new();
+    fs::write(place.path().join("pairs.toml"), SMALL).unwrap();
+    let words = [
+        "run",
+        "pairs.toml",
+        "--as-published",
+        "--seed",
+        "7",
+        "--quiet",
+    ];
+    let output = place.call(&words);
+    went_through(&output);
+    let said = stdout(&output);
+    assert!(said.contains("Two nodes against free"), "{said}");
+    let blocks: BTreeSet<u32> = (place.records().iter())
+        .map(|r| match r {
+            bytecost_spec::Record::Sample(s) => s.trial.block,
+            bytecost_spec::Record::Failure(f) => f.trial.block,
+            bytecost_spec::Record::Evidence(e) => e.trial.block,
+        })
+        .collect();
+    assert_eq!(blocks, BTreeSet::from([0, 1, 2]));
+}

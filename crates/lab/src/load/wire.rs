@@ -1,0 +1,188 @@
+//! How the clients of one thread reach the kernel: what a loop does for all of them, and what it
+//! tells of each. There are two, which differ in what a request costs the generator and in nothing
+//! else.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::tcp;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::Load;
+use super::outcome::Errors;
+
+pub(super) mod epoll;
+pub(super) mod uring;
+
+/// Addresses of this machine that connections to it are opened from, one after the other as the
+/// ports of each run out: 127.0.0.1 to 127.0.0.250, each of which has all ports.
+pub(crate) const SOURCES: u64 = 250;
+
+/// What went wrong with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    Refused,
+    Reset,
+    Closed,
+    Timeout,
+    Wrong,
+    Local,
+}
+
+impl Trouble {
+    fn of(error: Errno) -> Trouble {
+        match error {
+            Errno::CONNREFUSED => Trouble::Refused,
+            Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => Trouble::Reset,
+            Errno::TIMEDOUT => Trouble::Timeout,
+            _ => Trouble::Local,
+        }
+    }
+
+    /// Counts it so many times.
+    pub(super) fn count(self, errors: &mut Errors, times: u64) {
+        *match self {
+            Trouble::Refused => &mut errors.refused,
+            Trouble::Reset => &mut errors.reset,
+            Trouble::Closed => &mut errors.closed,
+            Trouble::Timeout => &mut errors.timeout,
+            Trouble::Wrong => &mut errors.wrong,
+            Trouble::Local => &mut errors.local,
+        } += times;
+    }
+}
+
+/// What the kernel tells of a client.
+pub(super) enum Happened<P> {
+    /// It is connected, or cannot be.
+    Connected(u32, Result<(), Trouble>),
+    /// Something has come for it.
+    Heard(u32, Result<P, Trouble>),
+    /// There is room for more of what it has to send: the same is to be composed again.
+    Room(u32),
+    /// What it had to send is sent, or cannot be.
+    Sent(u32, Result<(), Trouble>),
+}
+
+/// What became of something that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// It is sent.
+    Done,
+    /// It is under way: [`Happened::Room`] or [`Happened::Sent`] follows, and until then the client
+    /// can send nothing else.
+    Pending,
+}
+
+/// When a loop was ready to wait, and when it went on, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    /// By now everything that was to be sent is with the kernel.
+    pub(super) from_ns: u64,
+    /// From then to now it had nothing to do.
+    pub(super) to_ns: u64,
+}
+
+/// A loop: connections by the number of the client.
+pub(super) trait Wire: Sized {
+    /// Something that came.
+    type Piece;
+
+    /// For all clients of a load, of which the first ones ask.
+    fn new(load: &Load) -> io::Result<Self>;
+
+    /// Begins to connect; true when that is done at once, else [`Happened::Connected`] follows.
+    fn connect(&mut self, i: u32) -> Result<bool, Trouble>;
+
+    /// Gives a connection up. Nothing more is told of it.
+    fn hang_up(&mut self, i: u32);
+
+    /// Sends what `compose` appends, which is the same for every call until it is sent.
+    fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<Sending, Trouble>;
+
+    /// Hands everything over, and waits for so long, or until something happens.
+    fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
+
+    /// What has happened by the end of the last pause, one after the other.
+    fn next_happened(&mut self) -> Option<Happened<Self::Piece>>;
+
+    /// The bytes of a piece.
+    fn bytes(&self, piece: &Self::Piece) -> &[u8];
+
+    /// Gives a piece back.
+    fn give_back(&mut self, piece: Self::Piece);
+
+    /// Has what follows a piece told, where the client still has its connection.
+    fn listen(&mut self, i: u32);
+
+    /// The time at which what is being told was seen, in ns of CLOCK_MONOTONIC.
+    fn now_ns(&self) -> u64;
+}
+
+/// Where new connections come from.
+struct Source {
+    /// The last byte of the address; 0 leaves the choice to the kernel.
+    last: u8,
+    /// Whether others can be taken.
+    has_more: bool,
+}
+
+impl Source {
+    fn of(load: &Load) -> Source {
+        Source {
+            last: 0,
+            has_more: load.address.ip().is_loopback(),
+        }
+    }
+
+    /// A socket for a connection of that load.
+    fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, Trouble> {
+        let local = |_| Trouble::Local;
+        let flags = flags | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+            .map_err(local)?;
+        sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
+        if let Some(name) = &load.congestion {
+            sockopt::set_tcp_congestion(&socket, name).map_err(local)?;
+        }
+        if self.last > 0 {
+            let address = Ipv4Addr::new(127, 0, 0, self.last);
+            tcp::bind_source(&socket, address).map_err(|_| Trouble::Local)?;
+        }
+        Ok(socket)
+    }
+
+    /// Goes on to the next address when the ports of this one are used up; false where none is left.
+    fn advance(&mut self, error: Errno) -> bool {
+        let goes_on =
+            error == Errno::ADDRNOTAVAIL && self.has_more && u64::from(self.last) < SOURCES;
+        // The kernel's own choice is 127.0.0.1, at least where that is asked.
+        self.last = match (goes_on, self.last) {
+            (true, 0) => 2,
+            (true, last) => last + 1,
+            (false, last) => last,
+        };
+        goes_on
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
+        let check = |last, has_more, error, expected: (bool, u8)| {
+            let mut source = Source { last, has_more };
+            assert_eq!((source.advance(error), source.last), expected);
+        };
+        check(0, true, Errno::ADDRNOTAVAIL, (true, 2));
+        check(2, true, Errno::ADDRNOTAVAIL, (true, 3));
+        check(249, true, Errno::ADDRNOTAVAIL, (true, 250));
+        check(250, true, Errno::ADDRNOTAVAIL, (false, 250));
+        check(0, false, Errno::ADDRNOTAVAIL, (false, 0));
+        check(0, true, Errno::CONNREFUSED, (false, 0));
+    }
+}

@@ -1,0 +1,318 @@
+//! The overview: how many times as fast one way of each pair is as the other, on one scale, with
+//! what was published of it.
+
+use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
+
+use crate::numbers::{bare_ratio, ratio};
+use crate::prose::{clean, count, wrap};
+use crate::question::value_in_words;
+use crate::scale::{Scale, tick};
+
+/// Where names end, and where the scale begins and ends.
+const NAMES: f64 = 226.0;
+const LEFT: f64 = 240.0;
+const RIGHT: f64 = 480.0;
+/// Room above the first group, for the numbers of the scale, and below the last.
+const TOP: f64 = 24.0;
+const FOOT: f64 = 10.0;
+/// Heights: of a row, a heading, a line of a note, the room below a group.
+const ROW: f64 = 20.0;
+const HEADING: f64 = 24.0;
+const LINE: f64 = 16.0;
+const BELOW: f64 = 10.0;
+/// The most characters of a name, and of a line of a note and of a reason.
+const NAME_MOST: usize = 32;
+const NOTE_COLUMNS: usize = 92;
+const REASON_COLUMNS: usize = 56;
+/// The most rows that are drawn; findings.json has the others.
+const MOST_ROWS: usize = 60;
+/// Colours of the palette.
+const COLORS: usize = 10;
+
+/// The figure, laid out, and its table.
+#[derive(Clone, Debug)]
+pub(crate) struct Overview {
+    pub groups: Vec<Group>,
+    pub ticks: Vec<Tick>,
+    /// Upper and lower end of the scale's lines.
+    pub ends: (f64, f64),
+    pub height: f64,
+    /// Whether anything published is drawn.
+    pub published: bool,
+    /// What a reader must know of what is not drawn.
+    pub notes: Vec<String>,
+}
+
+/// A number of the scale.
+#[derive(Clone, Debug)]
+pub(crate) struct Tick {
+    pub x: f64,
+    pub label: String,
+    /// Whether it is 1: neither is faster.
+    pub even: bool,
+}
+
+/// A pair.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub y: f64,
+    pub title: String,
+    /// Class of its colour.
+    pub class: String,
+    /// Lines of its note, each with its place.
+    pub note: Vec<(f64, String)>,
+    pub published: Option<Mark>,
+    pub rows: Vec<Row>,
+}
+
+/// What was published.
+#[derive(Clone, Debug)]
+pub(crate) struct Mark {
+    pub y: f64,
+    pub x: f64,
+    /// `1.96×`.
+    pub times: String,
+}
+
+/// A place at which both were measured, or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub y: f64,
+    /// Its name, cut where it would not fit, and all of it.
+    pub name: String,
+    pub full: String,
+    pub entry: Entry,
+}
+
+/// What was found there.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// The speed-up and its interval, in pixels and in words.
+    Times {
+        x: f64,
+        low: f64,
+        high: f64,
+        times: String,
+        interval: String,
+        blocks: String,
+    },
+    /// Why there is none: all of it, and as lines with their places.
+    Gap(String, Vec<(f64, String)>),
+}
+
+/// Where the names of rows end, for the templates.
+pub(crate) fn names_end() -> f64 {
+    NAMES
+}
+
+/// Where reasons begin.
+pub(crate) fn reasons_begin() -> f64 {
+    LEFT
+}
+
+/// Where numbers stand.
+pub(crate) fn numbers_begin() -> f64 {
+    RIGHT + 12.0
+}
+
+/// The figure; none where the study has no pairs.
+pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
+    if a.speed_ups.is_empty() {
+        return None;
+    }
+    let scale = Scale::of_ratios(values(&a.speed_ups));
+    let across = |times: f64| LEFT + scale.share(times) * (RIGHT - LEFT);
+    let mut y = TOP;
+    let mut room = MOST_ROWS;
+    let groups: Vec<Group> = (a.speed_ups.iter().enumerate())
+        .map(|(number, s)| group(number, s, &across, &mut y, &mut room))
+        .collect();
+    let rows: usize = a.speed_ups.iter().map(|s| s.rows.len()).sum();
+    let drawn: usize = groups.iter().map(|g| g.rows.len()).sum();
+    let notes = (rows > drawn).then(|| {
+        let more = count(rows - drawn, "row is", "rows are");
+        format!("{more} in findings.json alone.")
+    });
+    Some(Overview {
+        published: groups.iter().any(|g| g.published.is_some()),
+        ticks: ticks(&scale, across),
+        ends: (TOP - 6.0, y),
+        height: y + FOOT,
+        notes: notes.into_iter().collect(),
+        groups,
+    })
+}
+
+/// All numbers that the scale must reach.
+fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
+    let measured = speed_ups
+        .iter()
+        .flat_map(|s| &s.rows)
+        .filter_map(|row| match &row.point {
+            Point::Measured(e) => Some([Some(e.value), e.low, e.high]),
+            Point::Gap(_) => None,
+        });
+    let published = speed_ups.iter().filter_map(|s| s.published);
+    measured.flatten().flatten().chain(published)
+}
+
+/// Numbers that do not run into each other, 1 always.
+fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<Tick> {
+    const APART: f64 = 30.0;
+    let mut ticks: Vec<Tick> = Vec::new();
+    let even = across(1.0);
+    for &value in &scale.ticks {
+        let x = across(value);
+        let is_even = value == 1.0;
+        let last = ticks.last().map_or(f64::NEG_INFINITY, |t| t.x);
+        let beside_even = !is_even && (x - even).abs() < APART;
+        if is_even || (x - last >= APART && !beside_even) {
+            ticks.push(Tick {
+                x,
+                label: format!("{}×", tick(value)),
+                even: is_even,
+            });
+        }
+    }
+    ticks
+}
+
+fn group(
+    number: usize,
+    s: &SpeedUp,
+    across: &impl Fn(f64) -> f64,
+    y: &mut f64,
+    room: &mut usize,
+) -> Group {
+    let top = *y;
+    *y += HEADING;
+    let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
+        let place = |line: String| {
+            let at = *y;
+            *y += LINE;
+            (at, line)
+        };
+        let wrapped = wrap(&clean(text), columns, "", "");
+        wrapped.into_iter().map(place).collect()
+    };
+    let note = s.note.as_deref();
+    let note = note.map_or_else(Vec::new, |text| lines(text, NOTE_COLUMNS, y));
+    let published = s.published.map(|times| {
+        let at = *y;
+        *y += ROW;
+        Mark {
+            y: at,
+            x: across(times),
+            times: ratio(times),
+        }
+    });
+    let shown = s.rows.len().min(*room);
+    *room -= shown;
+    let rows = s.rows[..shown].iter().map(|row| {
+        let full = name(s, row);
+        let at = *y;
+        let entry = match &row.point {
+            Point::Measured(e) => {
+                *y += ROW;
+                times(e, across)
+            }
+            Point::Gap(why) => {
+                let told = clean(why);
+                let told = told.trim_end_matches('.');
+                let reason = lines(&format!("not here: {told}"), REASON_COLUMNS, y);
+                *y = y.max(at + ROW);
+                Entry::Gap(told.to_owned(), reason)
+            }
+        };
+        Row {
+            y: at,
+            name: shortened(&full),
+            full,
+            entry,
+        }
+    });
+    let rows = rows.collect();
+    *y += BELOW;
+    Group {
+        y: top,
+        title: clean(&s.title),
+        class: format!("s{}", number % COLORS + 1),
+        note,
+        published,
+        rows,
+    }
+}
+
+fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> Entry {
+    let (low, high) = (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value));
+    Entry::Times {
+        x: across(e.value),
+        low: across(low),
+        high: across(high),
+        times: ratio(e.value),
+        interval: interval(e),
+        blocks: count(e.trials, "block", "blocks"),
+    }
+}
+
+/// `0.11 to 0.13`, or nothing.
+fn interval(e: &Estimate) -> String {
+    match (e.low, e.high) {
+        (Some(low), Some(high)) => format!("{} to {}", bare_ratio(low), bare_ratio(high)),
+        _ => String::new(),
+    }
+}
+
+/// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.
+fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
+    let own = value_in_words(s.axis, &row.value);
+    let place = row.place.iter().map(|(axis, value)| {
+        let words = value_in_words(*axis, value);
+        match axis {
+            bytecost_spec::Axis::Mover | bytecost_spec::Axis::Size => words,
+            _ => format!("{} {words}", axis.name()),
+        }
+    });
+    let words: Vec<String> = std::iter::once(own).chain(place).collect();
+    clean(&words.join(", "))
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MOST {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MOST - 1).chain(['…']).collect()
+}
+
+/// A line of the table: pair, place, speed-up, interval, published.
+pub(crate) struct Line {
+    pub pair: String,
+    pub place: String,
+    pub times: String,
+    /// The interval with its blocks, or why there is no number.
+    pub interval: String,
+    pub published: String,
+}
+
+/// The same as a table: a row for each place of each pair.
+pub(crate) fn table(a: &Analysis) -> Vec<Line> {
+    let lines = a.speed_ups.iter().flat_map(|s| {
+        s.rows.iter().map(move |row| {
+            let (times, interval) = match &row.point {
+                Point::Measured(e) => {
+                    let blocks = count(e.trials, "block", "blocks");
+                    (ratio(e.value), format!("{}, {blocks}", interval(e)))
+                }
+                Point::Gap(why) => ("–".to_owned(), clean(why)),
+            };
+            Line {
+                pair: clean(&s.title),
+                place: name(s, row),
+                times,
+                interval,
+                published: s.published.map_or_else(String::new, ratio),
+            }
+        })
+    });
+    lines.collect()
+}

@@ -1,0 +1,428 @@
+//! io_uring for a client of many connections: they are opened from here, written to from memory of
+//! the ring's own, and all that comes lies in buffers that all share.
+//!
+//! What is asked for is handed over together, with one system call, and what has come until then
+//! is taken in by the same call. Sockets that are kept stand in a table of the ring's, so that no
+//! request looks for its descriptor, and one request takes all that ever comes on one of them.
+//! Needs Linux 6.1; io_uring_enter(2), io_uring_register_files_sparse(3),
+//! io_uring_prep_recv_multishot(3).
+
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
+
+use crate::multishot::{Piece, Pool};
+
+mod line;
+
+pub use line::Rang;
+use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND, socket_address};
+
+/// The one group of buffers.
+const GROUP: u16 = 0;
+/// Requests that are handed over at once, at most; more of them take another system call.
+const ENTRIES: u32 = 256;
+/// The most completions that there is room for; the kernel keeps what goes beyond.
+const MOST_COMPLETIONS: u32 = 1 << 15;
+/// How long the kernel may take to give memory back at the end.
+const LAST_WAIT: Duration = Duration::from_secs(1);
+
+/// IORING_RECVSEND_POLL_FIRST: nothing has come yet.
+const POLL_FIRST: u16 = 1;
+/// How often it is tried to make room for a request.
+const ATTEMPTS: u32 = 8;
+
+/// The ring.
+pub struct Switchboard {
+    // Dropped first, so that no request outlives the memory that it uses.
+    ring: IoUring,
+    pool: Option<Pool>,
+    address: Box<libc::sockaddr_in>,
+    lines: Vec<Line>,
+    /// What is being sent; whose it is by line and generation; which of them are free.
+    slots: Vec<Vec<u8>>,
+    owners: Vec<(u32, u32)>,
+    free: Vec<u32>,
+    /// Whether the ring has a table of the lines' sockets.
+    has_table: bool,
+    /// Whether one request takes all that comes on a line.
+    kept: bool,
+    /// Requests that use memory of this ring.
+    outstanding: usize,
+}
+
+impl Switchboard {
+    /// A ring for so many lines, all to one address, of which the first `asking` send up to
+    /// `request_bytes` at a time and get answers of about `answer_bytes`. Whether their
+    /// connections are `kept` decides how it is made, not what it can do. It is to be used by the
+    /// thread that made it.
+    ///
+    /// # Errors
+    /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
+    /// forbidden or missing, EINVAL where the kernel is too old.
+    pub fn new(
+        address: SocketAddrV4,
+        lines: u32,
+        asking: u32,
+        [request_bytes, answer_bytes]: [usize; 2],
+        kept: bool,
+    ) -> io::Result<Switchboard> {
+        let asking = asking.min(lines);
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_cqsize(
+                (2 * lines)
+                    .next_power_of_two()
+                    .clamp(2 * ENTRIES, MOST_COMPLETIONS),
+            )
+            .build(ENTRIES)?;
+        let (buffers, bytes_each) = line::pool(lines, answer_bytes);
+        let mut pool = Pool::new(buffers, bytes_each)?;
+        // SAFETY: the array has this many entries, and lives until after the ring.
+        unsafe {
+            ring.submitter()
+                .register_buf_ring_with_flags(pool.address(), buffers, GROUP, 0)?;
+        }
+        (0..buffers).for_each(|buffer| pool.provide(buffer));
+        // Where it cannot be had (it counts against RLIMIT_NOFILE), descriptors do as well.
+        let has_table = kept && ring.submitter().register_files_sparse(lines).is_ok();
+        Ok(Switchboard {
+            ring,
+            pool: Some(pool),
+            address: Box::new(socket_address(address)),
+            lines: (0..lines).map(|_| Line::default()).collect(),
+            slots: (0..asking)
+                .map(|_| Vec::with_capacity(request_bytes))
+                .collect(),
+            owners: vec![(0, 0); asking as usize],
+            free: (0..asking).rev().collect(),
+            has_table,
+            kept,
+            outstanding: 0,
+        })
+    }
+
+    /// Has a line connect by a socket that does so nowhere yet; [`Rang::Connected`] tells the rest.
+    /// What the line had before is hung up. A line that there is not is an error.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2) and io_uring_register(2) answer.
+    pub fn connect(&mut self, line: u32, socket: OwnedFd) -> io::Result<()> {
+        self.hang_up(line);
+        let fd = socket.as_raw_fd();
+        if self.has_table {
+            self.ring.submitter().register_files_update(line, &[fd])?;
+        }
+        let place = self.line(line)?;
+        place.socket = Some(socket);
+        place.connects = true;
+        let tag = place.tag(CONNECT, line);
+        let to = std::ptr::from_ref(&*self.address).cast();
+        let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        let entry = match self.has_table {
+            true => opcode::Connect::new(Fixed(line), to, length).build(),
+            false => opcode::Connect::new(Fd(fd), to, length).build(),
+        };
+        self.push(entry, tag)
+    }
+
+    /// Sends all that `compose` appends; [`Rang::Sent`] tells when that is done. Until then the
+    /// line takes nothing more. Allocates nothing up to the size that the ring was made for.
+    ///
+    /// # Errors
+    /// `WouldBlock` while something is being sent, `NotConnected` where the line has no
+    /// connection, and what io_uring_enter(2) answers.
+    pub fn send(&mut self, line: u32, compose: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+        let place = self.line(line)?;
+        let generation = place.generation;
+        let Some(fd) = place.socket.as_ref().map(AsRawFd::as_raw_fd) else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        if place.slot.is_some() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            // What was sent last on another line has not come to its end yet.
+            self.slots.push(Vec::new());
+            self.owners.push((0, 0));
+            self.slots.len() as u32 - 1
+        });
+        let memory = &mut self.slots[slot as usize];
+        memory.clear();
+        compose(memory);
+        let length = u32::try_from(memory.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let (from, flags) = (memory.as_ptr(), libc::MSG_WAITALL | libc::MSG_NOSIGNAL);
+        let entry = match self.has_table {
+            true => opcode::Send::new(Fixed(line), from, length)
+                .flags(flags)
+                .build(),
+            false => opcode::Send::new(Fd(fd), from, length).flags(flags).build(),
+        };
+        self.owners[slot as usize] = (line, generation);
+        self.lines[line as usize].slot = Some(slot);
+        self.push(entry, SEND | u64::from(slot))?;
+        self.outstanding += 1;
+        self.listen(line)
+    }
+
+    /// Has what comes on a line told, if it is not already. A line does so by itself when it is
+    /// connected, where connections are kept, or when it sends; afterwards it is to be called for
+    /// what follows a piece.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2) answers.
+    pub fn listen(&mut self, line: u32) -> io::Result<()> {
+        let place = self.line(line)?;
+        if place.receives || place.connects {
+            return Ok(());
+        }
+        let Some(fd) = place.socket.as_ref().map(AsRawFd::as_raw_fd) else {
+            return Ok(());
+        };
+        place.receives = true;
+        let tag = place.tag(RECEIVE, line);
+        let entry = match (self.kept, self.has_table) {
+            (true, true) => opcode::RecvMulti::new(Fixed(line), GROUP).build(),
+            (true, false) => opcode::RecvMulti::new(Fd(fd), GROUP).build(),
+            // One answer is all that comes, and there is none yet.
+            (false, _) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
+                .ioprio(POLL_FIRST)
+                .buf_group(GROUP)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT),
+        };
+        self.push(entry, tag)?;
+        self.outstanding += 1;
+        Ok(())
+    }
+
+    /// Gives a line's connection up. What is under way on it ends, and is not told.
+    pub fn hang_up(&mut self, line: u32) {
+        let Some(place) = self.lines.get_mut(line as usize) else {
+            return;
+        };
+        let (connects, receives) = (place.connects, place.receives);
+        let tags = [CONNECT, RECEIVE].map(|kind| place.tag(kind, line));
+        let slot = place.slot.take();
+        place.next_generation();
+        (place.connects, place.receives) = (false, false);
+        let Some(socket) = place.socket.take() else {
+            return;
+        };
+        if connects || receives || slot.is_some() {
+            // What is queued names the connection by a number that the next one may get.
+            let _ = self.submit();
+            let wanted = [(connects, tags[0]), (receives, tags[1])];
+            let sends = slot.map(|slot| (true, SEND | u64::from(slot)));
+            for (_, tag) in wanted.into_iter().chain(sends).filter(|(is, _)| *is) {
+                let builder = CancelBuilder::user_data(tag);
+                let entry = opcode::AsyncCancel2::new(builder).build();
+                let _ = self.push(entry, CANCEL);
+            }
+        }
+        if self.has_table {
+            let _ = self.ring.submitter().register_files_update(line, &[-1]);
+        }
+        drop(socket);
+    }
+
+    fn line(&mut self, line: u32) -> io::Result<&mut Line> {
+        let place = self.lines.get_mut(line as usize);
+        place.ok_or_else(|| io::ErrorKind::InvalidInput.into())
+    }
+
+    fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
+        let entry = entry.user_data(tag);
+        for _ in 0..ATTEMPTS {
+            // SAFETY: a request uses only memory that this ring owns: the pool, the address, and
+            // slots, which are not written to between the push and the completion.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return Ok(());
+            }
+            self.submit()?;
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    fn submit(&self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(e) if is_transient(&e) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Hands over what was asked for and takes in what has come, and waits for nothing. One
+    /// system call.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2) answers.
+    pub fn turn(&mut self) -> io::Result<()> {
+        let queued = self.ring.submission().len() as u32;
+        let flags = EnterFlags::GETEVENTS.bits();
+        // SAFETY: there is no argument, and as many entries are queued.
+        let entered = unsafe {
+            self.ring
+                .submitter()
+                .enter::<libc::sigset_t>(queued, 0, flags, None)
+        };
+        match entered {
+            Err(e) if is_transient(&e) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Waits until something has come, or until `time` is over.
+    ///
+    /// # Errors
+    /// What io_uring_enter(2) answers.
+    pub fn wait(&mut self, time: Duration) -> io::Result<()> {
+        let time = Timespec::from(time);
+        let args = SubmitArgs::new().timespec(&time);
+        match self.ring.submitter().submit_with_args(1, &args) {
+            Err(e) if is_transient(&e) || e.raw_os_error() == Some(libc::ETIME) => Ok(()),
+            result => result.map(drop),
+        }
+    }
+
+    /// Whether something has come that was not told.
+    pub fn has_rung(&mut self) -> bool {
+        !self.ring.completion().is_empty()
+    }
+
+    /// The next thing that has come already.
+    pub fn next_rang(&mut self) -> Option<Rang> {
+        loop {
+            let entry = self.ring.completion().next()?;
+            let (tag, flags) = (entry.user_data(), entry.flags());
+            let result = match entry.result() {
+                error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+                number => Ok(number as usize),
+            };
+            let told = match tag & KINDS {
+                CONNECT => self.connected(tag, result),
+                RECEIVE => self.received(tag, flags, result),
+                SEND => self.sent(tag as u32, result),
+                _ => None,
+            };
+            if told.is_some() {
+                return told;
+            }
+        }
+    }
+
+    /// The line of a tag, unless it has had another connection since.
+    fn rung(&mut self, tag: u64) -> Option<(u32, &mut Line)> {
+        let line = tag as u32;
+        let place = self.lines.get_mut(line as usize)?;
+        place.has(tag).then_some((line, place))
+    }
+
+    fn connected(&mut self, tag: u64, result: io::Result<usize>) -> Option<Rang> {
+        let (line, place) = self.rung(tag)?;
+        place.connects = false;
+        let result = match result {
+            Ok(_) if self.kept => self.listen(line),
+            result => result.map(drop),
+        };
+        Some(Rang::Connected { line, result })
+    }
+
+    fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<Rang> {
+        let goes_on = cqueue::more(flags);
+        self.outstanding -= usize::from(!goes_on);
+        let length = *result.as_ref().unwrap_or(&0);
+        let pool = self.pool.as_ref().map_or(0, Pool::address);
+        let buffer = cqueue::buffer_select(flags);
+        let piece = buffer.map(|buffer| Piece::new(pool, buffer, length));
+        let line = self.rung(tag).map(|(line, place)| {
+            place.receives = goes_on;
+            line
+        });
+        if let (true, Some(line)) = (length > 0, line) {
+            let piece = Ok(piece);
+            return Some(Rang::Received { line, piece });
+        }
+        // It is of an earlier connection, or stands for the end.
+        if let Some(piece) = piece {
+            self.give_back(piece);
+        }
+        let line = line?;
+        let piece = match result {
+            // Those that were used up have been given back by now.
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.listen(line).err()?),
+            result => result.map(|_| None),
+        };
+        Some(Rang::Received { line, piece })
+    }
+
+    fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<Rang> {
+        self.outstanding -= 1;
+        self.free.push(slot);
+        let (line, generation) = *self.owners.get(slot as usize)?;
+        let place = self.lines.get_mut(line as usize)?;
+        if place.generation != generation {
+            return None;
+        }
+        place.slot = None;
+        let result = match result {
+            // A signal cut it short, which the kernel goes on after; so the connection ended.
+            Ok(length) if length < self.slots[slot as usize].len() => {
+                Err(io::Error::from_raw_os_error(libc::EPIPE))
+            }
+            result => result.map(drop),
+        };
+        Some(Rang::Sent { line, result })
+    }
+
+    /// The bytes of a piece.
+    #[must_use]
+    pub fn bytes(&self, piece: &Piece) -> &[u8] {
+        self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
+    }
+
+    /// Gives a piece's buffer back to the kernel.
+    pub fn give_back(&mut self, piece: Piece) {
+        if let Some(pool) = &mut self.pool {
+            pool.take_back(piece);
+        }
+    }
+}
+
+impl Drop for Switchboard {
+    /// Has every request end. Memory that the kernel still uses after a second, which would be its
+    /// fault, is left to it.
+    fn drop(&mut self) {
+        let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        let time = Timespec::from(LAST_WAIT);
+        let mut goes_on = self.push(all, CANCEL).is_ok();
+        while goes_on && self.outstanding > 0 {
+            let args = SubmitArgs::new().timespec(&time);
+            goes_on = self.ring.submitter().submit_with_args(1, &args).is_ok();
+            while let Some(entry) = self.ring.completion().next() {
+                let ends = !cqueue::more(entry.flags());
+                let uses_memory = matches!(entry.user_data() & KINDS, RECEIVE | SEND);
+                self.outstanding -= usize::from(ends && uses_memory);
+            }
+        }
+        if self.outstanding > 0 {
+            std::mem::forget(self.pool.take());
+            std::mem::forget(std::mem::take(&mut self.slots));
+        }
+    }
+}
+
+/// What passes by itself.
+fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+use super::*;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+fn listener() -> (TcpListener, SocketAddrV4) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+}
+
+fn board(address: SocketAddrV4, lines: u32, kept: bool) -> Switchboard {
+    Switchboard::new(address, lines, lines, [64, 64], kept).unwrap()
+}
+
+fn socket() -> OwnedFd {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+fn next(board: &mut Switchboard) -> Rang {
+    for _ in 0..100 {
+        if let Some(rang) = board.next_rang() {
+            return rang;
+        }
+        board.turn().unwrap();
+        if !board.has_rung() {
+            board.wait(Duration::from_millis(100)).unwrap();
+        }
+    }
+    panic!("nothing was told");
+}
+
+fn connected(board: &mut Switchboard, listener: &TcpListener, line: u32) -> TcpStream {
+    board.connect(line, socket()).unwrap();
+    match next(board) {
+        Rang::Connected { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
+        other => panic!("{other:?}"),
+    }
+    listener.accept().unwrap().0
+}
+
+fn sent(board: &mut Switchboard, line: u32, bytes: &[u8]) {
+    board
+        .send(line, |out| out.extend_from_slice(bytes))
+        .unwrap();
+    match next(board) {
+        Rang::Sent { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What came: bytes, or none at the end.
+fn received(board: &mut Switchboard, line: u32) -> Option<Vec<u8>> {
+    match next(board) {
+        Rang::Received { line: told, piece } => {
+            assert_eq!(told, line);
+            let piece = piece.unwrap()?;
+            let bytes = board.bytes(&piece).to_vec();
+            board.give_back(piece);
+            board.listen(line).unwrap();
+            Some(bytes)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn lines_ask_and_are_answered() {
+    for kept in [true, false] {
+        let (listener, address) = listener();
+        let mut board = board(address, 3, kept);
+        for line in [2, 0] {
+            let mut peer = connected(&mut board, &listener, line);
+            for round in 0..100_u8 {
+                sent(&mut board, line, &[round; 64]);
+                let mut got = [0; 64];
+                peer.read_exact(&mut got).unwrap();
+                assert_eq!(got, [round; 64]);
+                peer.write_all(&got[..40]).unwrap();
+                assert_eq!(received(&mut board, line), Some(vec![round; 40]));
+            }
+            peer.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(received(&mut board, line), None, "kept {kept}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_told_of_a_connection_that_is_gone() {
+    for kept in [true, false] {
+        let (listener, address) = listener();
+        let mut board = board(address, 1, kept);
+        let mut first = connected(&mut board, &listener, 0);
+        sent(&mut board, 0, b"a");
+        first.write_all(b"late").unwrap();
+        // More than the socket takes, so that it is still under way.
+        board.send(0, |out| out.resize(32 << 20, 1)).unwrap();
+        let mut second = connected(&mut board, &listener, 0);
+        sent(&mut board, 0, b"b");
+        let mut got = [0];
+        second.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"b");
+        second.write_all(b"c").unwrap();
+        assert_eq!(received(&mut board, 0), Some(b"c".to_vec()));
+        // The first one has ended, in the middle of what was being sent.
+        let mut all = Vec::new();
+        let _ = first.read_to_end(&mut all);
+        assert!(all.len() < 32 << 20);
+    }
+}
+
+#[test]
+fn who_is_not_there_is_told_with_the_reason() {
+    let (listener, address) = listener();
+    drop(listener);
+    let mut board = board(address, 1, true);
+    board.connect(0, socket()).unwrap();
+    match next(&mut board) {
+        Rang::Connected { line: 0, result } => {
+            assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::ECONNREFUSED));
+        }
+        other => panic!("{other:?}"),
+    }
+    board.hang_up(0);
+    let error = board.send(0, |_| ()).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+    for line in [1, u32::MAX] {
+        assert!(board.connect(line, socket()).is_err());
+        assert!(board.send(line, |_| ()).is_err());
+        assert!(board.listen(line).is_err());
+        board.hang_up(line);
+    }
+}
+
+#[test]
+fn one_thing_is_sent_at_a_time() {
+    let (listener, address) = listener();
+    let mut board = board(address, 1, true);
+    let _peer = connected(&mut board, &listener, 0);
+    board.send(0, |out| out.resize(32 << 20, 1)).unwrap();
+    let error = board.send(0, |out| out.push(2)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn more_comes_than_there_are_buffers() {
+    let (listener, address) = listener();
+    let mut board = board(address, 1, true);
+    let mut peer = connected(&mut board, &listener, 0);
+    let all: Vec<u8> = (0..200_000_u32).map(|i| (i % 251) as u8).collect();
+    peer.write_all(&all).unwrap();
+    let mut got = Vec::new();
+    while got.len() < all.len() {
+        got.extend(received(&mut board, 0).unwrap());
+    }
+    assert_eq!(got, all);
+}
