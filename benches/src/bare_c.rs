@@ -262,6 +262,7 @@ impl Receiver {
             pins: Vec::new(),
             file: None,
             java: None,
+            doors: Vec::new(),
             patience_ms: 5000,
         })))?;
         match receiver.answer()? {

@@ -142,6 +142,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         },
         evidence: Vec::new(),
         survey: Survey {
+            isolation: Vec::new(),
             files: None,
             java: None,
             serving: None,

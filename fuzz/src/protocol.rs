@@ -62,6 +62,7 @@ fn orders() -> Vec<Vec<u8>> {
         check: Check::Quick,
         pins: Vec::new(),
         file: None,
+        doors: Vec::new(),
         java: None,
         patience_ms: 5000,
         messages_least: 3,

@@ -18,6 +18,7 @@ mod decided;
 mod faster;
 mod footprint;
 mod huge_pages;
+mod isolation;
 mod one_call;
 mod placements;
 mod sendfile;
@@ -212,6 +213,18 @@ const OF_WORK: &[Question] = &[
         text: "From which working set on do huge pages make an access cheaper, and why?",
         of: Of::All,
         ask: huge_pages::ask,
+    },
+    Question {
+        key: "isolation-protects",
+        text: "Which scheduler class or control group keeps work from its neighbour?",
+        of: Of::All,
+        ask: isolation::protects,
+    },
+    Question {
+        key: "isolation-wakes",
+        text: "What do a class, a weight and a quota do to wake-ups?",
+        of: Of::All,
+        ask: isolation::wakes,
     },
 ];
 

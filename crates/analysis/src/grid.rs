@@ -72,6 +72,8 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::MemNode
         | Axis::Neighbour
         | Axis::HugePages
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Server
         | Axis::Service
         | Axis::Connect

@@ -21,6 +21,8 @@ const OF_FILES: &[Axis] = &[
     Axis::Access,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 /// The axes that mean something to a CPU at work.
@@ -32,6 +34,8 @@ const OF_WORK: &[Axis] = &[
     Axis::MemNode,
     Axis::Neighbour,
     Axis::HugePages,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 /// The axes that mean something to two threads that take turns.
@@ -41,6 +45,8 @@ const OF_PINGS: &[Axis] = &[
     Axis::Placement,
     Axis::MemNode,
     Axis::Neighbour,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 /// The axes that mean nothing where there is none.

@@ -161,6 +161,7 @@ impl<'a> Trial<'a> {
             Measure::ErrorsPerMessage => Some(served::errors(self.sample)),
             Measure::LeastServedShare => Some(served::least(self.sample)),
             Measure::MemoryKibPerConnection => Some(served::memory_kib(self.sample, self.cell)),
+            Measure::ThrottledShare => (self.cell.cgroup.quota_percent).map(|_| self.throttled()),
             Measure::NeighbourShare => Some(self.neighbour_share()),
             Measure::StealShare => Some(self.machine_share(Counter::MachineStealNs)),
         }
@@ -333,6 +334,15 @@ impl<'a> Trial<'a> {
             system,
             user + system,
             "no CPU time was counted within the window",
+        )
+    }
+
+    /// Time is counted on each CPU, so several that are held back at once make more than one.
+    fn throttled(&self) -> Found {
+        over(
+            machine(self.sample, Counter::CgroupThrottledNs)?,
+            machine(self.sample, Counter::MachineElapsedNs)?,
+            "the window had no length",
         )
     }
 

@@ -52,6 +52,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::ErrorsPerMessage => (Kind::Number, "failed requests per answer"),
         M::LeastServedShare => (Kind::Number, "answers to the least served connection"),
         M::MemoryKibPerConnection => (Kind::Number, "memory of the server per connection"),
+        M::ThrottledShare => (Kind::Number, "throttled time"),
         M::NeighbourShare => (Kind::Number, "CPU time of others"),
         M::StealShare => (Kind::Number, "steal"),
     }
@@ -223,6 +224,8 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::MemNode
         | Axis::Neighbour
         | Axis::HugePages
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Service
         | Axis::Rate
         | Axis::Think
@@ -265,6 +268,8 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::MemNode
         | Axis::Neighbour
         | Axis::HugePages
+        | Axis::Class
+        | Axis::Cgroup
         | Axis::Server
         | Axis::Service
         | Axis::Connections

@@ -166,7 +166,17 @@ fn no_words_about_two_ends_are_said_of_work() {
     let constants: Vec<&str> = (analysis.study.constants.iter())
         .map(|(axis, _)| axis.name())
         .collect();
-    assert_eq!(constants, ["size", "mem-node", "neighbour", "huge-pages"]);
+    assert_eq!(
+        constants,
+        [
+            "size",
+            "mem-node",
+            "neighbour",
+            "huge-pages",
+            "class",
+            "cgroup"
+        ]
+    );
 }
 
 #[test]
@@ -177,6 +187,7 @@ fn where_threads_ran_is_told_as_the_kernel_said() {
         cpus: vec![cpu],
         last_cpu: cpu,
         memory_node: None,
+        class: None,
     };
     world.change(
         |c| c.mover != "null",

@@ -321,7 +321,7 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
 
 /// Whether values of the axis have commas of their own: lists of CPUs.
 fn has_lists(axis: Axis) -> bool {
-    matches!(axis, Axis::Placement | Axis::Neighbour)
+    matches!(axis, Axis::Placement | Axis::Neighbour | Axis::Cgroup)
 }
 
 /// The values of an axis with lists: a piece that is a number goes on with the list before it.
@@ -380,6 +380,10 @@ mod tests {
             (
                 "idle,spin@2,3,chase@smt-sibling",
                 &["idle", "spin@2,3", "chase@smt-sibling"],
+            ),
+            (
+                "none,cpuset=0,2,max=5%+cpuset=1,3",
+                &["none", "cpuset=0,2", "max=5%+cpuset=1,3"],
             ),
             ("", &[""]),
         ] {

@@ -29,6 +29,7 @@ pub const STUDIES: &[(&str, &str)] = &[
         "access-patterns",
         include_str!("../../../studies/access-patterns.toml"),
     ),
+    ("isolation", include_str!("../../../studies/isolation.toml")),
     ("ceiling", include_str!("../../../studies/ceiling.toml")),
     (
         "server-models",

@@ -83,6 +83,7 @@ fn manifest() -> Manifest {
             java: None,
             serving: None,
             huge_pages_refused: None,
+            isolation: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),

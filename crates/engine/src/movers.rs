@@ -51,6 +51,7 @@ mod uring_splice;
 mod uring_sqpoll;
 mod uring_write;
 mod vmsplice;
+mod waking;
 mod work;
 mod write;
 mod writev;
@@ -106,6 +107,8 @@ pub const MOVERS: &[Mover] = &[
     ping::PIPE,
     ping::UNIX,
     ping::TCP,
+    waking::MOVER,
+    waking::WITH_WORK,
     read_null::MOVER,
     sendfile_null::MOVER,
     read_write_file::MOVER,
@@ -259,6 +262,12 @@ pub trait Move {
 
     /// Of a ping-pong that is over: where the other thread was held.
     fn partner(&self) -> Option<Held> {
+        None
+    }
+
+    /// Of a mover that does something at each beat: the time from one beat to the next, in ns. The
+    /// caller sleeps until a beat, and offers then.
+    fn beat_ns(&self) -> Option<u64> {
         None
     }
 

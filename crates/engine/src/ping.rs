@@ -231,6 +231,7 @@ fn held() -> io::Result<Held> {
         cpus: process::affinity()?,
         last_cpu: process::current_cpu(),
         memory_node: (memory_policy::bound().ok()).and_then(|nodes| nodes.first().copied()),
+        class: None,
     })
 }
 

@@ -24,6 +24,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(13, "NET_RAW", "packet sockets"),
     row(14, "IPC_LOCK", "locked memory without limit"),
     row(21, "SYS_ADMIN", "namespaces, and most of the rest"),
+    row(23, "SYS_NICE", "real-time classes and nice values below 0"),
     row(24, "SYS_RESOURCE", "raising limits"),
     row(38, "PERFMON", "counting inside the kernel"),
     row(39, "BPF", "programs that show what the kernel copies"),
@@ -31,6 +32,7 @@ pub(crate) const ROWS: &[Row] = &[
 
 const IPC_LOCK: u32 = 14;
 const SYS_ADMIN: u32 = 21;
+const SYS_NICE: u32 = 23;
 const PERFMON: u32 = 38;
 
 /// The effective capabilities.
@@ -71,6 +73,11 @@ impl Capabilities {
     /// namespace.
     pub(crate) fn lift_memlock(&self) -> bool {
         self.first_namespace && self.bit(IPC_LOCK)
+    }
+
+    /// Whether scheduler classes may be chosen freely.
+    pub(crate) fn schedule(&self) -> bool {
+        self.first_namespace && self.bit(SYS_NICE)
     }
 
     /// Whether perf_event_paranoid does not bind.

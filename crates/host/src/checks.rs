@@ -7,6 +7,7 @@ use crate::Probes;
 use crate::capabilities::Capabilities;
 use crate::roots::Roots;
 
+mod isolation;
 mod noise;
 mod permits;
 mod placements;
@@ -62,6 +63,8 @@ const ROWS: &[Row] = &[
     ("io_uring", permits::io_uring),
     ("congestion control", permits::congestion),
     ("packet sockets", permits::packet_sockets),
+    ("scheduler classes", isolation::classes),
+    ("control groups", isolation::groups),
     ("CPU quota", noise::quota),
     ("load", noise::load),
     ("steal", noise::steal),

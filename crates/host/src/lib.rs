@@ -6,7 +6,9 @@
 //! that says so.
 
 mod capabilities;
+pub mod cgroups;
 mod checks;
+pub mod classes;
 pub mod cpulist;
 mod machine;
 pub mod pairs;

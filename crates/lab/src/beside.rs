@@ -10,6 +10,7 @@ use bytecost_spec::{Cell, Counter, Held, Host, Reading, Readings};
 use bytecost_sys::{clock, process};
 
 use crate::ends::{Endpoint, Trouble, wait};
+use crate::groups::{Group, Throttled};
 use crate::protocol::{Answer, Disturb, Order, Role};
 
 /// How long it may take to have its memory ready, and to end.
@@ -66,19 +67,24 @@ impl Beside {
     }
 }
 
-/// The machine's meter, the CPUs' frequency, and the CPU time of a neighbour beside it.
+/// The machine's meter, the CPUs' frequency, and beside them the CPU time of a neighbour and what
+/// a quota did.
 pub(crate) struct Around<'m> {
     pub(crate) meter: &'m mut MachineMeter,
     pub(crate) frequency: &'m FrequencyMeter,
     pub(crate) beside: Option<&'m Beside>,
+    /// The control group of the trial's processes.
+    pub(crate) group: Option<&'m Group>,
 }
 
-/// Both at an edge of the window.
+/// All of them at an edge of the window.
 pub(crate) struct Edge {
     machine: MachineSnapshot,
     frequency: FrequencySnapshot,
     /// CPU time that the neighbour has used so far, or why that is not known.
     beside_ns: Option<io::Result<u64>>,
+    /// What the group's quota has done so far, where there is one.
+    throttled: Option<Result<Throttled, String>>,
 }
 
 impl Around<'_> {
@@ -87,6 +93,7 @@ impl Around<'_> {
             frequency: self.frequency.read(),
             machine: self.meter.read_start(),
             beside_ns: self.beside_ns(),
+            throttled: self.throttled(),
         }
     }
 
@@ -95,6 +102,7 @@ impl Around<'_> {
             machine: self.meter.read_end(),
             frequency: self.frequency.read(),
             beside_ns: self.beside_ns(),
+            throttled: self.throttled(),
         }
     }
 
@@ -109,7 +117,14 @@ impl Around<'_> {
         };
         readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
         readings.extend(used.map(|used| (Counter::NeighbourNs, used)));
+        if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
+            readings.extend(Throttled::between(from, to));
+        }
         readings
+    }
+
+    fn throttled(&self) -> Option<Result<Throttled, String>> {
+        self.group.and_then(Group::throttled)
     }
 
     fn beside_ns(&self) -> Option<io::Result<u64>> {

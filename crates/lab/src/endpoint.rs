@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bytecost_sys::{clock, process};
 
+use crate::classes;
 use crate::gate::{Phase, SharedGate};
+use crate::groups;
 use crate::passes::Passes;
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
@@ -76,6 +78,8 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         }
         Role::Sender | Role::Receiver | Role::Neighbour => {}
     }
+    groups::enter(&task.doors)?;
+    classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
@@ -152,6 +156,10 @@ fn follow<T>(
     match closed {
         Some(early) if some(threads.len() - early, Signal::Closed) => {}
         _ => return Ok(()),
+    }
+    if task.role == Role::Sender && task.address.is_none() && task.cell.class.needs_watchdog() {
+        // Nobody's window depends on theirs, and all others wait for their CPUs.
+        gate.set(Phase::Stop);
     }
     protocol::write(control, &Answer::Closed)?;
     if task.role == Role::Receiver && passes.is_none() {

@@ -14,6 +14,7 @@ use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
+use crate::classes::REALTIME_MOST_US;
 use crate::protocol::{self, Answer, Order, Role};
 
 /// How long a call may go without progress.
@@ -147,6 +148,10 @@ impl Endpoint {
                 Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
                     "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
                 ),
+                Some(signal) if signal == rustix::process::Signal::XCPU.as_raw() => format!(
+                    "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
+                    REALTIME_MOST_US / 1_000_000
+                ),
                 Some(signal) => format!("was ended by signal {signal}"),
                 None => format!("ended with status {}", status.code().unwrap_or(-1)),
             },
@@ -255,4 +260,34 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
         }
     }
     reasons.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// What is said of an endpoint that ends itself by this signal.
+    fn ended_by(signal: &str) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("endpoint");
+        fs::write(&program, format!("#!/bin/sh\nkill -{signal} $$\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let until_ns = clock::monotonic_ns() + 10_000_000_000;
+        match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
+            Err(Trouble::Failed(why)) => why,
+            _ => panic!("it was not told"),
+        }
+    }
+
+    #[test]
+    fn how_an_endpoint_ended_is_told_with_what_to_do() {
+        let told = ended_by("XCPU");
+        assert!(told.contains("did not block for 10 s"), "{told}");
+        assert!(told.contains("shorten --window"), "{told}");
+        let told = ended_by("KILL");
+        assert!(told.contains("the sender was ended by signal 9"), "{told}");
+    }
 }

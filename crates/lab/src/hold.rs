@@ -2,14 +2,17 @@
 
 use std::io;
 
-use bytecost_spec::Held;
+use bytecost_spec::{Class, Held};
 use bytecost_sys::{memory_policy, process};
+
+use crate::classes;
 
 /// What was chosen for the calling thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
     chosen: bool,
     mem_node: Option<u32>,
+    class: Class,
 }
 
 impl Hold {
@@ -38,6 +41,20 @@ impl Hold {
         Ok(Hold {
             chosen: pin.is_some() || mem_node.is_some(),
             mem_node,
+            class: Class::default(),
+        })
+    }
+
+    /// Gives the calling thread its scheduler class as well.
+    ///
+    /// # Errors
+    /// Why it cannot be had, and what to do about it.
+    pub(crate) fn with_class(self, class: Class) -> io::Result<Hold> {
+        classes::take(class)?;
+        Ok(Hold {
+            chosen: self.chosen || class != Class::default(),
+            class,
+            ..self
         })
     }
 
@@ -63,6 +80,10 @@ impl Hold {
             memory_node: match self.mem_node {
                 None => None,
                 Some(_) => memory_policy::bound()?.first().copied(),
+            },
+            class: match self.class {
+                usual if usual == Class::default() => None,
+                _ => Some(classes::taken()?),
             },
         })
     }
@@ -91,6 +112,16 @@ mod tests {
         }
         let free = on_a_thread(|| Hold::take(&[], 0, None).unwrap().held().unwrap());
         assert_eq!(free, None);
+    }
+
+    #[test]
+    fn a_class_is_told_as_the_kernel_has_it() {
+        let class = Class::Batch(7);
+        let held = on_a_thread(|| {
+            let hold = Hold::take(&[], 0, None).unwrap();
+            hold.with_class(class).unwrap().held().unwrap().unwrap()
+        });
+        assert_eq!(held.class, Some(class));
     }
 
     #[test]

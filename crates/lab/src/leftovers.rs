@@ -2,6 +2,7 @@
 //!
 //! Nothing should ever be found: endpoints die with their coordinator (prctl(2),
 //! PR_SET_PDEATHSIG), and with them, and with its descriptors, namespaces and the links inside.
+//! Control groups are the exception: nobody's end removes one.
 
 use std::fs;
 use std::io;
@@ -9,9 +10,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use bytecost_engine::java::ENDPOINT_PROPERTY;
+use bytecost_host::Roots;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::groups;
 use crate::netlink::Netlink;
 use crate::transports::veth::NAMES;
 
@@ -34,8 +37,9 @@ pub struct Leftover {
 /// Empty where there was nothing.
 ///
 /// That is: endpoints whose coordinator is gone, which would hold their namespaces, Java machines
-/// whose endpoint is gone, and veth links of our names in this process's own network. Processes
-/// of other users, or in other PID namespaces, are left alone.
+/// whose endpoint is gone, veth links of our names in this process's own network, and control
+/// groups of runs that are gone. Processes of other users, or in other PID namespaces, are left
+/// alone, and so are their groups.
 #[must_use]
 pub fn remove() -> Vec<Leftover> {
     let ended = |(pid, what)| {
@@ -53,9 +57,22 @@ pub fn remove() -> Vec<Leftover> {
         )
     };
     let processes = orphans().into_iter().filter_map(ended);
-    processes
+    let mut left: Vec<Leftover> = processes
         .chain(NAMES.into_iter().filter_map(unlinked))
-        .collect()
+        .collect();
+    // After the processes, which may be in them.
+    let groups = groups::remove_leftovers(&Roots::real()).into_iter();
+    left.extend(groups.filter_map(|(dir, removed)| {
+        told(
+            removed,
+            format!("removed the control group {}", dir.display()),
+            format!(
+                "the control group {} is left and cannot be removed",
+                dir.display()
+            ),
+        )
+    }));
+    left
 }
 
 /// What became of a thing: none where it was not there after all.

@@ -4,6 +4,7 @@
 //! happens goes out as [`event::Event`]s.
 
 mod beside;
+mod classes;
 mod cold;
 mod conduct;
 pub mod connection;
@@ -16,8 +17,10 @@ pub mod file_survey;
 pub mod files;
 pub mod flow;
 pub mod gate;
+mod groups;
 pub mod hand;
 mod hold;
+pub mod isolation_survey;
 pub mod leftovers;
 pub mod load;
 mod netlink;
@@ -31,6 +34,7 @@ pub mod survey;
 pub mod transports;
 pub mod trial;
 mod truth;
+pub mod wakes;
 mod watch;
 mod window;
 

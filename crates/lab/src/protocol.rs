@@ -98,6 +98,9 @@ pub struct Task {
     /// trial.
     #[serde(default)]
     pub probed: Vec<Cache>,
+    /// What takes it into its control groups, before it starts any thread.
+    #[serde(default)]
+    pub doors: Vec<PathBuf>,
 }
 
 /// What a neighbour is to do.
@@ -309,6 +312,7 @@ mod tests {
                 size_bytes: 32768,
                 shared_by: vec![0],
             }],
+            doors: vec!["/sys/fs/cgroup/a/cgroup.procs".into()],
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_host::Roots;
 use bytecost_meter::{FrequencyMeter, MachineMeter, huge_memory, of_process};
 use bytecost_plan::Pins;
 use bytecost_spec::reading::Of;
@@ -19,6 +20,7 @@ use crate::beside::{Around, Beside};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
+use crate::groups::Group;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
@@ -254,6 +256,7 @@ impl Lab {
             file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
             probed: Vec::new(),
+            doors: Vec::new(),
         })
     }
 
@@ -276,6 +279,10 @@ impl Lab {
         if let Some(watch) = &watch {
             task.probed = watch.caches(&self.host, &task.pins);
         }
+        // Removed after the processes in it, which are dropped before it.
+        let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(Trouble::Failed)?;
+        task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -319,6 +326,7 @@ impl Lab {
             meter: &mut self.machine,
             frequency: &self.frequency,
             beside: beside.as_ref(),
+            group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
         let (mut machine, mut done) =

@@ -13,6 +13,7 @@ use bytecost_engine::{
 use bytecost_lab::flow::{Ask, Finish, Intake, stream};
 use bytecost_lab::gate::CountingGate;
 use bytecost_lab::transports;
+use bytecost_lab::wakes::Wakes;
 use bytecost_meter::{FakeMeter, Meter, ThreadMeter};
 use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Cell, Counter, Reading, Transport};
@@ -359,4 +360,25 @@ fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
     )
     .unwrap();
     assert_eq!(window.total.messages, 1000);
+}
+
+#[test]
+fn waking_does_not_allocate_and_counts_every_beat() {
+    for name in ["wake-up", "wake-work"] {
+        let mut engine = (Mover::named(name).unwrap().open)(setup(None)).unwrap();
+        let every_ns = engine.beat_ns().unwrap();
+        let mut wakes = Wakes::new(&mut *engine, every_ns);
+        let mut meter = FakeMeter::new(&[]);
+        let gate = CountingGate::new(3, 10);
+        let mut window = None;
+        let info = allocation_counter::measure(|| {
+            window = Some(wakes.run(&gate, &mut meter, finish()));
+        });
+        assert_eq!(info.count_total, 0, "{name}");
+        let window = window.unwrap().unwrap();
+        let woken = window.to.tally.since(&window.from.tally).messages;
+        let beats = wakes.told();
+        assert_eq!(woken, 10, "{name}: one for each look at the open gate");
+        assert_eq!(beats.latency_ns.len(), woken + beats.missed, "{name}");
+    }
 }

@@ -93,6 +93,8 @@ impl<'a> Norm<'a> {
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
             huge_pages: nothing.huge_pages,
+            class: cell.class,
+            cgroup: cell.cgroup,
             payload: nothing.payload,
             answer: nothing.answer,
             reaping: nothing.reaping,
@@ -126,6 +128,8 @@ impl<'a> Norm<'a> {
             placement: cell.placement,
             mem_node: cell.mem_node,
             neighbour: cell.neighbour,
+            class: cell.class,
+            cgroup: cell.cgroup,
             block_bytes,
             depth: if one { 1 } else { cell.depth },
             cache: cell.cache,
@@ -223,6 +227,8 @@ fn work(cell: Cell) -> Cell {
         placement: cell.placement,
         mem_node: cell.mem_node,
         neighbour: cell.neighbour,
+        class: cell.class,
+        cgroup: cell.cgroup,
         ..Cell::default()
     }
 }

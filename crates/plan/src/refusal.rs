@@ -1,9 +1,10 @@
 //! What a cell needs, held against what this host has.
 
+use bytecost_host::placement;
 use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cache, Cell, Host, HugePages, Route, Survey};
+use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Survey};
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
@@ -37,6 +38,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         huge_pages(cell, survey)
     };
     own.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
+        .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
         .or_else(|| locked_memory(cell, host, survey))
@@ -279,6 +281,40 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         "congestion control `{name}` is not to be had here ({} are): {remedy}",
         available.join(", ")
     ))
+}
+
+/// What a class and a control group cannot be together, or not here.
+fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+    let (class, cgroup) = (cell.class, &cell.cgroup);
+    if class == Class::Deadline && cell.placement != Placement::Free {
+        return Some(format!(
+            "class deadline with placement {}: its threads must be allowed to run on every CPU: choose --placement free",
+            cell.placement
+        ));
+    }
+    if class == Class::Deadline && survey.mover(&cell.mover).is_some_and(|m| m.route.is_ping()) {
+        return Some(format!(
+            "class deadline with mover `{}`: no thread inherits it, so that its other thread would be of another class: choose --class fifo",
+            cell.mover
+        ));
+    }
+    if let Some(cpus) = &cgroup.cpuset {
+        if class == Class::Deadline {
+            return Some(
+                "class deadline with a cpuset: its threads must be allowed to run on every CPU: choose another --cgroup".to_owned(),
+            );
+        }
+        if cell.placement != Placement::Free {
+            return Some(format!(
+                "cgroup {cgroup} with placement {}: pinned threads are kept to their CPUs already: choose --placement free",
+                cell.placement
+            ));
+        }
+        if let Some(why) = cpus.iter().find_map(|cpu| placement::barred(*cpu, host)) {
+            return Some(format!("cgroup {cgroup}: {why}"));
+        }
+    }
+    survey.isolation_refused(class, cgroup)
 }
 
 fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Cells in which many clients ask a server: what means nothing to them, and what bounds them.
 
-use bytecost_spec::{Cell, Noise, Pattern, Serving, Survey, Transport};
+use bytecost_spec::{Cell, Class, Noise, Pattern, Serving, Survey, Transport};
 
 use crate::refusal::DESCRIPTORS_BESIDES;
 
@@ -40,6 +40,8 @@ pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
         placement: cell.placement,
         mem_node: cell.mem_node,
         neighbour: cell.neighbour,
+        class: cell.class,
+        cgroup: cell.cgroup,
         depth: cell.depth,
         serving: Serving {
             think_ns: match cell.serving.rate_per_s {
@@ -94,6 +96,11 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     if cell.neighbour.noise != Noise::Idle || cell.mem_node.is_some() {
         return Some(
             "nothing runs beside a server and its clients, and their memory is not placed: leave --neighbour and --mem-node out".to_owned(),
+        );
+    }
+    if cell.class != Class::default() || !cell.cgroup.is_none() {
+        return Some(
+            "servers and their clients keep the usual scheduler class and control group: leave --class and --cgroup out".to_owned(),
         );
     }
     if in_turn && load.idle > 0 {

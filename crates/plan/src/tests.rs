@@ -7,6 +7,7 @@ use crate::Plan;
 use crate::candidates::{Norm, candidates};
 
 mod files;
+mod isolation;
 mod pings;
 mod pins;
 mod properties;

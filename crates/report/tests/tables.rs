@@ -77,6 +77,7 @@ fn survey() -> Survey {
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
         huge_pages_refused: None,
+        isolation: Vec::new(),
         java: None,
         serving: Some(ServerSurvey {
             servers: vec![

@@ -37,6 +37,8 @@ pub enum Axis {
     MemNode,
     Neighbour,
     HugePages,
+    Class,
+    Cgroup,
     Server,
     Service,
     Connections,
@@ -246,6 +248,18 @@ pub const AXES: &[AxisRow] = &[
         "huge-pages",
         "auto",
         "transparent huge pages under the memory that work is done on: on and off are checked in /proc/self/smaps; auto leaves it to the system",
+    ),
+    further(
+        Axis::Class,
+        "class",
+        "other",
+        "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
+    ),
+    further(
+        Axis::Cgroup,
+        "cgroup",
+        "none",
+        "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
     ),
     further(
         Axis::Server,

@@ -7,12 +7,17 @@ use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
 mod choices;
+mod isolation;
 mod places;
 mod serving;
 mod text;
 
 pub use choices::{
     Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
+};
+pub use isolation::{
+    Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
+    QUOTA_PERIOD_US, WEIGHTS,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
@@ -107,6 +112,12 @@ pub struct Cell {
     /// Whether the memory that work is done on lies in huge pages.
     #[serde(default)]
     pub huge_pages: HugePages,
+    /// Scheduler class of the threads.
+    #[serde(default)]
+    pub class: Class,
+    /// What the processes' own control group is given.
+    #[serde(default)]
+    pub cgroup: Cgroup,
     /// The server and the load on it, where there is one.
     #[serde(default)]
     pub serving: Serving,
@@ -142,6 +153,8 @@ impl Default for Cell {
             mem_node: None,
             neighbour: Neighbour::default(),
             huge_pages: HugePages::default(),
+            class: Class::default(),
+            cgroup: Cgroup::default(),
             serving: Serving::default(),
         };
         for row in AXES {
@@ -190,6 +203,8 @@ impl Cell {
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
             Axis::Neighbour => self.neighbour.to_string(),
             Axis::HugePages => self.huge_pages.name().to_owned(),
+            Axis::Class => self.class.to_string(),
+            Axis::Cgroup => self.cgroup.to_string(),
             of_serving => self.serving.value(of_serving).unwrap_or_default(),
         }
     }
@@ -261,6 +276,8 @@ impl Cell {
             }
             Axis::Neighbour => self.neighbour = text.parse()?,
             Axis::HugePages => self.huge_pages = one_of(axis, text, HugePages::ALL, |h| h.name())?,
+            Axis::Class => self.class = text.parse()?,
+            Axis::Cgroup => self.cgroup = text.parse()?,
             of_serving => self.serving.set(of_serving, text)?,
         }
         Ok(())

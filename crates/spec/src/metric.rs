@@ -76,7 +76,7 @@ measures! {
     CallsPerMib "calls_per_mib" Lower true "System calls per MiB" "1/MiB" "system calls of the mover or receiver, as it counts them itself, per 2^20 payload bytes";
     MsPerMessage "ms_per_message" Lower false "Time per message" "ms" "elapsed time over messages, of one flow; in the ask pattern up to the answer. Where a message is a whole file, the time per file";
     RoundTripNs "round_trip_ns" Lower false "Round trip" "ns" "of two threads that take turns: elapsed time over turns there and back";
-    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end, of a request to a server from when it was due";
+    LatencyUsP50 "latency_us_p50" Lower false "Latency, median" "µs" "from the start of a message to its answer in the ask pattern, of a request to a file to its end, of a request to a server from when it was due, of a wake-up from its beat until the thread runs";
     LatencyUsP90 "latency_us_p90" Lower false "Latency, p90" "µs" "as latency_us_p50";
     LatencyUsP99 "latency_us_p99" Lower false "Latency, p99" "µs" "as latency_us_p50";
     LatencyUsP999 "latency_us_p99_9" Lower false "Latency, p99.9" "µs" "as latency_us_p50";
@@ -100,6 +100,7 @@ measures! {
     ErrorsPerMessage "errors_per_message" Lower false "Failed requests per answer" "" "requests and connections to a server that failed, over those that were answered rightly";
     LeastServedShare "least_served_share" Higher false "Least served connection" "" "answers to the connection that got fewest, over those to the median one";
     MemoryKibPerConnection "memory_kib_per_connection" Lower false "Server memory per connection" "KiB" "anonymous memory, page tables and kernel stacks of the server's processes, over all connections; sockets are not in it";
+    ThrottledShare "throttled_share" Lower false "Throttled" "" "time for which the quota of the cell's control group kept its threads from running, over elapsed time; a sum over CPUs";
     NeighbourShare "neighbour_share" Lower false "CPU time of others" "" "CPU time of anything but the two sides and the cell's neighbour, over CPUs times elapsed time";
     StealShare "steal_share" Lower false "Steal" "" "time taken by the hypervisor, over CPUs times elapsed time";
 }

@@ -112,6 +112,7 @@ counters! {
     CompletionsCopied "completions_copied" Side "of these, buffers that the kernel says it copied after all";
     Enobufs "enobufs" Side "times that the kernel had no room to note another zero-copy send (ENOBUFS)";
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
+    BeatsMissed "beats_missed" Side "beats of the window that were over before the thread woke from an earlier one; each is in the latencies";
     AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes, and reading what a process did that works for the mover";
     Tasks "tasks" Side "threads of a server's processes with everyone connected, before the window; each has a kernel stack";
     HugeMemoryBytes "huge_memory_bytes" Side "memory of the sending process in huge pages before the window, where it registers its buffers (AnonHugePages and hugetlb of smaps_rollup)";
@@ -149,6 +150,9 @@ counters! {
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
     FrequencyKhz "frequency_khz" Machine "highest frequency of a CPU at the end of the window, scaling_cur_freq";
     ThermalThrottles "thermal_throttles" Machine "times within the window that a core or package was slowed down for its heat, thermal_throttle";
+    CgroupPeriods "cgroup_periods" Machine "periods of its quota in which the cell's group ran, cpu.stat nr_periods";
+    CgroupThrottledPeriods "cgroup_throttled_periods" Machine "of these, periods in which the quota was used up, cpu.stat nr_throttled";
+    CgroupThrottledNs "cgroup_throttled_ns" Machine "time for which the quota kept threads that could run from running, cpu.stat throttled_usec or throttled_time, sum over CPUs";
     NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";

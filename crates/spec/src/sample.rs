@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cell::Class;
 use crate::evidence::Evidence;
 use crate::reading::Readings;
 
@@ -40,6 +41,9 @@ pub struct Held {
     /// Node that it took memory from, where that was chosen (get_mempolicy).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_node: Option<u32>,
+    /// Its scheduler class, where that was chosen (sched_getattr).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<Class>,
 }
 
 /// All that one side read.
@@ -96,7 +100,7 @@ pub struct Sample {
     pub machine: Readings,
     /// What was checked; none for a mover that moves nothing.
     pub truth: Option<Truth>,
-    /// Round-trip times of the `ask` pattern, or times of requests to a file, in ns, all flows merged: HdrHistogram V2, base64.
+    /// Round-trip times of the `ask` pattern, times of requests to a file, or how late a thread woke after each beat, in ns, all flows merged: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
     /// The threads of the neighbour beside it, where there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cell::{Cache, Transport};
+use crate::cell::{Cache, Cgroup, Class, Transport};
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -298,6 +298,17 @@ pub struct ServerSurvey {
     pub generator: Option<String>,
 }
 
+/// A class and a control group together, as the kernel of this host answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IsolationSupport {
+    /// The class.
+    pub class: Class,
+    /// What the group is given.
+    pub cgroup: Cgroup,
+    /// None where both can be had; else the reason.
+    pub refused: Option<String>,
+}
+
 /// What works on a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
@@ -325,6 +336,9 @@ pub struct Survey {
     /// Why memory cannot be had in huge pages, where that was tried and found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages_refused: Option<String>,
+    /// Classes and control groups that the study asks for, each as it was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub isolation: Vec<IsolationSupport>,
 }
 
 impl Survey {
@@ -363,6 +377,19 @@ impl Survey {
                 "`{name}` was not tried with cache {}",
                 cache.name()
             )),
+        }
+    }
+
+    /// Why a class and a control group cannot be had; none where they can, or are the usual ones.
+    #[must_use]
+    pub fn isolation_refused(&self, class: Class, cgroup: &Cgroup) -> Option<String> {
+        if class == Class::default() && cgroup.is_none() {
+            return None;
+        }
+        let mut rows = self.isolation.iter();
+        match rows.find(|r| r.class == class && r.cgroup == *cgroup) {
+            Some(row) => row.refused.clone(),
+            None => Some("it was not tried".to_owned()),
         }
     }
 

@@ -27,6 +27,7 @@ pub mod process;
 pub mod readiness;
 pub mod region;
 pub mod sampler;
+pub mod sched;
 pub mod switchboard;
 pub mod tcp;
 pub mod ticks;

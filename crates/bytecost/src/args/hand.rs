@@ -22,6 +22,8 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::MemNode,
     Axis::Neighbour,
     Axis::HugePages,
+    Axis::Class,
+    Axis::Cgroup,
 ];
 
 #[derive(Debug, Args)]

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytecost_engine::{Mover, Route};
-use bytecost_lab::file_survey;
+use bytecost_host::Roots;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::Helpers;
+use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::Plan;
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
@@ -111,6 +112,13 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
     let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
+    let cells = study.cells();
+    survey.isolation = isolation_survey::survey(
+        &std::env::current_exe()?,
+        &Roots::real(),
+        &host,
+        cells.iter().map(|(_, cell)| cell),
+    );
     let seed = args
         .seed
         .unwrap_or_else(|| RandomState::new().build_hasher().finish() >> 16);

@@ -10,7 +10,7 @@ use bytecost_spec::survey::Release;
 use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
-const fn row(
+pub(super) const fn row(
     name: &'static str,
     summary: &'static str,
     open: fn(Setup) -> io::Result<Box<dyn Move>>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter, ThreadMeter};
-use bytecost_spec::{Cache, Held, Pattern as Exchange};
+use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
 use super::file_side;
@@ -22,6 +22,7 @@ use crate::hold::Hold;
 use crate::passes::{Outgo, Passes};
 use crate::protocol::Task;
 use crate::transports;
+use crate::wakes::Wakes;
 
 /// Carries one flow through the trial.
 pub(super) fn run(
@@ -42,6 +43,9 @@ pub(super) fn run(
     let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
         let thread = ThreadMeter::open_without_perf();
         flow.carry(turn, HelpedMeter::new(thread, pid))?
+    } else if let Some(every_ns) = flow.engine.beat_ns() {
+        // Perf events would make each wake-up dearer.
+        flow.wake(turn, ThreadMeter::open_without_perf(), every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
         flow.carry(turn, ProcessMeter::new(meter(cell)))?
     } else {
@@ -136,6 +140,25 @@ impl<'a> Flow<'a> {
         }
         let (engine, seen) = Probed::around(self.engine, self.task.cell.size_bytes, caches);
         (Flow { engine, ..self }, Some(seen))
+    }
+
+    /// Sleeps until each beat, and offers then.
+    fn wake<M: Meter>(
+        &mut self,
+        turn: Turn<'_>,
+        mut meter: M,
+        every_ns: u64,
+    ) -> io::Result<(Measured, Option<Histogram<u64>>)> {
+        let finish = Finish {
+            closed: || turn.closed(),
+            messages_least: self.task.messages_least,
+        };
+        let mut wakes = Wakes::new(&mut *self.engine, every_ns);
+        turn.ready();
+        let window = wakes.run(turn.gate, &mut meter, finish)?;
+        let beats = wakes.told();
+        let measured = Measured::window(&window, &meter).with(Counter::BeatsMissed, beats.missed);
+        Ok((measured, Some(beats.latency_ns)))
     }
 
     fn carry<M: Meter>(

@@ -52,6 +52,8 @@ pub(super) fn one_flow(
         return sending::take_turns(task, flow, turn);
     }
     let hold = Hold::take(&task.pins, flow, task.cell.mem_node)?;
+    // Deadline threads cannot be pinned, so this comes after.
+    let hold = hold.with_class(task.cell.class)?;
     let mut done = match task.role {
         Role::Sender => sending::run(task, socket, flow, turn),
         Role::Receiver => receive(task, socket, flow, turn),
@@ -169,6 +171,12 @@ impl Measured {
     /// Messages of the whole trial.
     pub(super) fn total_messages(&self) -> u64 {
         self.total.messages
+    }
+
+    /// The same with another reading.
+    pub(super) fn with(mut self, counter: Counter, n: u64) -> Measured {
+        self.readings.insert(counter, Reading::Measured(n));
+        self
     }
 
     pub(super) fn window<M: Meter>(window: &Window<M::Snapshot>, meter: &M) -> Measured {

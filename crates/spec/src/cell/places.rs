@@ -280,7 +280,7 @@ impl FromStr for Neighbour {
 
 /// A list of numbers and ranges in its order, each number once: `0,2` or `0-3,8`. None where it
 /// is none, is empty, or names too many.
-fn list(text: &str) -> Option<Vec<u32>> {
+pub(super) fn list(text: &str) -> Option<Vec<u32>> {
     let number = |text: &str| text.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
     let mut cpus: Vec<u32> = Vec::new();
     for part in text.split(',') {
@@ -302,7 +302,7 @@ fn list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-fn written(cpus: &[u32]) -> String {
+pub(super) fn written(cpus: &[u32]) -> String {
     let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
     cpus.join(",")
 }

@@ -14,9 +14,15 @@ fn an_id_tells_further_axes_only_where_they_matter() {
         nodelay: Nodelay::Off,
         payload: Payload::Refilled,
         mtu_bytes: Some(9000),
+        class: Class::Other(10),
+        cgroup: Cgroup {
+            quota_percent: Some(50),
+            cpuset: Some(vec![0, 2]),
+            ..Cgroup::default()
+        },
         ..Cell::default()
     };
-    let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000";
+    let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000/class=other:nice=10/cgroup=max=50%+cpuset=0,2";
     assert_eq!(cell.id(), id);
     assert_eq!(Cell::from_id(id).as_ref(), Some(&cell));
     let shared = cell.id_without(&[Axis::Mtu, Axis::Nodelay]);
@@ -88,6 +94,10 @@ fn values_are_read_as_they_are_written() {
         (Axis::HugePages, "on"),
         (Axis::HugePages, "auto"),
         (Axis::Placement, "pairs"),
+        (Axis::Class, "other:nice=-5"),
+        (Axis::Class, "deadline"),
+        (Axis::Cgroup, "max=50%+cpuset=0,1"),
+        (Axis::Cgroup, "none"),
     ] {
         assert_eq!(cell.set(axis, text), Ok(()));
         assert_eq!(cell.value(axis), text);
@@ -118,6 +128,8 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         (Axis::MemNode, "1024", "from 0 to 1023"),
         (Axis::Neighbour, "idle@0", "spin@smt-sibling"),
         (Axis::HugePages, "always", "choose from auto, off, on"),
+        (Axis::Class, "fifo:nice=2", "`deadline`"),
+        (Axis::Cgroup, "max=50", "max=50% (of one CPU)"),
         (Axis::Mover, "", "not a name"),
     ] {
         let before = cell.clone();

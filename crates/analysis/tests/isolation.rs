@@ -1,0 +1,204 @@
+//! What keeps work from its neighbour, and what classes and quotas do to wake-ups, is told.
+
+mod world;
+
+use base64::Engine as _;
+use bytecost_analysis::{Analysis, Explanation};
+use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::{Cell, Class, Counter, Measure, Metric, Reading};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+use world::{True, World};
+
+const STUDY: &str = r#"
+name = "isolation"
+title = "Isolation"
+question = "What keeps work from others?"
+prediction = "Real time."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+
+[[tier]]
+title = "classes"
+[tier.axes]
+mover = ["work-integer", "wake-up"]
+class = ["other", "idle", "fifo"]
+neighbour = ["idle", "spin@all"]
+size = ["4KiB"]
+
+[[tier]]
+title = "groups"
+[tier.axes]
+mover = ["work-integer", "wake-up"]
+cgroup = ["none", "max=20%"]
+neighbour = ["idle", "spin@all"]
+size = ["4KiB"]
+
+[[compare]]
+axis = "neighbour"
+baseline = "idle"
+metrics = ["messages_per_s"]
+
+[[compare]]
+axis = "class"
+baseline = "other"
+metrics = ["messages_per_s", "latency_us_p99"]
+
+[[compare]]
+axis = "cgroup"
+baseline = "none"
+metrics = ["messages_per_s", "latency_us_p99"]
+
+[[figure]]
+title = "Work"
+x = "class"
+y = "messages_per_s"
+series = "mover"
+"#;
+
+fn world(study: &str) -> World {
+    let mut world = World::new(study);
+    let row = |name: &str| {
+        let mut row = world::facts(name, Release::AtReturn, false);
+        row.route = Route::Work;
+        row
+    };
+    world.manifest.survey.mover_facts = vec![row("work-integer"), row("wake-up")];
+    let mut cells = Vec::new();
+    for cell in std::mem::take(&mut world.cells) {
+        if !cells.contains(&cell) {
+            cells.push(cell);
+        }
+    }
+    world.cells = cells;
+    // Only FIFO keeps its work beside the neighbour.
+    let truth = |cell: &Cell| True {
+        gbit_per_s: match (cell.neighbour.is_idle(), cell.class) {
+            (true, _) | (_, Class::Fifo) => 6.0,
+            (_, Class::Idle) => 0.1,
+            _ => 3.0,
+        },
+        ..True::costs(1.0)
+    };
+    let mut world = world.run(7, 12, 0.01, truth);
+    world.change(|_| true, |sample| sample.receiver = None);
+    world.change(
+        |c| c.mover == "wake-up",
+        |sample| {
+            let cell = Cell::from_id(&sample.cell).unwrap();
+            let us = match (
+                cell.class,
+                cell.cgroup.quota_percent,
+                cell.neighbour.is_idle(),
+            ) {
+                (Class::Fifo, _, _) => 20,
+                (_, Some(_), _) => 50_000,
+                (_, _, true) => 80,
+                (_, _, false) => 4000,
+            };
+            sample.latency_ns_histogram = Some(late(us));
+        },
+    );
+    world.change(
+        |c| c.cgroup.quota_percent.is_some(),
+        |sample| {
+            let held = Reading::Measured(40_000_000);
+            sample.machine.insert(Counter::CgroupThrottledNs, held);
+        },
+    );
+    world
+}
+
+/// A histogram of wake-ups that are all so late.
+fn late(us: u64) -> String {
+    let mut h: Histogram<u64> = Histogram::new_with_bounds(1, 60_000_000_000, 3).unwrap();
+    h.record_n(us * 1000, 1000).unwrap();
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(&h, &mut bytes).unwrap();
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+fn explanation<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
+    let found = analysis.explanations.iter().find(|e| e.key == key);
+    found.unwrap_or_else(|| panic!("no explanation `{key}`"))
+}
+
+#[test]
+fn what_keeps_work_from_its_neighbour_is_told_and_what_does_not() {
+    let analysis = world(STUDY).analyse();
+    let told = explanation(&analysis, "isolation-protects");
+    assert_eq!(
+        told.answer.as_deref(),
+        Some(
+            "Beside the neighbour work keeps at least nine tenths of what it does alone with class fifo; less than nine tenths of it with the usual class, class idle and cgroup max=20%."
+        )
+    );
+    assert_eq!((told.numbers.len(), told.findings.len()), (4, 4));
+    assert!(told.evidence[0].contains("a quota are limits as well"));
+    assert!(
+        told.numbers[0]
+            .starts_with("`work-integer` with the usual class, neighbour spin@all: 0.50×"),
+        "{:?}",
+        told.numbers
+    );
+}
+
+#[test]
+fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
+    let analysis = world(STUDY).analyse();
+    let told = explanation(&analysis, "isolation-wakes");
+    let answer = told.answer.as_deref().unwrap();
+    for part in [
+        "alone it is sooner with class fifo (`wake-up`), later with cgroup max=20% (`wake-up`)",
+        "beside the neighbour it is sooner with class fifo (`wake-up`), later with cgroup max=20% (`wake-up`)",
+    ] {
+        assert!(answer.contains(part), "{answer}");
+    }
+    assert!(
+        told.numbers
+            .iter()
+            .any(|n| n.contains("p99 50,0") && n.contains("neighbour idle")),
+        "{:?}",
+        told.numbers
+    );
+    assert_eq!(told.evidence.len(), 2);
+    assert!(
+        told.evidence[0].ends_with("held it back for 40 % of the time"),
+        "{:?}",
+        told.evidence
+    );
+}
+
+#[test]
+fn throttling_is_told_of_a_quota_alone() {
+    let analysis = world(STUDY).analyse();
+    for cell in &analysis.cells {
+        let metric = Metric::both(Measure::ThrottledShare);
+        let share = cell
+            .estimates
+            .get(&metric)
+            .map(|e| (e.value * 100.0).round());
+        let quota = cell.cell.cgroup.quota_percent;
+        assert_eq!(share, quota.map(|_| 40.0), "{}", cell.id);
+        assert_eq!(cell.absent.get(&metric), None);
+    }
+}
+
+#[test]
+fn nothing_is_said_where_all_is_as_usual() {
+    let usual = STUDY
+        .replace("[\"other\", \"idle\", \"fifo\"]", "[\"other\"]")
+        .replace("[\"none\", \"max=20%\"]", "[\"none\"]");
+    let analysis = world(&usual).analyse();
+    assert!(
+        analysis
+            .explanations
+            .iter()
+            .all(|e| !e.key.starts_with("isolation"))
+    );
+}

@@ -1,0 +1,52 @@
+//! Checks of what sets a trial apart from others: scheduler classes and control groups.
+
+use bytecost_spec::Class;
+
+use super::{Seen, Told};
+use crate::cgroups::{self, Controller, Version};
+use crate::classes;
+
+pub(super) fn classes(seen: &Seen<'_>) -> Told {
+    let means = "--class is had, each value as it is tried";
+    if let Some(why) = classes::barred(seen.roots, Class::Fifo) {
+        let (found, cure) = why.split_once(": as root").unwrap_or((&why, ""));
+        let told = Told::note(found, "--class fifo and rr are refused");
+        return match cure {
+            "" => told,
+            cure => told.cure(format!("as root{cure}")),
+        };
+    }
+    if seen.capabilities.schedule() {
+        return Told::good("all, with CAP_SYS_NICE", means);
+    }
+    Told::note(
+        "those that need no CAP_SYS_NICE",
+        "--class batch, idle and nice values from 0 up are had; real time and nice values below 0 are found by trying",
+    )
+    .cure("run as root, or raise `ulimit -r` and `ulimit -e`")
+}
+
+pub(super) fn groups(seen: &Seen<'_>) -> Told {
+    match cgroups::parents(seen.roots, &[Controller::Cpu, Controller::Cpuset]) {
+        Ok(parents) => {
+            let told: Vec<String> = (parents.iter())
+                .map(|parent| {
+                    let version = match parent.version {
+                        Version::V1 => 1,
+                        Version::V2 => 2,
+                    };
+                    let names: Vec<&str> = parent.controllers.iter().map(|c| c.name()).collect();
+                    format!("{} in version {version}", names.join(" and "))
+                })
+                .collect();
+            Told::good(
+                told.join(", "),
+                "--cgroup makes a group for a trial where this process may write to it",
+            )
+        }
+        Err(why) => Told::note(
+            format!("not to be had: {why}"),
+            "--cgroup is refused, in part or altogether",
+        ),
+    }
+}

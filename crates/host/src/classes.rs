@@ -1,0 +1,115 @@
+//! Whether this process may have a scheduler class, as far as files tell, sched(7).
+
+use bytecost_spec::Class;
+
+use crate::capabilities;
+use crate::cgroups;
+use crate::roots::Roots;
+
+/// Why a class cannot be had here, and what to do about it; none where nothing speaks against it,
+/// which only trying makes sure.
+#[must_use]
+pub fn barred(roots: &Roots, class: Class) -> Option<String> {
+    if !class.is_realtime() {
+        return None;
+    }
+    let runtime = roots.proc("sys/kernel/sched_rt_runtime_us");
+    if runtime.as_deref() == Ok("0") {
+        return Some(
+            "kernel.sched_rt_runtime_us is 0, so that no real-time thread ever runs: as root: `sysctl kernel.sched_rt_runtime_us=950000`".to_owned(),
+        );
+    }
+    let budget = cgroups::realtime_us(roots);
+    if class.needs_watchdog() && budget == Some(0) {
+        return Some(
+            "real-time group scheduling: this process's control group has no budget (cpu.rt_runtime_us is 0): as root, move the shell to the root group of the cpu controller, or boot with rt_group_sched=0".to_owned(),
+        );
+    }
+    None
+}
+
+/// What stands behind the kernel's answer to a class that it refused, and what to do about it.
+#[must_use]
+pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
+    // errno(3): the same on every architecture of Linux.
+    const EPERM: i32 = 1;
+    const EBUSY: i32 = 16;
+    match (answer.raw_os_error(), class) {
+        (Some(EBUSY), Class::Deadline) => {
+            "deadline admission: so much time is reserved already that no half of a CPU is left (EBUSY): fewer --threads, or end what reserves it".to_owned()
+        }
+        (Some(EPERM), _) if !capabilities::read(roots).schedule() => {
+            "it needs root, or CAP_SYS_NICE: `sudo bytecost …`; `ulimit -r` and `ulimit -e` allow others real time and nice values".to_owned()
+        }
+        (Some(EPERM), Class::Deadline) => {
+            "a deadline thread must be allowed to run on every CPU of its scheduling domain (EPERM): leave --placement free, and start bytecost without taskset and outside of a cpuset".to_owned()
+        }
+        (Some(EPERM), class) if class.is_realtime() => {
+            "real-time group scheduling: the control group has no budget (EPERM, cpu.rt_runtime_us): leave --cgroup out, or boot with rt_group_sched=0".to_owned()
+        }
+        _ => answer.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io;
+
+    fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let roots = Roots::under(dir.path());
+        (dir, roots)
+    }
+
+    #[test]
+    fn what_files_say_against_a_class_is_told() {
+        let rt = "proc/sys/kernel/sched_rt_runtime_us";
+        let mount = "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        let none = machine(&[(rt, "0\n")]);
+        let group = machine(&[
+            (rt, "950000\n"),
+            ("proc/self/mountinfo", mount),
+            ("proc/self/cgroup", "1:cpu:/shell\n"),
+            ("sys/fs/cgroup/cpu/shell/cpu.rt_runtime_us", "0\n"),
+        ]);
+        let usual = machine(&[(rt, "950000\n")]);
+        let check = |(_, roots): &(tempfile::TempDir, Roots), class, needle: Option<&str>| {
+            let why = barred(roots, class);
+            match needle {
+                None => assert_eq!(why, None, "{class}"),
+                Some(needle) => assert!(why.clone().unwrap().contains(needle), "{why:?}"),
+            }
+        };
+        for class in [Class::Fifo, Class::Rr, Class::Deadline] {
+            check(&none, class, Some("sched_rt_runtime_us is 0"));
+            check(&usual, class, None);
+        }
+        check(&group, Class::Rr, Some("has no budget"));
+        check(&group, Class::Deadline, None);
+        check(&none, Class::Other(19), None);
+        check(&none, Class::Idle, None);
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_what_stands_behind_it() {
+        let nobody = machine(&[("proc/self/status", "CapEff:\t0000000000000000\n")]);
+        let root = machine(&[("proc/self/status", "CapEff:\t000001ffffffffff\n")]);
+        let check = |(_, roots): &(tempfile::TempDir, Roots), class, errno, needle: &str| {
+            let why = refused(roots, class, &io::Error::from_raw_os_error(errno));
+            assert!(why.contains(needle), "{class}: {why}");
+        };
+        check(&nobody, Class::Fifo, 1, "CAP_SYS_NICE");
+        check(&nobody, Class::Other(-5), 1, "CAP_SYS_NICE");
+        check(&root, Class::Fifo, 1, "the control group has no budget");
+        check(&root, Class::Deadline, 1, "leave --placement free");
+        check(&root, Class::Deadline, 16, "deadline admission");
+        check(&root, Class::Batch(3), 22, "Invalid argument");
+    }
+}

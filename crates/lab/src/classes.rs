@@ -1,0 +1,113 @@
+//! A thread's scheduler class, and what sees to it that one of real time cannot hang the machine.
+//!
+//! Three things do. A thread of a trial has the lowest priority of real time, and the one that
+//! watches the clock a higher one, so that windows end in time. Who does not block for
+//! [`REALTIME_MOST_US`] is ended by the kernel, whatever becomes of everyone else (RLIMIT_RTTIME,
+//! setrlimit(2)). And deadline threads have a budget of their own.
+
+use std::io;
+
+use bytecost_host::{Roots, classes};
+use bytecost_spec::Class;
+use bytecost_spec::cell::{DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS};
+use bytecost_sys::sched::{self, Policy};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// How long a thread of real time may go on without blocking, in µs of CPU time.
+pub(crate) const REALTIME_MOST_US: u64 = 10_000_000;
+/// Priority of a trial's threads, and of the one that watches the clock for them.
+const PRIORITY: u32 = 1;
+const WATCHDOG: u32 = 2;
+
+fn policy(class: Class) -> Policy {
+    match class {
+        Class::Other(nice) => Policy::Other(nice),
+        Class::Batch(nice) => Policy::Batch(nice),
+        Class::Idle => Policy::Idle,
+        Class::Fifo => Policy::Fifo(PRIORITY),
+        Class::Rr => Policy::RoundRobin(PRIORITY),
+        Class::Deadline => Policy::Deadline {
+            runtime_ns: DEADLINE_RUNTIME_NS,
+            period_ns: DEADLINE_PERIOD_NS,
+        },
+    }
+}
+
+/// Gives the calling thread its class, before it starts anything that is to inherit it. The usual
+/// one leaves it as it is.
+///
+/// # Errors
+/// Why it cannot be had, and what to do about it.
+pub(crate) fn take(class: Class) -> io::Result<()> {
+    if class == Class::default() {
+        return Ok(());
+    }
+    set(class, policy(class))
+}
+
+/// Makes the calling process and thread the watchdog of threads of this class, which are started
+/// after it: see the module.
+///
+/// # Errors
+/// As [`take`].
+pub(crate) fn watch(class: Class) -> io::Result<()> {
+    if !class.needs_watchdog() {
+        return Ok(());
+    }
+    let limit = Rlimit {
+        current: Some(REALTIME_MOST_US),
+        maximum: Some(REALTIME_MOST_US + 1_000_000),
+    };
+    setrlimit(Resource::Rttime, limit)?;
+    set(class, Policy::Fifo(WATCHDOG))
+}
+
+fn set(class: Class, policy: Policy) -> io::Result<()> {
+    sched::set_policy(policy).map_err(|e| {
+        let why = classes::refused(&Roots::real(), class, &e);
+        io::Error::new(e.kind(), format!("class {class}: {why}"))
+    })
+}
+
+/// The class of the calling thread, as the kernel says.
+///
+/// # Errors
+/// What it answers.
+pub(crate) fn taken() -> io::Result<Class> {
+    Ok(match sched::policy()? {
+        Policy::Other(nice) => Class::Other(nice),
+        Policy::Batch(nice) => Class::Batch(nice),
+        Policy::Idle => Class::Idle,
+        Policy::Fifo(_) => Class::Fifo,
+        Policy::RoundRobin(_) => Class::Rr,
+        Policy::Deadline { .. } => Class::Deadline,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_class_that_it_took() {
+        for text in [
+            "other",
+            "other:nice=10",
+            "batch:nice=3",
+            "idle",
+            "fifo",
+            "rr",
+            "deadline",
+        ] {
+            let class: Class = text.parse().unwrap();
+            let got = std::thread::spawn(move || take(class).and_then(|()| taken()));
+            match got.join().unwrap() {
+                Ok(got) => assert_eq!(got, class),
+                Err(e) => {
+                    assert!(class.is_realtime(), "{e}");
+                    assert!(e.to_string().starts_with(&format!("class {text}: ")), "{e}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! A control group for a trial: made before its processes are started, read at the edges of the
+//! window, and removed after them. Its name says whose it is, so that a later run finds what a
+//! killed one left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytecost_host::Roots;
+use bytecost_host::cgroups::{self, Controller, Parent, Version};
+use bytecost_spec::cell::QUOTA_PERIOD_US;
+use bytecost_spec::{Cgroup, Counter, Reading, Readings};
+
+/// How the names of all groups of ours begin.
+const PREFIX: &str = "bytecost-";
+/// How often a group is tried to be removed whose processes are just ending, and the time between.
+const TRIES: u32 = 100;
+const BETWEEN: Duration = Duration::from_millis(10);
+/// How deep, and how many groups, are looked at for what is left.
+const MOST_DEPTH: usize = 12;
+const MOST_GROUPS: usize = 1 << 16;
+/// The weight of version 1 that is 100 in version 2.
+const USUAL_SHARES: u64 = 1024;
+/// The fewest shares that version 1 takes.
+const LEAST_SHARES: u64 = 2;
+
+/// The groups of a trial: one of version 2, or one for each hierarchy of version 1. Dropping it
+/// removes them.
+#[derive(Debug)]
+pub(crate) struct Group {
+    dirs: Vec<PathBuf>,
+    /// Where throttling is told, with the version's unit; none without a quota.
+    stat: Option<(PathBuf, Version)>,
+}
+
+/// What a quota has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Throttled {
+    periods: u64,
+    throttled: u64,
+    throttled_ns: u64,
+}
+
+impl Group {
+    /// Makes what a cell asks for; none where it asks for none. `cpus` are those that may be used.
+    ///
+    /// # Errors
+    /// Why it cannot be had, and what to do about it. Nothing is left then.
+    pub(crate) fn make(
+        roots: &Roots,
+        asked: &Cgroup,
+        cpus: &[u32],
+    ) -> Result<Option<Group>, String> {
+        let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
+        let wanted: Vec<Controller> = [
+            of_cpu.then_some(Controller::Cpu),
+            asked.cpuset.is_some().then_some(Controller::Cpuset),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let name = Owner::this(roots)?.name();
+        let mut group = Group {
+            dirs: Vec::new(),
+            stat: None,
+        };
+        for parent in cgroups::parents(roots, &wanted)? {
+            let dir = parent.dir.join(&name);
+            fs::create_dir(&dir).map_err(|e| told("made", &dir, &e))?;
+            group.dirs.push(dir.clone());
+            for (file, text) in settings(&parent, asked, cpus)? {
+                let path = dir.join(file);
+                fs::write(&path, text).map_err(|e| told("written", &path, &e))?;
+            }
+            let is_bound =
+                asked.quota_percent.is_some() && parent.controllers.contains(&Controller::Cpu);
+            if is_bound {
+                group.stat = Some((dir.join("cpu.stat"), parent.version));
+            }
+        }
+        Ok(Some(group))
+    }
+
+    /// The files that take in the process which writes to them.
+    pub(crate) fn doors(&self) -> Vec<PathBuf> {
+        self.dirs.iter().map(|d| d.join("cgroup.procs")).collect()
+    }
+
+    /// Takes a process in, with all that it will start.
+    ///
+    /// # Errors
+    /// What the kernel answers, with the group.
+    pub(crate) fn take_in(&self, pid: u32) -> io::Result<()> {
+        through(&self.doors(), pid)
+    }
+
+    /// Whether real-time threads have no budget in it: real-time group scheduling gives a new
+    /// group none.
+    pub(crate) fn bars_realtime(&self) -> bool {
+        self.dirs.iter().any(|dir| {
+            fs::read_to_string(dir.join("cpu.rt_runtime_us")).is_ok_and(|text| text.trim() == "0")
+        })
+    }
+
+    /// What its quota has done so far; none without a quota.
+    pub(crate) fn throttled(&self) -> Option<Result<Throttled, String>> {
+        let (path, version) = self.stat.as_ref()?;
+        let read = fs::read_to_string(path).map_err(|e| told("read", path, &e));
+        Some(read.and_then(|text| {
+            throttled(&text, *version)
+                .ok_or_else(|| format!("{} tells no throttling", path.display()))
+        }))
+    }
+}
+
+impl Throttled {
+    /// What it did between two readings.
+    pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
+        let difference = |of: fn(&Throttled) -> u64| match (from, to) {
+            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
+            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
+        };
+        [
+            (Counter::CgroupPeriods, difference(|t| t.periods)),
+            (Counter::CgroupThrottledPeriods, difference(|t| t.throttled)),
+            (Counter::CgroupThrottledNs, difference(|t| t.throttled_ns)),
+        ]
+        .into()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        for dir in &self.dirs {
+            // What cannot be removed is found by the next run.
+            let _ = remove(dir);
+        }
+    }
+}
+
+/// Takes the calling process, with all that it will start, into the groups of these doors.
+///
+/// # Errors
+/// What the kernel answers, with the group.
+pub(crate) fn enter(doors: &[PathBuf]) -> io::Result<()> {
+    // That is who writes it.
+    through(doors, 0)
+}
+
+fn through(doors: &[PathBuf], pid: u32) -> io::Result<()> {
+    for door in doors {
+        fs::write(door, pid.to_string()).map_err(|e| {
+            let why = match e.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    format!("{e}: run as root, or have the groups delegated to you")
+                }
+                _ => e.to_string(),
+            };
+            io::Error::new(e.kind(), format!("control group {}: {why}", door.display()))
+        })?;
+    }
+    Ok(())
+}
+
+/// The files of a new group and what is written to them, in their order.
+fn settings(
+    parent: &Parent,
+    asked: &Cgroup,
+    cpus: &[u32],
+) -> Result<Vec<(&'static str, String)>, String> {
+    let mut files = Vec::new();
+    let has = |controller| parent.controllers.contains(&controller);
+    if has(Controller::Cpu) {
+        let quota = asked
+            .quota_percent
+            .map(|percent| u64::from(percent) * QUOTA_PERIOD_US / 100);
+        match (parent.version, quota) {
+            (_, None) => {}
+            (Version::V2, Some(quota)) => {
+                files.push(("cpu.max", format!("{quota} {QUOTA_PERIOD_US}")));
+            }
+            (Version::V1, Some(quota)) => {
+                files.push(("cpu.cfs_period_us", QUOTA_PERIOD_US.to_string()));
+                files.push(("cpu.cfs_quota_us", quota.to_string()));
+            }
+        }
+        match (parent.version, asked.weight) {
+            (_, None) => {}
+            (Version::V2, Some(weight)) => files.push(("cpu.weight", weight.to_string())),
+            (Version::V1, Some(weight)) => {
+                let shares = (u64::from(weight) * USUAL_SHARES / 100).max(LEAST_SHARES);
+                files.push(("cpu.shares", shares.to_string()));
+            }
+        }
+    }
+    if has(Controller::Cpuset)
+        && let Some(list) = &asked.cpuset
+    {
+        let list = match (list.as_slice(), cpus.first()) {
+            ([], Some(first)) => vec![*first],
+            ([], None) => return Err("no CPU is known that may be used".to_owned()),
+            (list, _) => list.to_vec(),
+        };
+        if parent.version == Version::V1 {
+            // A new group of version 1 has no memory nodes, and takes nobody in without.
+            let path = parent.dir.join("cpuset.mems");
+            let nodes = fs::read_to_string(&path).map_err(|e| told("read", &path, &e))?;
+            files.push(("cpuset.mems", nodes.trim().to_owned()));
+        }
+        files.push(("cpuset.cpus", bytecost_host::cpulist::write(&list)));
+    }
+    Ok(files)
+}
+
+/// What `cpu.stat` says of a quota.
+fn throttled(text: &str, version: Version) -> Option<Throttled> {
+    let value = |name: &str| -> Option<u64> {
+        let mut lines = text.lines();
+        lines
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?
+            .trim()
+            .parse()
+            .ok()
+    };
+    Some(Throttled {
+        periods: value("nr_periods")?,
+        throttled: value("nr_throttled")?,
+        throttled_ns: match version {
+            Version::V1 => value("throttled_time")?,
+            Version::V2 => value("throttled_usec")?.checked_mul(1000)?,
+        },
+    })
+}
+
+fn told(what: &str, path: &Path, error: &io::Error) -> String {
+    let cure = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            ": run as root (sudo bytecost …), or have the groups delegated to you"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            ": control groups are read-only here: run outside of the container"
+        }
+        _ => "",
+    };
+    format!("{} cannot be {what}: {error}{cure}", path.display())
+}
+
+/// Removes a group whose processes have ended or are just ending; false where there is none.
+fn remove(dir: &Path) -> io::Result<bool> {
+    for _ in 1..TRIES {
+        match fs::remove_dir(dir) {
+            Ok(()) => return Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(BETWEEN),
+            Err(e) => return Err(e),
+        }
+    }
+    fs::remove_dir(dir).map(|()| true)
+}
+
+/// Whose a group is: a process by its number and its start, in its PID namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner {
+    namespace: String,
+    pid: u32,
+    start: u64,
+}
+
+impl Owner {
+    /// This process, as a machine below `roots` shows it.
+    fn this(roots: &Roots) -> Result<Owner, String> {
+        let pid = std::process::id();
+        let unknown = || "this process cannot be looked up in /proc".to_owned();
+        Ok(Owner {
+            namespace: namespace(roots).ok_or_else(unknown)?,
+            pid,
+            start: start(roots, pid).ok_or_else(unknown)?,
+        })
+    }
+
+    /// The name of another group of its.
+    fn name(&self) -> String {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let Owner {
+            namespace,
+            pid,
+            start,
+        } = self;
+        format!("{PREFIX}{namespace}-{pid}-{start}-{number}")
+    }
+
+    /// Whose a group of that name is; none where it is no name of ours.
+    fn of(name: &str) -> Option<Owner> {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        let (namespace, pid, start, number) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        number.parse::<u32>().ok()?;
+        parts.next().is_none().then_some(Owner {
+            namespace: namespace.parse::<u64>().ok()?.to_string(),
+            pid: pid.parse().ok()?,
+            start: start.parse().ok()?,
+        })
+    }
+
+    /// Whether it is gone, as far as that can be known from here.
+    fn is_gone(&self, roots: &Roots) -> bool {
+        namespace(roots).as_ref() == Some(&self.namespace)
+            && start(roots, self.pid) != Some(self.start)
+    }
+}
+
+/// The PID namespace that numbers mean something in.
+fn namespace(roots: &Roots) -> Option<String> {
+    let link = fs::read_link(roots.proc.join("self/ns/pid")).ok()?;
+    let digits = link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?;
+    Some(digits.to_owned())
+}
+
+/// When a process began, in ticks since boot: the 22nd word of its `stat`, behind a name that may
+/// hold anything.
+fn start(roots: &Roots, pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(roots.proc.join(format!("{pid}/stat"))).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Groups of ours whose owner is gone, each with what became of it when it was removed.
+pub(crate) fn remove_leftovers(roots: &Roots) -> Vec<(PathBuf, io::Result<bool>)> {
+    let mut left = Vec::new();
+    let mut looked = 0;
+    for top in cgroups::hierarchies(roots) {
+        let mut open = vec![(top, 0)];
+        while let Some((dir, depth)) = open.pop() {
+            let Ok(entries) = fs::read_dir(&dir) else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                if looked == MOST_GROUPS {
+                    break;
+                }
+                if !entry.file_type().is_ok_and(|t| t.is_dir()) {
+                    continue;
+                }
+                looked += 1;
+                let owner = entry.file_name().to_str().and_then(Owner::of);
+                match owner {
+                    Some(owner) if owner.is_gone(roots) => left.push(entry.path()),
+                    Some(_) => {}
+                    None if depth < MOST_DEPTH => open.push((entry.path(), depth + 1)),
+                    None => {}
+                }
+            }
+        }
+    }
+    // Hierarchies may be mounted within each other.
+    left.sort();
+    left.dedup();
+    let removed = left.into_iter().map(|dir| {
+        let removed = remove(&dir);
+        (dir, removed)
+    });
+    removed.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Which scheduler classes and control groups can be had on this host, found by trying.
+
+use std::path::Path;
+use std::thread;
+
+use bytecost_host::{Roots, classes as host_classes};
+use bytecost_spec::survey::IsolationSupport;
+use bytecost_spec::{Cell, Cgroup, Class, Host};
+
+use crate::classes;
+use crate::ends::Endpoint;
+use crate::groups::Group;
+use crate::protocol::Role;
+
+/// Tries each class with each control group that these cells ask for together: a thread takes the
+/// class, a group is made, an endpoint of `program` is taken into it, and all are gone again. What
+/// is usual is not tried.
+#[must_use]
+pub fn survey<'c>(
+    program: &Path,
+    roots: &Roots,
+    host: &Host,
+    cells: impl IntoIterator<Item = &'c Cell>,
+) -> Vec<IsolationSupport> {
+    let mut found: Vec<IsolationSupport> = Vec::new();
+    for cell in cells {
+        let (class, cgroup) = (cell.class, &cell.cgroup);
+        let usual = class == Class::default() && cgroup.is_none();
+        if usual || (found.iter()).any(|f| f.class == class && f.cgroup == *cgroup) {
+            continue;
+        }
+        let refused = class_tried(roots, class)
+            .and_then(|()| group_tried(program, roots, host, class, cgroup));
+        found.push(IsolationSupport {
+            class,
+            cgroup: cgroup.clone(),
+            refused: refused.err(),
+        });
+    }
+    found
+}
+
+fn class_tried(roots: &Roots, class: Class) -> Result<(), String> {
+    if let Some(why) = host_classes::barred(roots, class) {
+        return Err(format!("class {class}: {why}"));
+    }
+    let taken = thread::spawn(move || classes::take(class)).join();
+    taken
+        .unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
+        .map_err(|e| e.to_string())
+}
+
+fn group_tried(
+    program: &Path,
+    roots: &Roots,
+    host: &Host,
+    class: Class,
+    cgroup: &Cgroup,
+) -> Result<(), String> {
+    let told = |why: String| format!("cgroup {cgroup}: {why}");
+    let Some(group) = Group::make(roots, cgroup, &host.cpus_allowed).map_err(told)? else {
+        return Ok(());
+    };
+    if class.needs_watchdog() && group.bars_realtime() {
+        return Err(format!(
+            "class {class} with cgroup {cgroup}: real-time group scheduling: a new group has no budget (cpu.rt_runtime_us is 0): choose one of the two, or boot with rt_group_sched=0"
+        ));
+    }
+    let end = Endpoint::start(program, Role::Sender, None).map_err(|e| told(e.to_string()))?;
+    let entered = group.take_in(end.pid());
+    drop(end);
+    entered.map_err(|e| told(e.to_string()))
+}

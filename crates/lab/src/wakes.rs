@@ -1,0 +1,193 @@
+//! The loop of wake-ups: a thread sleeps until a beat, and says how late it was when it ran.
+//!
+//! It sleeps with clock_nanosleep(2) until an absolute time, and the latency is the time then
+//! minus the time that was meant, as cyclictest of rt-tests measures it. One thing differs: a
+//! beat that was over before the thread woke from an earlier one counts too, as late as the
+//! thread was for it. cyclictest leaves these out, so that a thread that is kept off its CPU for
+//! 50 ms tells of one late wake-up, and not of the 49 that it missed.
+
+use std::io;
+
+use bytecost_engine::Move;
+use bytecost_meter::Meter;
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+
+use crate::flow::{Edge, Finish, Window, histogram};
+use crate::gate::{Gate, Phase};
+
+/// Wake-ups at the beats of a mover.
+pub struct Wakes<'a> {
+    mover: &'a mut dyn Move,
+    beats: Beats,
+}
+
+/// When a thread is to wake, and how late it was within the window.
+#[derive(Clone, Debug)]
+pub struct Beats {
+    every_ns: u64,
+    due_ns: u64,
+    timed: bool,
+    /// How late the thread ran after each beat of the window, in ns.
+    pub latency_ns: Histogram<u64>,
+    /// Beats of the window that were over before the thread woke from an earlier one.
+    pub missed: u64,
+}
+
+impl Beats {
+    /// Beats with so much time between them, the first of them so much after `now_ns`.
+    #[must_use]
+    pub fn new(every_ns: u64, now_ns: u64) -> Beats {
+        Beats {
+            every_ns: every_ns.max(1),
+            due_ns: now_ns + every_ns.max(1),
+            timed: false,
+            latency_ns: histogram(),
+            missed: 0,
+        }
+    }
+
+    /// The first beat is the one after `now_ns`.
+    fn begin(&mut self, now_ns: u64) {
+        self.due_ns = now_ns + self.every_ns;
+    }
+
+    /// Notes from now on how late the thread is.
+    pub fn time(&mut self, timed: bool) {
+        self.timed = timed;
+    }
+
+    /// The beat that is waited for, in ns of the clock that [`Beats::new`] was told.
+    #[must_use]
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    /// The thread runs at `now_ns`, after the beat that it waited for and any that are over since.
+    pub fn woke(&mut self, now_ns: u64) {
+        self.note(now_ns.saturating_sub(self.due_ns));
+        self.due_ns += self.every_ns;
+        while self.due_ns <= now_ns {
+            self.note(now_ns - self.due_ns);
+            self.missed += u64::from(self.timed);
+            self.due_ns += self.every_ns;
+        }
+    }
+
+    #[inline]
+    fn note(&mut self, late_ns: u64) {
+        if self.timed {
+            self.latency_ns.saturating_record(late_ns);
+        }
+    }
+}
+
+impl<'a> Wakes<'a> {
+    /// Ready to go, with so much time from one beat to the next, in ns.
+    #[must_use]
+    pub fn new(mover: &'a mut dyn Move, every_ns: u64) -> Wakes<'a> {
+        let beats = Beats::new(every_ns, clock::monotonic_ns());
+        Wakes { mover, beats }
+    }
+
+    /// Goes on until the gate says stop.
+    ///
+    /// # Errors
+    /// What the mover answers.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+        finish: Finish<impl FnOnce()>,
+    ) -> io::Result<Window<M::Snapshot>> {
+        // What went by while the trial was made ready is nobody's lateness.
+        self.beats.begin(clock::monotonic_ns());
+        while gate.phase() < Phase::Window {
+            self.wake()?;
+        }
+        self.beats.time(true);
+        let from = Edge {
+            tally: self.mover.tally(),
+            snapshot: meter.read_start(),
+        };
+        // At least one, since a thread may be kept away for longer than the window is open.
+        loop {
+            self.wake()?;
+            if gate.phase() >= Phase::Cooldown {
+                break;
+            }
+        }
+        let to = Edge {
+            snapshot: meter.read_end(),
+            tally: self.mover.tally(),
+        };
+        self.beats.time(false);
+        (finish.closed)();
+        while gate.phase() < Phase::Stop || self.mover.tally().messages < finish.messages_least {
+            self.wake()?;
+        }
+        Ok(Window {
+            from,
+            to,
+            total: self.mover.tally(),
+        })
+    }
+
+    /// How late it was, and how many beats it missed.
+    #[must_use]
+    pub fn told(self) -> Beats {
+        self.beats
+    }
+
+    fn wake(&mut self) -> io::Result<()> {
+        clock::sleep_until_ns(self.beats.due_ns());
+        self.beats.woke(clock::monotonic_ns());
+        self.mover.offer().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// What a thread that is so late after its beats tells, in ns.
+    fn told(late_ns: impl Iterator<Item = u64>) -> Beats {
+        let mut beats = Beats::new(MS, 7);
+        beats.woke(beats.due_ns() + 500);
+        beats.time(true);
+        for late in late_ns {
+            beats.woke(beats.due_ns() + late);
+        }
+        beats
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_lateness() {
+        let beats = told((1..=1000).map(|us| us * 999));
+        assert_eq!((beats.latency_ns.len(), beats.missed), (1000, 0));
+        for (quantile, us) in [(0.5, 500), (0.9, 900), (0.99, 990), (0.999, 999)] {
+            let (got, expected) = (beats.latency_ns.value_at_quantile(quantile), us * 999);
+            let apart = got.abs_diff(expected);
+            assert!(apart <= expected / 500, "{quantile}: {got}, not {expected}");
+        }
+        assert!(beats.latency_ns.max().abs_diff(999_000) <= 1000);
+    }
+
+    #[test]
+    fn a_beat_that_was_slept_through_counts_as_late_as_it_was() {
+        let check = |late: &[u64], expected: &[u64], missed: u64| {
+            let beats = told(late.iter().copied());
+            let got: Vec<u64> = (beats.latency_ns.iter_recorded())
+                .flat_map(|v| vec![v.value_iterated_to() / MS; v.count_at_value() as usize])
+                .collect();
+            assert_eq!((got, beats.missed), (expected.to_vec(), missed), "{late:?}");
+        };
+        check(&[0, 0], &[0, 0], 0);
+        check(&[MS * 9 / 10], &[0], 0);
+        // On time for the next beat but for nothing: it is over.
+        check(&[MS], &[0, 1], 1);
+        check(&[4 * MS + MS / 2, MS / 2], &[0, 0, 1, 2, 3, 4], 4);
+    }
+}

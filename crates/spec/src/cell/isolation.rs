@@ -1,0 +1,262 @@
+//! What a trial is set apart by: the scheduler's class of its threads, and a control group of its
+//! own with a quota, a weight, or CPUs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Invalid;
+use super::places::{list, written};
+
+/// Nice values, sched(7): the lower, the more CPU time.
+pub const NICE: std::ops::RangeInclusive<i32> = -20..=19;
+/// Weights of a control group, cgroup v2's own bounds.
+pub const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// The largest quota, in percent of one CPU: all that there can be.
+pub const MOST_QUOTA_PERCENT: u32 = 100 * super::MOST_CPUS;
+/// The period of a quota, in µs: the kernel's own.
+pub const QUOTA_PERIOD_US: u64 = 100_000;
+/// What the class `deadline` reserves of each of its periods, in ns.
+pub const DEADLINE_RUNTIME_NS: u64 = 500_000;
+/// The period of the class `deadline`, in ns; it is the deadline too.
+pub const DEADLINE_PERIOD_NS: u64 = 1_000_000;
+
+/// A scheduler class, sched(7).
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// SCHED_OTHER, with a nice value.
+    Other(i32),
+    /// SCHED_BATCH, with a nice value.
+    Batch(i32),
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_FIFO, at the lowest priority of real time.
+    Fifo,
+    /// SCHED_RR, as [`Class::Fifo`].
+    Rr,
+    /// SCHED_DEADLINE: [`DEADLINE_RUNTIME_NS`] in each [`DEADLINE_PERIOD_NS`].
+    Deadline,
+}
+
+impl Default for Class {
+    fn default() -> Class {
+        Class::Other(0)
+    }
+}
+
+impl Class {
+    /// Whether its threads come before all of the ordinary classes.
+    #[must_use]
+    pub fn is_realtime(self) -> bool {
+        matches!(self, Class::Fifo | Class::Rr | Class::Deadline)
+    }
+
+    /// Whether nothing but a thread's own wish takes it off its CPU for its like, so that a
+    /// watchdog is needed.
+    #[must_use]
+    pub fn needs_watchdog(self) -> bool {
+        matches!(self, Class::Fifo | Class::Rr)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, nice) = match self {
+            Class::Other(nice) => ("other", *nice),
+            Class::Batch(nice) => ("batch", *nice),
+            Class::Idle => ("idle", 0),
+            Class::Fifo => ("fifo", 0),
+            Class::Rr => ("rr", 0),
+            Class::Deadline => ("deadline", 0),
+        };
+        match nice {
+            0 => f.write_str(name),
+            nice => write!(f, "{name}:nice={nice}"),
+        }
+    }
+}
+
+impl FromStr for Class {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Class, Invalid> {
+        let wrong = || {
+            Invalid(format!(
+                "class `{text}`: write `other`, `batch`, `idle`, `fifo`, `rr` or `deadline`; `other` and `batch` also with a nice value from {} to {}, as in other:nice=10",
+                NICE.start(),
+                NICE.end()
+            ))
+        };
+        let (name, nice) = match text.split_once(":nice=") {
+            None => (text, None),
+            Some((name, nice)) => {
+                let nice = nice.parse().ok().filter(|n| NICE.contains(n));
+                (name, Some(nice.ok_or_else(wrong)?))
+            }
+        };
+        match (name, nice) {
+            ("other", nice) => Ok(Class::Other(nice.unwrap_or(0))),
+            ("batch", nice) => Ok(Class::Batch(nice.unwrap_or(0))),
+            ("idle", None) => Ok(Class::Idle),
+            ("fifo", None) => Ok(Class::Fifo),
+            ("rr", None) => Ok(Class::Rr),
+            ("deadline", None) => Ok(Class::Deadline),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// What the control group of a trial's processes is given; nothing is no group at all.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct Cgroup {
+    /// The quota (`cpu.max`): CPU time in each [`QUOTA_PERIOD_US`], in percent of one CPU.
+    pub quota_percent: Option<u32>,
+    /// The weight (`cpu.weight`): 100 is that of a group that was given none.
+    pub weight: Option<u32>,
+    /// The CPUs (`cpuset.cpus`); an empty list is the first one that may be used.
+    pub cpuset: Option<Vec<u32>>,
+}
+
+impl Cgroup {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Cgroup::default()
+    }
+}
+
+impl fmt::Display for Cgroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quota = self.quota_percent.map(|n| format!("max={n}%"));
+        let weight = self.weight.map(|n| format!("weight={n}"));
+        let cpuset = self.cpuset.as_ref().map(|cpus| match cpus.as_slice() {
+            [] => "cpuset".to_owned(),
+            cpus => format!("cpuset={}", written(cpus)),
+        });
+        let parts: Vec<String> = [quota, weight, cpuset].into_iter().flatten().collect();
+        match parts.as_slice() {
+            [] => f.write_str("none"),
+            parts => f.write_str(&parts.join("+")),
+        }
+    }
+}
+
+impl FromStr for Cgroup {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Cgroup, Invalid> {
+        if text == "none" {
+            return Ok(Cgroup::default());
+        }
+        let wrong = || {
+            Invalid(format!(
+                "cgroup `{text}`: write `none`, or what the group is given: max=50% (of one CPU), weight=10 (from {} to {}; 100 is usual), cpuset or cpuset=0-1; several are joined by +, as in max=50%+weight=10",
+                WEIGHTS.start(),
+                WEIGHTS.end()
+            ))
+        };
+        let mut group = Cgroup::default();
+        for part in text.split('+') {
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (part, None),
+            };
+            let number = |text: &str| text.parse::<u32>().ok();
+            match (name, value) {
+                ("max", Some(value)) if group.quota_percent.is_none() => {
+                    let percent = value.strip_suffix('%').and_then(number);
+                    let percent = percent.filter(|n| (1..=MOST_QUOTA_PERCENT).contains(n));
+                    group.quota_percent = Some(percent.ok_or_else(wrong)?);
+                }
+                ("weight", Some(value)) if group.weight.is_none() => {
+                    let weight = number(value).filter(|n| WEIGHTS.contains(n));
+                    group.weight = Some(weight.ok_or_else(wrong)?);
+                }
+                ("cpuset", value) if group.cpuset.is_none() => {
+                    let cpus = value.map(|text| list(text).ok_or_else(wrong));
+                    group.cpuset = Some(cpus.transpose()?.unwrap_or_default());
+                }
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_read_as_they_are_written() {
+        for (text, class) in [
+            ("other", Class::Other(0)),
+            ("other:nice=19", Class::Other(19)),
+            ("other:nice=-20", Class::Other(-20)),
+            ("batch", Class::Batch(0)),
+            ("batch:nice=5", Class::Batch(5)),
+            ("idle", Class::Idle),
+            ("fifo", Class::Fifo),
+            ("rr", Class::Rr),
+            ("deadline", Class::Deadline),
+        ] {
+            assert_eq!(text.parse(), Ok(class));
+            assert_eq!(class.to_string(), text);
+        }
+        assert_eq!("other:nice=0".parse(), Ok(Class::default()));
+        for wrong in [
+            "",
+            "nice",
+            "other:nice=20",
+            "fifo:nice=1",
+            "idle:nice=3",
+            "other:10",
+        ] {
+            let error = wrong.parse::<Class>().unwrap_err().to_string();
+            assert!(error.contains("other:nice=10"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn groups_are_read_as_they_are_written() {
+        for text in [
+            "none",
+            "max=50%",
+            "max=250%",
+            "weight=10",
+            "cpuset",
+            "cpuset=0,2",
+            "max=50%+weight=10+cpuset=1",
+        ] {
+            let group: Cgroup = text.parse().unwrap();
+            assert_eq!(group.to_string(), text);
+            assert_eq!(group.is_none(), text == "none");
+        }
+        let group: Cgroup = "cpuset=0-2+max=5%".parse().unwrap();
+        assert_eq!(group.to_string(), "max=5%+cpuset=0,1,2");
+        for wrong in [
+            "",
+            "max",
+            "max=50",
+            "max=0%",
+            "weight=0",
+            "weight=10001",
+            "weight=1+weight=2",
+            "cpuset=",
+            "cpuset=x",
+            "none+max=5%",
+            "max=5%,weight=3",
+        ] {
+            let error = wrong.parse::<Cgroup>().unwrap_err().to_string();
+            assert!(error.contains("max=50%+weight=10"), "{wrong}: {error}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The scheduler class of a thread, sched_setattr(2) and sched_getattr(2).
+
+use std::io;
+use std::mem::{size_of, zeroed};
+
+/// A class with its parameters, sched(7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// SCHED_OTHER, with a nice value from -20 to 19.
+    Other(i32),
+    /// SCHED_BATCH, with a nice value.
+    Batch(i32),
+    /// SCHED_IDLE.
+    Idle,
+    /// SCHED_FIFO, with a priority from 1 to 99.
+    Fifo(u32),
+    /// SCHED_RR, with a priority from 1 to 99.
+    RoundRobin(u32),
+    /// SCHED_DEADLINE: so much CPU time in each period, whose end is the deadline.
+    Deadline {
+        /// CPU time in ns.
+        runtime_ns: u64,
+        /// Period in ns.
+        period_ns: u64,
+    },
+}
+
+const OTHER: u32 = 0;
+const FIFO: u32 = 1;
+const RR: u32 = 2;
+const BATCH: u32 = 3;
+const IDLE: u32 = 5;
+const DEADLINE: u32 = 6;
+
+/// Gives the calling thread this class. Threads that it starts later inherit it, but for
+/// [`Policy::Deadline`], which the kernel lets no thread inherit: theirs is SCHED_OTHER.
+///
+/// # Errors
+/// `PermissionDenied` without CAP_SYS_NICE where that is needed, where real-time group scheduling
+/// has no budget for the thread's control group, and for a deadline thread that may not run on all
+/// CPUs of its scheduling domain; EBUSY where there is not so much time left to be reserved;
+/// `InvalidInput` for parameters that the kernel does not take.
+pub fn set_policy(policy: Policy) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
+    let mut attr: libc::sched_attr = unsafe { zeroed() };
+    attr.size = size_of::<libc::sched_attr>() as u32;
+    match policy {
+        Policy::Other(nice) => (attr.sched_policy, attr.sched_nice) = (OTHER, nice),
+        Policy::Batch(nice) => (attr.sched_policy, attr.sched_nice) = (BATCH, nice),
+        Policy::Idle => attr.sched_policy = IDLE,
+        Policy::Fifo(priority) => (attr.sched_policy, attr.sched_priority) = (FIFO, priority),
+        Policy::RoundRobin(priority) => (attr.sched_policy, attr.sched_priority) = (RR, priority),
+        Policy::Deadline {
+            runtime_ns,
+            period_ns,
+        } => {
+            attr.sched_policy = DEADLINE;
+            attr.sched_runtime = runtime_ns;
+            attr.sched_deadline = period_ns;
+            attr.sched_period = period_ns;
+            attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
+        }
+    }
+    // SAFETY: `attr` is valid for reads of as many bytes as it says for the length of the call.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if answer == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// The class of the calling thread.
+///
+/// # Errors
+/// The kernel's own; `Unsupported` for a class that has no name here.
+pub fn policy() -> io::Result<Policy> {
+    // SAFETY: all-zero bytes are a valid `sched_attr`: it consists of integers.
+    let mut attr: libc::sched_attr = unsafe { zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: `attr` is valid for writes of `size` bytes for the length of the call.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    if answer != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    match attr.sched_policy {
+        OTHER => Ok(Policy::Other(attr.sched_nice)),
+        BATCH => Ok(Policy::Batch(attr.sched_nice)),
+        IDLE => Ok(Policy::Idle),
+        FIFO => Ok(Policy::Fifo(attr.sched_priority)),
+        RR => Ok(Policy::RoundRobin(attr.sched_priority)),
+        DEADLINE => Ok(Policy::Deadline {
+            runtime_ns: attr.sched_runtime,
+            period_ns: attr.sched_period,
+        }),
+        _ => Err(io::ErrorKind::Unsupported.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+    use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    const ALL: &[Policy] = &[
+        Policy::Other(0),
+        Policy::Other(19),
+        Policy::Batch(5),
+        Policy::Idle,
+        Policy::Fifo(1),
+        Policy::RoundRobin(2),
+        Policy::Deadline {
+            runtime_ns: 100_000,
+            period_ns: 1_000_000,
+        },
+    ];
+
+    /// What a thread of its own says of a class that it took; none where it was refused it.
+    fn taken(policy: Policy) -> io::Result<Policy> {
+        std::thread::spawn(move || {
+            set_policy(policy)?;
+            self::policy()
+        })
+        .join()
+        .unwrap()
+    }
+
+    #[test]
+    fn a_class_is_what_was_set() {
+        for &asked in ALL {
+            match taken(asked) {
+                Ok(got) => assert_eq!(got, asked),
+                Err(e) => {
+                    let realtime = matches!(
+                        asked,
+                        Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline { .. }
+                    );
+                    assert!(realtime, "{asked:?}: {e}");
+                }
+            }
+        }
+        assert_eq!(policy().unwrap(), Policy::Other(0), "only its own thread's");
+    }
+
+    #[test]
+    fn threads_inherit_a_class_and_what_is_wrong_changes_nothing() {
+        std::thread::spawn(|| {
+            set_policy(Policy::Other(7)).unwrap();
+            let theirs = std::thread::spawn(policy).join().unwrap();
+            assert_eq!(theirs.unwrap(), Policy::Other(7));
+            for wrong in [
+                Policy::Fifo(0),
+                Policy::Fifo(100),
+                Policy::Deadline {
+                    runtime_ns: 2_000_000,
+                    period_ns: 1_000_000,
+                },
+            ] {
+                assert!(set_policy(wrong).is_err(), "{wrong:?}");
+                assert_eq!(policy().unwrap(), Policy::Other(7));
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    /// Spins in real time, where this process was started to do that.
+    #[test]
+    fn spins_in_real_time_where_it_was_asked() {
+        if std::env::var_os("BYTECOST_SPINS").is_none() {
+            return;
+        }
+        let limit = Rlimit {
+            current: Some(100_000),
+            maximum: Some(1_000_000),
+        };
+        setrlimit(Resource::Rttime, limit).unwrap();
+        set_policy(Policy::Fifo(1)).unwrap();
+        let until = clock::monotonic_ns() + 5_000_000_000;
+        while clock::monotonic_ns() < until {}
+    }
+
+    #[test]
+    fn a_thread_that_does_not_let_go_is_ended_by_the_kernel() {
+        if taken(Policy::Fifo(1)).is_err() {
+            eprintln!("skipped: no real time here");
+            return;
+        }
+        let name = "sched::tests::spins_in_real_time_where_it_was_asked";
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env("BYTECOST_SPINS", "1")
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.signal(), Some(Signal::XCPU.as_raw()));
+    }
+}
