@@ -3,13 +3,17 @@
 use bytecost_spec::{Measure, Metric};
 use bytecost_stats::median;
 
-use crate::result::{CellFootprint, CellResult, CellTime, Doubt, Finding, Input};
+use crate::result::{
+    CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt, Finding,
+    Input,
+};
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
 
 mod course;
 mod every_completion;
+pub(crate) mod flags;
 mod frequency;
 mod huge_pages;
 mod kernel;
@@ -38,6 +42,9 @@ pub(crate) struct View<'v> {
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
     pub(crate) cpu_time: &'v [CellTime],
+    pub(crate) copies: &'v [CellCopies],
+    pub(crate) counts: &'v [CellCounts],
+    pub(crate) cost: Option<CountingCost>,
     pub(crate) footprints: &'v [CellFootprint],
 }
 
@@ -61,6 +68,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("nagle-stall", stall::nagle),
     ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),
+    ("flags-contradicted", flags::contradicted),
     ("packet-socket", packet_socket::detect),
     ("waits-for-every-completion", every_completion::detect),
     ("clients-limited", serving::generator),

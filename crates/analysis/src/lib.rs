@@ -7,6 +7,7 @@ mod answers;
 mod audit;
 pub mod ceiling;
 mod cells;
+mod copies;
 mod cpu_time;
 mod crossovers;
 mod doubts;
@@ -59,6 +60,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let limited = doubts::serving::Limited::of(&trials);
     limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
+    let counted = copies::Counted::of(&input, &cells);
+    copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
     let view = doubts::View {
         input: &input,
@@ -67,6 +70,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings: &findings,
         stalls: &stalls,
         cpu_time: &cpu_time,
+        copies: &counted.copies,
+        counts: &counted.counts,
+        cost: counted.cost,
         footprints: &footprints,
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
@@ -94,6 +100,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         crossovers,
         explanations,
         cpu_time,
+        copies: counted.copies,
+        counts: counted.counts,
+        counting_cost: counted.cost,
         footprints,
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),

@@ -9,12 +9,14 @@ pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod counted;
 mod cpu_time;
 mod figure;
 mod footprint;
 mod matrix;
 mod speed_up;
 
+pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
@@ -76,6 +78,15 @@ pub struct Analysis {
     /// Where the CPU time went, of the cells that were watched.
     #[serde(default)]
     pub cpu_time: Vec<CellTime>,
+    /// How often each byte was copied, and where, of the cells that were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CellCopies>,
+    /// What else a message took, of the cells that were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<CellCounts>,
+    /// What counting cost, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting_cost: Option<CountingCost>,
     /// What moving displaced from the sending CPU's caches, of the cells where that was looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub footprints: Vec<CellFootprint>,

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
+use bytecost_evidence::Copies;
+use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
-use bytecost_spec::evidence::Means;
+use bytecost_spec::evidence::{Means, UNASKED_SHARE};
 use bytecost_spec::{Cell, Host, Record, Sample, Study};
 use bytecost_store::{Run, StoreError};
 
@@ -22,6 +24,40 @@ use crate::progress::Display;
 
 /// How long a trial for evidence looks: some 2,000 looks at each CPU.
 pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
+/// How long one counts, which needs no more than that everything has happened often.
+const COUNTING_WINDOW: Duration = Duration::from_millis(50);
+
+/// Who counts these.
+///
+/// # Errors
+/// Why they cannot be counted here, and what to do about it.
+fn counting(copies: bool, counts: bool) -> Result<Watch> {
+    let root = Path::new("/");
+    let copies = copies.then(|| Copies::open(root)).transpose()?;
+    let events = counts.then(exchange::events).transpose()?;
+    Ok(Watch::counting(copies, events, COUNTING_WINDOW))
+}
+
+/// Why a means of evidence cannot be had here; none where it can.
+pub fn refused(means: Means, host: &Host) -> Option<String> {
+    let tried = match means {
+        Means::Time => Watch::of_time(&cpus(host), EVIDENCE_WINDOW).map(|_| ()),
+        Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
+        Means::Counts => exchange::events().map(|_| ()),
+        Means::Footprint => {
+            return host.caches.is_empty().then(|| {
+                "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
+            });
+        }
+    };
+    let why = tried.err()?;
+    Some(match means {
+        Means::Time => why.to_string(),
+        _ => format!(
+            "the kernel cannot be asked to count (root, or CAP_BPF and CAP_PERFMON, is needed): {why}"
+        ),
+    })
+}
 
 /// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
@@ -208,8 +244,8 @@ impl Campaign<'_> {
         Ok(How::AllBlocks)
     }
 
-    /// Gathers the evidence that was asked for, once in each cell that was measured. False when
-    /// it was interrupted.
+    /// Gathers the evidence that there is to be, once in each cell that was measured: what takes
+    /// little first. False when it was interrupted.
     fn watch(
         &self,
         run: &mut Run,
@@ -218,15 +254,29 @@ impl Campaign<'_> {
         display: &mut Display<'_>,
     ) -> Result<bool> {
         let manifest = run.manifest();
-        let asked = manifest.evidence.iter().filter(|e| e.refused.is_none());
-        let asked: Vec<Means> = asked.map(|e| e.means).collect();
-        let cpus = cpus(&manifest.host);
-        for means in asked {
-            let watch = match means {
-                Means::Time => Watch::of_time(&cpus, EVIDENCE_WINDOW)?,
-                Means::Footprint => Watch::of_footprint(FOOTPRINT_WINDOW),
-            };
-            if !self.watch_by(watch, run, lab, so_far, display)? {
+        let asked = |means: Means| {
+            let mut all = manifest.evidence.iter();
+            all.find(|e| e.means == means && e.refused.is_none())
+        };
+        let [copies, counts] = [Means::Copies, Means::Counts].map(asked);
+        let counted = [copies, counts].into_iter().flatten();
+        // One of them that was asked for has them both go through all cells.
+        let unasked = counted.clone().all(|e| e.unasked);
+        let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
+        let mut watches: Vec<(Watch, Option<Duration>)> = Vec::new();
+        if counted.count() > 0 {
+            let watch = counting(copies.is_some(), counts.is_some())?;
+            watches.push((watch, unasked.then_some(share)));
+        }
+        if asked(Means::Time).is_some() {
+            let watch = Watch::of_time(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+            watches.push((watch, None));
+        }
+        if asked(Means::Footprint).is_some() {
+            watches.push((Watch::of_footprint(FOOTPRINT_WINDOW), None));
+        }
+        for (watch, most) in watches {
+            if !self.watch_by(watch, most, run, lab, so_far, display)? {
                 return Ok(false);
             }
         }
@@ -237,6 +287,7 @@ impl Campaign<'_> {
     fn watch_by(
         &self,
         mut watch: Watch,
+        most: Option<Duration>,
         run: &mut Run,
         lab: &mut Lab,
         so_far: &SoFar,
@@ -255,7 +306,7 @@ impl Campaign<'_> {
         }
         display.evidence(left.len(), watch.window());
         let mut failed: Result<(), StoreError> = Ok(());
-        let whole = lab.watched(&mut watch, left, self.stop, &mut |event| {
+        let whole = lab.watched(&mut watch, left, most, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {
                 if failed.is_ok() {
                     failed = run.append(&record);

@@ -11,7 +11,7 @@ use crate::scale::{Scale, tick};
 /// Where names end, and where the scale begins and ends.
 const NAMES: f64 = 226.0;
 const LEFT: f64 = 240.0;
-const RIGHT: f64 = 480.0;
+const RIGHT: f64 = 458.0;
 /// Room above the first group, for the numbers of the scale, and below the last.
 const TOP: f64 = 24.0;
 const FOOT: f64 = 10.0;

@@ -31,6 +31,7 @@ pub mod switchboard;
 pub mod tcp;
 pub mod ticks;
 pub mod tun;
+pub mod udp;
 pub mod uring;
 pub mod uring_file;
 pub mod uring_relay;

@@ -3,6 +3,7 @@
 use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::mean;
 
+use super::zero_copy_from::{is_real, withheld};
 use super::{Told, Why, footprint, why_absent};
 use crate::crossovers::{Curve, Ratio};
 use crate::words;
@@ -62,6 +63,9 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|(name, measure, _)| Some((*name, over_sizes(&curve, *measure)?)))
         .collect();
+    if !is_real(why, &curve) {
+        return Some(told(Err(withheld(why, &curve.value))));
+    }
     let numbers = ratios.iter().map(|(name, r)| {
         format!(
             "`{}` against `{}`, load misses of the {name} per KiB over all sizes: {}",
