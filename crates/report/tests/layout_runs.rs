@@ -136,6 +136,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         truth: None,
         latency_ns_histogram: None,
         neighbour: Vec::new(),
+        packet_sockets: Vec::new(),
         repeated_because: None,
     }
 }
