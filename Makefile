@@ -1,9 +1,10 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test check bench page fuzz deny bpf same-bpf chromium clang
+.PHONY: help test test-kernels check bench page fuzz deny bpf same-bpf chromium clang qemu
 
 PAGES := $(abspath $(or $(CARGO_TARGET_DIR),target))/page
+KERNELS := $(abspath $(or $(CARGO_TARGET_DIR),target))/kernels
 
 BPF := $(wildcard crates/*/bpf/*.bpf.c)
 # From within its folder, since its name is in the object.
@@ -11,12 +12,24 @@ compile = (cd "$$(dirname "$(1)")" && clang-14 -O2 -g -Wall -Wextra -Werror -tar
 	-c "$$(basename "$(1)")" -o - ) > "$(2)" && llvm-strip-14 -g "$(2)"
 
 help: # What the words mean
-	@grep -E '^[a-z]+:.* # ' Makefile | sed -E 's/^([a-z]+):.* # (.*)/make \1\t\2/' | expand -t 14
+	@grep -E '^[a-z-]+:.* # ' Makefile | sed -E 's/^([a-z-]+):.* # (.*)/make \1\t\2/' | expand -t 20
 
 test: chromium # Install what the tests need, and run all of them (about ten minutes at first)
 	@cargo test --workspace --all-targets --locked --no-fail-fast
 	cargo test --workspace --doc --locked
 	$(MAKE) --no-print-directory page
+
+# Linked statically, so that the guest needs no files but these. The dependencies are those of
+# every other build: only what is linked last has to know.
+static = cargo rustc -q --locked $(1) --message-format=json-render-diagnostics -- -C target-feature=+crt-static \
+	-C strip=debuginfo | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+
+test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu, as this one may refuse what they need
+	@guest=$$($(call static,-p bytecost-kernels --bin bytecost-guest))
+	truths=$$($(call static,-p bytecost-evidence --test truths --profile test))
+	copies=$$($(call static,-p bytecost-lab --test copies --profile test))
+	GUEST_ENV=BYTECOST_MEANS=functions,tracepoints tests/kernels/boot.sh "$(KERNELS)" \
+		"$$guest" "$$truths" "$$copies=over_wire"
 
 check: same-bpf # Formatting, clippy and documentation without a warning; BPF objects; dependencies, if cargo-deny is there
 	@cargo fmt --all --check
@@ -94,6 +107,21 @@ clang:
 		$$sudo apt-get update -q
 		$$sudo apt-get install -q -y --no-install-recommends clang-14 llvm-14 || true
 	fi
+
+# Installs what boots another kernel, if it is not there.
+qemu:
+	@if command -v qemu-system-x86_64 >/dev/null && command -v cpio >/dev/null; then exit 0; fi
+	if [ "$$(id -u)" = 0 ]; then
+		sudo=""
+	elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+		sudo="sudo"
+	else
+		echo "Another kernel is booted by qemu: as root, apt-get install qemu-system-x86 cpio" >&2
+		exit 1
+	fi
+	export DEBIAN_FRONTEND=noninteractive
+	$$sudo apt-get update -q
+	$$sudo apt-get install -q -y --no-install-recommends qemu-system-x86 cpio
 
 # Installs a browser, if there is none.
 chromium:

@@ -8,6 +8,7 @@ use crate::trials::Trials;
 use crate::words;
 
 mod arithmetic;
+mod copies;
 mod counter;
 mod crossover;
 mod desk;
@@ -138,9 +139,12 @@ fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
             scaling::draft(desk, place, &claimed, *cells, family)
         }
         Test::Arithmetic(sum) => arithmetic::draft(desk, sum),
-        Test::CopiesPerByte => Draft::missing(
-            "bytes copied for each byte of payload were not counted: that takes a count of the kernel's copies, which this version does not have",
-        ),
+        Test::CopiesPerByte {
+            metric,
+            place,
+            expect,
+            cells,
+        } => copies::draft(desk, *metric, place, *expect, *cells),
         Test::NotInThisRun { study, why } => {
             Draft::missing(format!("it needs {}: {why}", desk.study(study)))
         }
@@ -154,10 +158,7 @@ fn if_measured(test: &Test) -> bool {
 
 /// Whether a test looks at what was measured, rather than at published tables alone.
 fn of_run(test: &Test) -> bool {
-    !matches!(
-        test,
-        Test::Arithmetic(_) | Test::CopiesPerByte | Test::NotInThisRun { .. }
-    )
+    !matches!(test, Test::Arithmetic(_) | Test::NotInThisRun { .. })
 }
 
 impl<'c> Case<'c> {

@@ -12,10 +12,10 @@ use crate::result::{CellTime, FunctionTime, Input, KindTime};
 const MOST_FUNCTIONS: usize = 12;
 const KIB: f64 = 1024.0;
 
-/// Every watched cell, in the order of the plan; the first evidence of a cell counts.
+/// Every watched cell, in the order of the plan; the first evidence of time of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
     let mut by_cell: BTreeMap<u32, &Evidence> = BTreeMap::new();
-    for evidence in input.evidence {
+    for evidence in input.evidence.iter().filter(|e| e.time.is_some()) {
         by_cell.entry(evidence.trial.cell).or_insert(evidence);
     }
     let known = |(cell, evidence): (u32, &Evidence)| {

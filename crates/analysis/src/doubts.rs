@@ -2,12 +2,15 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use crate::result::{CellResult, CellTime, Doubt, Finding, Input};
+use crate::result::{
+    CellCopies, CellCounts, CellResult, CellTime, CountingCost, Doubt, Finding, Input,
+};
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
 
 mod course;
+pub(crate) mod flags;
 mod kernel;
 mod machine;
 pub(crate) mod serving;
@@ -25,6 +28,9 @@ pub(crate) struct View<'v> {
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
     pub(crate) cpu_time: &'v [CellTime],
+    pub(crate) copies: &'v [CellCopies],
+    pub(crate) counts: &'v [CellCounts],
+    pub(crate) cost: Option<CountingCost>,
 }
 
 /// A doubt without its name.
@@ -47,6 +53,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("nagle-stall", stall::nagle),
     ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),
+    ("flags-contradicted", flags::contradicted),
     ("clients-limited", serving::generator),
     ("failed-requests", serving::failed_requests),
     ("server-caution", serving::caution),

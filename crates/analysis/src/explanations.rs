@@ -11,8 +11,11 @@ mod asynchronous;
 mod asynchronous_why;
 mod cache_steps;
 mod caches;
+mod copies;
 mod cpu_distance;
 mod cpu_time;
+mod decided;
+mod faster;
 mod huge_pages;
 mod one_call;
 mod placements;
@@ -67,13 +70,27 @@ struct Question {
     ask: fn(&Why<'_>) -> Option<Told>,
 }
 
-/// The question of every run that was watched, whatever it is about.
-const OF_ALL: &[Question] = &[Question {
-    key: "cpu-time-by-kind",
-    text: "Where does the CPU time go, and what does one way save against another?",
-    of: Of::All,
-    ask: cpu_time::ask,
-}];
+/// The questions of every run that was watched, whatever it is about.
+const OF_ALL: &[Question] = &[
+    Question {
+        key: "why-one-way-wins",
+        text: "Why is one way better than another?",
+        of: Of::All,
+        ask: faster::ask,
+    },
+    Question {
+        key: "copies-per-byte",
+        text: "How often is each byte copied, and where?",
+        of: Of::All,
+        ask: copies::ask,
+    },
+    Question {
+        key: "cpu-time-by-kind",
+        text: "Where does the CPU time go, and what does one way save against another?",
+        of: Of::All,
+        ask: cpu_time::ask,
+    },
+];
 
 /// Every other question, in the order in which they are told.
 const QUESTIONS: &[Question] = &[

@@ -7,6 +7,7 @@ mod answers;
 mod audit;
 pub mod ceiling;
 mod cells;
+mod copies;
 mod cpu_time;
 mod crossovers;
 mod doubts;
@@ -58,6 +59,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let limited = doubts::serving::Limited::of(&trials);
     limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
+    let counted = copies::Counted::of(&input, &cells);
+    copies::take(&mut cells, &counted.copies, &input, &trials);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -65,6 +68,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings: &findings,
         stalls: &stalls,
         cpu_time: &cpu_time,
+        copies: &counted.copies,
+        counts: &counted.counts,
+        cost: counted.cost,
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -91,6 +97,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         crossovers,
         explanations,
         cpu_time,
+        copies: counted.copies,
+        counts: counted.counts,
+        counting_cost: counted.cost,
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),

@@ -199,7 +199,8 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
     };
     let count = words::count(pairs.len(), "pair");
     match (time(least), time(most)) {
-        (least, most) if least == most => format!("{name} {least}"),
+        (only, _) if pairs.len() == 1 => format!("{name} {only}"),
+        (least, most) if least == most => format!("{name} {least} over {count}"),
         (least, most) => format!("{name} {least} to {most} over {count}"),
     }
 }

@@ -9,11 +9,13 @@ pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod counted;
 mod cpu_time;
 mod figure;
 mod matrix;
 mod speed_up;
 
+pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
 pub use matrix::{MatrixData, PairPoint};
@@ -74,6 +76,15 @@ pub struct Analysis {
     /// Where the CPU time went, of the cells that were watched.
     #[serde(default)]
     pub cpu_time: Vec<CellTime>,
+    /// How often each byte was copied, and where, of the cells that were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CellCopies>,
+    /// What else a message took, of the cells that were counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<CellCounts>,
+    /// What counting cost, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counting_cost: Option<CountingCost>,
     /// Questions about why, each answered from these results or said what is missing.
     #[serde(default)]
     pub explanations: Vec<Explanation>,

@@ -152,6 +152,8 @@ impl<'a> Trial<'a> {
             Measure::LlcLoadMissesPerKib => self.per_byte(side, Counter::LlcLoadMisses, Per::Kib),
             Measure::BranchMissesPerMessage => per(&[Counter::BranchMisses], Per::Message),
             Measure::CopiedShare => self.copied_share(),
+            // Counted in trials of its own.
+            Measure::CopiesPerByte => None,
             Measure::DelayedAcksPerMessage => self.is_tcp().then(|| self.delayed_acks()),
             Measure::CyclesPerMessage => per(&[Counter::Cycles], Per::Message),
             Measure::InstructionsPerMessage => per(&[Counter::Instructions], Per::Message),

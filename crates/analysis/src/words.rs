@@ -44,6 +44,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::LlcLoadMissesPerKib => (Kind::Number, "LLC load misses per KiB"),
         M::BranchMissesPerMessage => (Kind::Number, "branch misses per message"),
         M::CopiedShare => (Kind::Number, "copied share of the buffers"),
+        M::CopiesPerByte => (Kind::Number, "copies per byte"),
         M::DelayedAcksPerMessage => (Kind::Number, "delayed acknowledgements per message"),
         M::CyclesPerMessage => (Kind::Number, "cycles per message"),
         M::InstructionsPerMessage => (Kind::Number, "instructions per message"),

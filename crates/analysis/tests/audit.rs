@@ -59,7 +59,7 @@ fn what_was_not_measured_cannot_be_settled() {
         .replace(veth, NODELAY);
     check(&cycles, Ruling::CannotBeSettled, &["no hardware counters"]);
     check(
-        "[[claim.test]]\nkind = \"copies-per-byte\"\n",
+        "[[claim.test]]\nkind = \"copies-per-byte\"\nexpect = \"below 1.5\"\n",
         Ruling::CannotBeSettled,
         &["were not counted"],
     );
@@ -122,7 +122,7 @@ fn the_reason_is_judged_after_the_effect() {
     );
     let good = reason(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"), "x");
     check(&(faster.clone() + &good), Ruling::Holds, &[]);
-    let open = reason("kind = \"copies-per-byte\"", "x");
+    let open = reason("kind = \"copies-per-byte\"\nexpect = \"below 1.5\"", "x");
     check(
         &(faster + &open),
         Ruling::CannotBeSettled,

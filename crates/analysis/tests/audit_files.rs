@@ -5,7 +5,8 @@ mod world;
 
 use bytecost_analysis::{Audited, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
-use bytecost_spec::{Cell, Counter, Reading, Table};
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, Evidence, Leg};
+use bytecost_spec::{Cell, Counter, Reading, Table, TrialKey};
 use file_worlds::{READS, SENDS, reads, sends, speed, stalling};
 use world::{True, World};
 
@@ -147,25 +148,79 @@ fn blocks(truth: fn(&Cell) -> True, calls_of_a_block: u64) -> World {
     world
 }
 
+/// What was counted of 1,000 bytes of each cell: sendfile copies none, and `read-write` so many out
+/// of the page cache and into the kernel.
+fn count_copies(world: &mut World, read: u64, sent: u64) {
+    let leg = |leg, bytes| Copied {
+        leg,
+        means: Some(CopyMeans::Tracepoints),
+        bytes: Reading::Measured(bytes),
+    };
+    let of = |(place, cell): (usize, &Cell)| {
+        let (read, sent) = match cell.mover.as_str() {
+            "read-write" => (read, sent),
+            _ => (0, 0),
+        };
+        Evidence {
+            trial: TrialKey {
+                block: 0,
+                cell: place as u32,
+                attempt: 1,
+            },
+            cell: cell.id(),
+            started_ms: 0,
+            sent_bytes: 1000,
+            sent_messages: 1,
+            trial_ms: 1,
+            elapsed_ns: 1,
+            time: None,
+            copies: Some(CopiedBytes {
+                payload_bytes: 1000,
+                legs: vec![
+                    leg(Leg::FromFile, read),
+                    leg(Leg::IntoKernel, sent),
+                    leg(Leg::Delivery, 0),
+                    leg(Leg::ToReader, 1000),
+                ],
+                gaps: Vec::new(),
+            }),
+            counts: Vec::new(),
+        }
+    };
+    world.evidence = world.cells.iter().enumerate().map(of).collect();
+}
+
 fn five_times(c: &Cell) -> True {
     speed(if c.mover == "sendfile" { 21.2 } else { 4.0 })
 }
 
 #[test]
-fn switches_are_counted_as_calls_and_copies_stay_open() {
+fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     let id = "f-copies-and-switches";
     let found = check(
         &blocks(five_times, 2),
         id,
         Ruling::CannotBeSettled,
-        &[
-            "The effect is there",
-            "copied",
-            "512",
-            "`sendfile` over `read-write`",
-        ],
+        &["--evidence copies", "512", "`sendfile` over `read-write`"],
     );
     assert_eq!(measured(&found), 4, "{found:#?}");
+    let counted = |read: u64, sent: u64| {
+        let mut world = blocks(five_times, 2);
+        count_copies(&mut world, read, sent);
+        world
+    };
+    check(
+        &counted(1000, 1000),
+        id,
+        Ruling::Holds,
+        &["opies per byte of the sender"],
+    );
+    check(
+        &counted(0, 1000),
+        id,
+        Ruling::DoesNotHold,
+        &["opies per byte of the sender"],
+    );
     check(
         &blocks(five_times, 3),
         id,
@@ -181,7 +236,7 @@ fn switches_are_counted_as_calls_and_copies_stay_open() {
         &stalling(&study, five_times, "read-write"),
         id,
         Ruling::CannotBeSettled,
-        &["The effect is there"],
+        &["--evidence copies"],
     );
     assert!(!found.because.contains("Nagle"), "{found:#?}");
     assert!(found.figures.iter().all(|f| !f.what.contains("8 ×")));

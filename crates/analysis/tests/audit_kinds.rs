@@ -4,8 +4,9 @@ mod judge;
 mod world;
 
 use bytecost_analysis::{Grounds, Ruling, audit, beside};
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, Evidence, Leg};
 use bytecost_spec::{
-    Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table,
+    Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table, TrialKey,
 };
 use judge::{NODELAY, STUDY, check, claims, common, judged, ratio, small, test};
 use world::World;
@@ -36,6 +37,80 @@ fn a_doubt_is_found_or_not() {
         &of("bad-luck", "sendmsg", "absent"),
         Ruling::CannotBeSettled,
         &["does not look for `bad-luck`"],
+    );
+}
+
+#[test]
+fn copies_are_as_many_as_was_claimed_or_not() {
+    let mut world = small();
+    let counted = |mover: &str, into_kernel: u64| {
+        let place = |c: &Cell| c.mover == mover && c.size_bytes == 2048;
+        let cell = world.cells.iter().position(place).unwrap();
+        let leg = |leg, bytes| Copied {
+            leg,
+            means: Some(CopyMeans::Functions),
+            bytes: Reading::Measured(bytes),
+        };
+        Evidence {
+            trial: TrialKey {
+                block: 0,
+                cell: cell as u32,
+                attempt: 1,
+            },
+            cell: world.cells[cell].id(),
+            started_ms: 0,
+            sent_bytes: 1000,
+            sent_messages: 10,
+            trial_ms: 1,
+            elapsed_ns: 1,
+            time: None,
+            copies: Some(CopiedBytes {
+                payload_bytes: 1000,
+                legs: vec![leg(Leg::IntoKernel, into_kernel), leg(Leg::ToReader, 1000)],
+                gaps: Vec::new(),
+            }),
+            counts: Vec::new(),
+        }
+    };
+    world.evidence = vec![counted("sendmsg", 1000), counted("send-zerocopy", 0)];
+    let analysis = world.analyse();
+    let of = |metric: &str, mover: &str, expect: &str, ruling: Ruling, says: &str| {
+        let found = judged(
+            &world,
+            &analysis,
+            &test(&format!(
+                "kind = \"copies-per-byte\"\n{metric}where = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
+            )),
+        );
+        assert_eq!(found.ruling, ruling, "{}", found.because);
+        let figures = found.figures.iter().filter_map(|f| f.measured.clone());
+        let all = std::iter::once(found.because.clone()).chain(figures);
+        let all = all.collect::<Vec<_>>().join(" ");
+        assert!(all.contains(says), "{says}: {all}");
+    };
+    let sender = "metric = \"sender_copies_per_byte\"\n";
+    of(
+        "",
+        "sendmsg",
+        "below 1.05",
+        Ruling::DoesNotHold,
+        "2.00, counted by functions",
+    );
+    of("", "sendmsg", "within 1.9..2.1", Ruling::Holds, "");
+    of(
+        sender,
+        "sendmsg",
+        "below 0.05",
+        Ruling::DoesNotHold,
+        "of the sender",
+    );
+    of(sender, "send-zerocopy", "below 0.05", Ruling::Holds, "");
+    of(
+        "",
+        "send-fields",
+        "below 9",
+        Ruling::CannotBeSettled,
+        "--evidence copies",
     );
 }
 

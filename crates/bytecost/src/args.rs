@@ -249,10 +249,12 @@ pub struct RunArgs {
     /// A file to read in the place of bytecost's own; it is never written to
     #[arg(long, value_name = "PATH")]
     pub file: Option<PathBuf>,
-    /// Evidence to gather after the measuring, in trials of its own: time (where the CPU time goes,
-    /// by kind of work; needs root)
-    #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = means)]
-    pub evidence: Vec<Means>,
+    /// Evidence to gather after the measuring, in trials of its own: copies (how often each byte is
+    /// copied, and where), counts (calls, switches, faults and packets of a message), time (where
+    /// the CPU time goes, by kind of work), or none; needs root. Where it and the variable
+    /// BYTECOST_EVIDENCE are left out: copies and counts, in a tenth of the budget, if permitted
+    #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = evidence)]
+    pub evidence: Vec<WantedEvidence>,
     /// Go on with a run that was ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,
@@ -263,14 +265,21 @@ pub struct RunArgs {
     pub root: RootArgs,
 }
 
+/// A means of evidence that was named; none for `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantedEvidence(pub Option<Means>);
+
 /// A means of evidence by its name.
-fn means(text: &str) -> Result<Means, String> {
-    let known = || Means::ALL.iter().map(|m| m.name());
-    Means::ALL
-        .iter()
-        .copied()
-        .find(|m| m.name() == text)
-        .ok_or_else(|| format!("choose from {}", known().collect::<Vec<_>>().join(", ")))
+pub fn evidence(text: &str) -> Result<WantedEvidence, String> {
+    let mut known = Means::ALL.iter().copied();
+    match known.find(|m| m.name() == text) {
+        Some(means) => Ok(WantedEvidence(Some(means))),
+        None if text == "none" => Ok(WantedEvidence(None)),
+        None => {
+            let names: Vec<&str> = Means::ALL.iter().map(|m| m.name()).collect();
+            Err(format!("choose from {}, none", names.join(", ")))
+        }
+    }
 }
 
 /// The values that were chosen for axes: one option a row of the table.

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
+use bytecost_evidence::Copies;
+use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
+use bytecost_spec::evidence::{Means, UNASKED_SHARE};
 use bytecost_spec::{Cell, Host, Record, Sample, Study};
 use bytecost_store::{Run, StoreError};
 
@@ -21,6 +24,35 @@ use crate::progress::Display;
 
 /// How long a trial for evidence looks: some 2,000 looks at each CPU.
 pub const EVIDENCE_WINDOW: Duration = Duration::from_millis(400);
+/// How long one counts, which needs no more than that everything has happened often.
+const COUNTING_WINDOW: Duration = Duration::from_millis(50);
+
+/// Who counts these.
+///
+/// # Errors
+/// Why they cannot be counted here, and what to do about it.
+fn counting(copies: bool, counts: bool) -> Result<Watch> {
+    let root = Path::new("/");
+    let copies = copies.then(|| Copies::open(root)).transpose()?;
+    let events = counts.then(exchange::events).transpose()?;
+    Ok(Watch::counting(copies, events, COUNTING_WINDOW))
+}
+
+/// Why a means of evidence cannot be had here; none where it can.
+pub fn refused(means: Means, host: &Host) -> Option<String> {
+    let tried = match means {
+        Means::Time => Watch::of_time(&cpus(host), EVIDENCE_WINDOW).map(|_| ()),
+        Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
+        Means::Counts => exchange::events().map(|_| ()),
+    };
+    let why = tried.err()?;
+    Some(match means {
+        Means::Time => why.to_string(),
+        _ => format!(
+            "the kernel cannot be asked to count (root, or CAP_BPF and CAP_PERFMON, is needed): {why}"
+        ),
+    })
+}
 
 /// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -77,8 +109,8 @@ struct SoFar {
     attempts: HashMap<(u32, u32), u32>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
-    /// Cells with evidence.
-    watched: HashSet<u32>,
+    /// Cells with evidence of that kind: of time, or counted.
+    watched: HashSet<(bool, u32)>,
     spent: Duration,
 }
 
@@ -98,7 +130,8 @@ impl SoFar {
                 self.samples.push(sample);
             }
             Record::Evidence(found) => {
-                self.watched.insert(found.trial.cell);
+                let of_time = found.time.is_some();
+                self.watched.insert((of_time, found.trial.cell));
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
@@ -202,8 +235,8 @@ impl Campaign<'_> {
         Ok(How::AllBlocks)
     }
 
-    /// Gathers the evidence that was asked for, once in each cell that was measured. False when
-    /// it was interrupted.
+    /// Gathers the evidence that there is to be, once in each cell that was measured: what takes
+    /// little first. False when it was interrupted.
     fn watch(
         &self,
         run: &mut Run,
@@ -212,23 +245,59 @@ impl Campaign<'_> {
         display: &mut Display<'_>,
     ) -> Result<bool> {
         let manifest = run.manifest();
-        let wanted = manifest.evidence.iter().any(|e| e.refused.is_none());
+        let asked = |means: Means| {
+            let mut all = manifest.evidence.iter();
+            all.find(|e| e.means == means && e.refused.is_none())
+        };
+        let [copies, counts] = [Means::Copies, Means::Counts].map(asked);
+        let counted = [copies, counts].into_iter().flatten();
+        // One of them that was asked for has them both go through all cells.
+        let unasked = counted.clone().all(|e| e.unasked);
+        let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
+        let is_counted = counted.count() > 0;
+        let [copies, counts] = [copies, counts].map(|e| e.is_some());
+        let of_time = asked(Means::Time).is_some();
+        let cpus = cpus(&manifest.host);
+        if is_counted {
+            let watch = counting(copies, counts)?;
+            let most = unasked.then_some(share);
+            if !self.watch_by(watch, most, run, lab, so_far, display)? {
+                return Ok(false);
+            }
+        }
+        match of_time {
+            true => {
+                let watch = Watch::of_time(&cpus, EVIDENCE_WINDOW)?;
+                self.watch_by(watch, None, run, lab, so_far, display)
+            }
+            false => Ok(true),
+        }
+    }
+
+    /// One trial of each cell that has none of that kind yet.
+    fn watch_by(
+        &self,
+        mut watch: Watch,
+        most: Option<Duration>,
+        run: &mut Run,
+        lab: &mut Lab,
+        so_far: &SoFar,
+        display: &mut Display<'_>,
+    ) -> Result<bool> {
         let mut left: Vec<(u32, Cell)> = Vec::new();
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
-            let is_left = so_far.measured.contains(&i) && !so_far.watched.contains(&i);
-            // Nobody watches a server yet: its CPU time is that of processes of its own.
-            if is_left && !cell.is_served() {
+            let is_seen = so_far.watched.contains(&(watch.looks_at_time(), i));
+            if so_far.measured.contains(&i) && !is_seen && watch.is_for(cell) {
                 left.push((i, cell.clone()));
             }
         }
-        if !wanted || left.is_empty() {
+        if left.is_empty() {
             return Ok(true);
         }
-        let mut watch = Watch::open(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
-        display.evidence(left.len(), EVIDENCE_WINDOW);
+        display.evidence(left.len(), watch.window());
         let mut failed: Result<(), StoreError> = Ok(());
-        let whole = lab.watched(&mut watch, left, self.stop, &mut |event| {
+        let whole = lab.watched(&mut watch, left, most, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {
                 if failed.is_ok() {
                     failed = run.append(&record);

@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 
 use bytecost_analysis::Analysis;
-use bytecost_spec::Record;
-use bytecost_spec::evidence::{Evidence, Kind, Party};
+use bytecost_spec::evidence::{Event, Evidence, Kind, Party};
+use bytecost_spec::{Measure, Metric, Record, Side};
 use common::{Place, refused, stderr, went_through};
 
 const RUN: &[&str] = &[
@@ -93,12 +93,77 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     assert!(page.contains("Where the CPU time goes"));
 }
 
+/// The evidence of a run's log.
+fn watched(place: &Place) -> Vec<Evidence> {
+    let records = place.records().into_iter();
+    let watched = records.filter_map(|r| match r {
+        Record::Evidence(e) => Some(e),
+        _ => None,
+    });
+    watched.collect()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[test]
+fn copies_and_events_are_counted_once_in_each_cell_that_has_a_way_through_the_kernel() {
+    let place = Place::new();
+    let words: Vec<&str> = RUN[..RUN.len() - 1].to_vec();
+    let run = place.call(&[&words[..], &["copies,counts"]].concat());
+    went_through(&run);
+    let analysis = analysis(&place);
+    let watched = watched(&place);
+    if watched.is_empty() {
+        assert!(!is_root(), "{}", stderr(&run));
+        assert!(stderr(&run).contains("note: no evidence of copies:"));
+        return;
+    }
+    assert_eq!(watched.len(), 2, "null has no way through the kernel");
+    for (mover, sender) in [("send", 1.0), ("sendfile", 0.0)] {
+        let mut cells = analysis.cells.iter();
+        let cell = cells.find(|c| c.cell.mover == mover).unwrap();
+        let of = |side: Side| {
+            let measure = Measure::CopiesPerByte;
+            cell.estimates[&Metric { measure, side }].value
+        };
+        let found = [Side::Sender, Side::Receiver].map(of);
+        assert!((found[0] - sender).abs() < 0.1, "{mover}: {found:?}");
+        assert!((found[1] - 1.0).abs() < 0.1, "{mover}: {found:?}");
+        let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
+        let calls = counts.per_message(Event::SystemCalls).unwrap();
+        assert!(calls > 0.9, "{mover}: {calls} calls a message");
+    }
+    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
+    assert!(page.contains("How often each byte is copied"));
+}
+
+#[test]
+fn unasked_evidence_takes_a_tenth_of_the_budget_and_is_gathered_where_that_is_permitted() {
+    let place = Place::new();
+    let words: Vec<&str> = RUN[..RUN.len() - 2].to_vec();
+    let words = [&words[..], &["--quiet"]].concat();
+    let run = place.call_with(&words, &[("BYTECOST_EVIDENCE", None)]);
+    went_through(&run);
+    assert!(!stderr(&run).contains("no evidence"), "{}", stderr(&run));
+    let watched = watched(&place);
+    assert_eq!(!watched.is_empty(), is_root());
+    assert!(watched.iter().all(|e| e.time.is_none()));
+    let manifest = fs::read_to_string(place.run_dir().join("manifest.json")).unwrap();
+    assert!(manifest.contains("\"unasked\": true"), "{manifest}");
+    refused(
+        &place.call_with(&["run"], &[("BYTECOST_EVIDENCE", Some("folklore"))]),
+        &["BYTECOST_EVIDENCE is `folklore`"],
+    );
+}
+
 #[test]
 fn what_is_no_evidence_is_refused() {
     let place = Place::new();
     refused(
         &place.call(&["run", "--evidence", "folklore"]),
-        &["choose from time"],
+        &["choose from time, copies, counts, none"],
     );
     refused(
         &place.call(&["run", "--resume", "x", "--evidence", "time"]),

@@ -1,53 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // How each byte of a TCP connection got to where it is: summed by the packet's own flags at the
-// moments at which they tell. Tracepoints only (tp_btf), which work where fentry and kprobes are
-// refused. `copies.bpf.o` beside this file is what the program brings along; `make bpf` builds it
-// and `make check` compares the two. There are no includes: fields of the kernel's structures are
-// found by name when the object is loaded (CO-RE).
+// moments at which they tell; and bytes of files by what system calls returned. Tracepoints only
+// (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside this file is
+// what the program brings along; `make bpf` builds it and `make check` compares the two.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define __uint(name, val) int(*name)[val]
-#define __type(name, val) typeof(val) *name
-#define CORE __attribute__((preserve_access_index))
-
-// Of the interface to user space, linux/bpf.h.
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_F_MMAPABLE (1U << 10)
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
-
-// Flags of a packet's shared info, include/linux/skbuff.h (since Linux 5.14).
-#define SKBFL_ZEROCOPY_ENABLE 1 // pinned pages of the sender's memory
-#define SKBFL_SHARED_FRAG 2     // pages that others may write to: of a file, or of a pipe
-
-struct sock_common {
-	u16 skc_num;   // own port, host order
-	u16 skc_dport; // the peer's, network order
-} CORE;
-
-struct sock {
-	struct sock_common __sk_common;
-} CORE;
-
-struct sk_buff {
-	u32 len;
-	u32 end;
-	u16 transport_header;
-	u8 *head;
-	u8 *data;
-	struct sock *sk;
-} CORE;
-
-struct skb_shared_info {
-	u8 flags;
-} CORE;
+#include "kernel.h"
 
 // Bytes by how they are held in a packet.
 struct held {
@@ -57,13 +15,17 @@ struct held {
 	u64 packets;
 };
 
-// `crates/evidence/src/copies.rs` reads it, as words in this order.
+// `crates/evidence/src/copies/packets.rs` reads it, as words in this order.
 struct sums {
-	u64 port;              // the receiver's, set before anything is attached
+	u64 port;              // the receiver's, set before bytes move
+	u64 worker;            // the process that works on a file
 	struct held sent;      // as the sender handed it to a device
 	struct held taken;     // as a device without a receiver freed it
 	struct held delivered; // as it came to the receiver's TCP
 	u64 read;              // copied to the reader's memory
+	u64 from_file;         // from the page cache to the worker's memory
+	u64 to_file;           // and back
+	u64 unseen;            // requests that system calls do not tell the bytes of
 };
 
 struct {
@@ -74,49 +36,26 @@ struct {
 	__type(value, struct sums);
 } sums SEC(".maps");
 
-static __attribute__((always_inline)) struct sums *found(void)
+INLINE struct sums *found(void)
 {
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&sums, &zero);
 }
 
-// Flows send at the same time from several CPUs.
-static __attribute__((always_inline)) void add(u64 *sum, u64 n)
+INLINE void note(struct held *held, struct sk_buff *skb)
 {
-	__sync_fetch_and_add(sum, n);
-}
+	struct seen seen = {};
 
-// The payload of a packet of TCP, wherever its data begin, and its flags.
-static __attribute__((always_inline)) void note(struct held *held, struct sk_buff *skb)
-{
-	u8 *head = skb->head;
-	u8 *tcp = head + skb->transport_header;
-	u8 flags = 0, length = 0;
-
-	if (bpf_probe_read_kernel(&length, sizeof(length), tcp + 12))
+	if (!look(skb, &seen) || !seen.payload)
 		return;
-	struct skb_shared_info *shared = (struct skb_shared_info *)(head + skb->end);
-	if (bpf_probe_read_kernel(&flags, sizeof(flags), &shared->flags))
-		return;
-	u64 before = (u64)(tcp - skb->data) + (length >> 4) * 4;
-	if (skb->len <= before)
-		return;
-	u64 payload = skb->len - before;
 	add(&held->packets, 1);
-	if (flags & SKBFL_ZEROCOPY_ENABLE)
-		add(&held->pinned, payload);
-	else if (flags & SKBFL_SHARED_FRAG)
-		add(&held->pages, payload);
+	if (seen.flags & SKBFL_ZEROCOPY_ENABLE)
+		add(&held->pinned, seen.payload);
+	else if (seen.flags & SKBFL_SHARED_FRAG)
+		add(&held->pages, seen.payload);
 	else
-		add(&held->copied, payload);
-}
-
-static __attribute__((always_inline)) int is_to(struct sk_buff *skb, u64 port)
-{
-	struct sock *sk = skb->sk;
-
-	return sk && __builtin_bswap16(sk->__sk_common.skc_dport) == port;
+		add(&held->copied, seen.payload);
 }
 
 SEC("tp_btf/net_dev_queue")
@@ -125,7 +64,7 @@ int queued(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && is_to(skb, all->port))
+	if (all && sends_to(skb->sk, all->port))
 		note(&all->sent, skb);
 	return 0;
 }
@@ -137,7 +76,7 @@ int consumed(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && is_to(skb, all->port))
+	if (all && sends_to(skb->sk, all->port))
 		note(&all->taken, skb);
 	return 0;
 }
@@ -149,7 +88,7 @@ int arrived(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[1];
 	struct sums *all = found();
 
-	if (all && sk->__sk_common.skc_num == all->port)
+	if (all && is_at(sk, all->port))
 		note(&all->delivered, skb);
 	return 0;
 }
@@ -160,11 +99,95 @@ int copied(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (!all)
-		return 0;
-	struct sock *sk = skb->sk;
-	if (sk && sk->__sk_common.skc_num == all->port)
+	if (all && is_at(skb->sk, all->port))
 		add(&all->read, (u32)arguments[1]);
+	return 0;
+}
+
+// Of x86-64 alone: elsewhere a system call's number and first argument are kept otherwise, and
+// this program is not loaded.
+struct pt_regs {
+	unsigned long di;
+	unsigned long orig_ax;
+} CORE;
+
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define O_DIRECT 040000
+
+// Whether a descriptor of the current task is of a regular file whose bytes go through the page
+// cache.
+INLINE int is_cached_file(struct task_struct *task, u64 descriptor)
+{
+	struct fdtable *table = task->files->fdt;
+	struct file **slot = 0;
+	struct file *file = 0;
+	struct inode *inode = 0;
+	u32 flags = 0;
+	u16 mode = 0;
+
+	if (descriptor >= table->max_fds)
+		return 0;
+	slot = table->fd + descriptor;
+	if (bpf_probe_read_kernel(&file, sizeof(file), slot) || !file)
+		return 0;
+	if (bpf_probe_read_kernel(&flags, sizeof(flags), &file->f_flags))
+		return 0;
+	if (bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode))
+		return 0;
+	if (bpf_probe_read_kernel(&mode, sizeof(mode), &inode->i_mode))
+		return 0;
+	return (mode & S_IFMT) == S_IFREG && !(flags & O_DIRECT);
+}
+
+SEC("tp_btf/sys_exit")
+int returned(u64 *arguments)
+{
+	struct pt_regs *regs = (void *)arguments[0];
+	s64 bytes = (s64)arguments[1];
+	struct sums *all = found();
+	u64 *sum = 0;
+
+	if (!all || bytes <= 0)
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!works_for(task, all->worker))
+		return 0;
+	switch (regs->orig_ax) {
+	case 0:   // read
+	case 17:  // pread64
+	case 19:  // readv
+	case 295: // preadv
+	case 327: // preadv2
+		sum = &all->from_file;
+		break;
+	case 1:   // write
+	case 18:  // pwrite64
+	case 20:  // writev
+	case 296: // pwritev
+	case 328: // pwritev2
+	case 40:  // sendfile, to a file
+		sum = &all->to_file;
+		break;
+	case 326: // copy_file_range, which each file system does in its own way
+	case 209: // io_submit
+		add(&all->unseen, 1);
+		return 0;
+	default:
+		return 0;
+	}
+	if (is_cached_file(task, regs->di))
+		add(sum, bytes);
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int ringed(u64 *arguments)
+{
+	struct sums *all = found();
+
+	if (all && works_for(bpf_get_current_task_btf(), all->worker))
+		add(&all->unseen, 1);
 	return 0;
 }
 

@@ -1,10 +1,19 @@
-//! What goes wrong with BPF programs, told in one line.
+//! Objects of BPF: loaded, attached to the kernel, and read; what goes wrong with them is told in
+//! one line.
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
+
+use aya::maps::{Array, Map};
+use aya::programs::{Program, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use bytecost_sys::words::Words;
 
 /// The longest that is told; a verifier has much to say.
 const MOST_CHARS: usize = 400;
+/// Of that, what comes last: there a verifier says what it refuses.
+const LAST_CHARS: usize = 250;
 
 /// An error with all of its causes in one line, of the kind of the system error among them.
 #[must_use]
@@ -19,8 +28,106 @@ pub fn told(error: &(dyn Error + 'static)) -> io::Error {
         cause = one.source();
     }
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().take(MOST_CHARS).collect();
+    // Where the verifier was not asked, it says nothing.
+    let text = text.trim_end_matches("Verifier output:").trim_end();
+    let text = shortened(text);
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), text)
+}
+
+/// The beginning and the end of a text that is too long.
+fn shortened(text: &str) -> String {
+    let chars = text.chars().count();
+    if chars <= MOST_CHARS {
+        return text.to_owned();
+    }
+    let first = text.chars().take(MOST_CHARS - LAST_CHARS - 3);
+    let last = text.chars().skip(chars - LAST_CHARS);
+    first.chain(" … ".chars()).chain(last).collect()
+}
+
+/// The types of the running kernel, without which no program here can be loaded.
+///
+/// # Errors
+/// That the kernel does not tell them, with what to do.
+pub fn types(root: &Path) -> io::Result<Btf> {
+    let file = root.join("sys/kernel/btf/vmlinux");
+    Btf::parse_file(&file, aya::Endianness::default()).map_err(|e| {
+        let why = told(&e);
+        io::Error::new(
+            why.kind(),
+            format!("the kernel does not tell its types (CONFIG_DEBUG_INFO_BTF): {why}"),
+        )
+    })
+}
+
+/// An object with one map, `sums`, of one value of `N` words, of which the first are set by us and
+/// the others are written by its programs. Attached programs are gone with it.
+#[derive(Debug)]
+pub struct Object<const N: usize> {
+    object: Ebpf,
+    sums: Words,
+}
+
+impl<const N: usize> Object<N> {
+    /// Makes its map and fits its programs to the kernel. Nothing is attached yet.
+    ///
+    /// # Errors
+    /// No rights for BPF; an object that does not fit.
+    pub fn load(bytes: &[u8], types: &Btf) -> io::Result<Object<N>> {
+        let mut loader = EbpfLoader::new();
+        let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
+        let sums = match object.map("sums") {
+            Some(Map::Array(data)) => Words::new(data.fd(), N)?,
+            _ => return Err(io::Error::other("the object has no array `sums`")),
+        };
+        Ok(Object { object, sums })
+    }
+
+    /// Attaches a program to a tracepoint or function, as its section says.
+    ///
+    /// # Errors
+    /// No rights; nothing of that name in this kernel; a field that it does not have.
+    pub fn attach(&mut self, program: &str, target: &str, types: &Btf) -> io::Result<()> {
+        let attached: Result<(), ProgramError> = match self.object.program_mut(program) {
+            Some(Program::BtfTracePoint(p)) => {
+                p.load(target, types).and_then(|()| p.attach().map(|_| ()))
+            }
+            Some(Program::FExit(p)) => p.load(target, types).and_then(|()| p.attach().map(|_| ())),
+            _ => return Err(io::Error::other(format!("there is no program `{program}`"))),
+        };
+        attached.map_err(|e| told(&e))
+    }
+
+    /// Takes a program off again.
+    pub fn detach(&mut self, program: &str) {
+        // One that was never loaded is off already.
+        let _ = match self.object.program_mut(program) {
+            Some(Program::BtfTracePoint(p)) => p.unload(),
+            Some(Program::FExit(p)) => p.unload(),
+            _ => Ok(()),
+        };
+    }
+
+    /// Sets the first words, and all others to 0.
+    ///
+    /// # Errors
+    /// What bpf(2) answers.
+    pub fn begin(&mut self, first: &[u64]) -> io::Result<()> {
+        let mut all = [0; N];
+        for (word, value) in all.iter_mut().zip(first) {
+            *word = *value;
+        }
+        let map = self.object.map_mut("sums");
+        let map = map.ok_or_else(|| io::Error::other("the object has no map `sums`"))?;
+        let mut sums = Array::<_, [u64; N]>::try_from(map).map_err(|e| told(&e))?;
+        sums.set(0, all, 0).map_err(|e| told(&e))
+    }
+
+    /// All words, each of its own moment.
+    #[must_use]
+    pub fn words(&self) -> [u64; N] {
+        std::array::from_fn(|at| self.sums.get(at))
+    }
 }
 
 #[cfg(test)]
@@ -49,8 +156,12 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
         assert_eq!(text, "the program cannot be loaded: permission denied");
-        let long = told(&Outer(io::Error::other("x".repeat(10_000))));
+        let verifier = format!("{} R1 unbounded memory access", "x".repeat(10_000));
+        let long = told(&Outer(io::Error::other(verifier)));
         assert_eq!(long.kind(), io::ErrorKind::Other);
-        assert_eq!(long.to_string().chars().count(), MOST_CHARS);
+        let text = long.to_string();
+        assert_eq!(text.chars().count(), MOST_CHARS);
+        assert!(text.starts_with("the program"), "{text}");
+        assert!(text.ends_with("R1 unbounded memory access"), "{text}");
     }
 }

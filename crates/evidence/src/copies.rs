@@ -1,173 +1,238 @@
-//! How often each byte of a TCP connection was copied, and where: by its sender, on delivery, and
-//! for its reader.
+//! How often each byte was copied, and where: out of a file, into the kernel, on delivery, for its
+//! reader.
 //!
-//! Counted at tracepoints, by the flags of each packet: as it is handed to a device
-//! (`net_dev_queue`; over a device that delivers nothing, as it is freed, `consume_skb`), as it
-//! comes to the receiver's TCP (`tcp_probe`), and as its bytes are copied to the reader
-//! (`skb_copy_datagram_iovec`). A packet whose pages were pinned when it was sent and are not when
-//! it arrives was copied between. The functions that copy cannot be hooked on every kernel; these
-//! can (tp_btf, since Linux 5.5; the flags have their places since 5.14).
+//! Counted by the strongest means that the kernel allows, for each place by itself
+//! ([`choice::choose`]): by what the functions that copy returned (fexit), else at tracepoints
+//! (tp_btf) by the flags of each packet and by what system calls returned. The functions that copy
+//! cannot be hooked on every kernel; tracepoints can (since Linux 5.5; the flags have their places
+//! since 5.14). A packet whose pages were pinned when it was sent and are not when it arrives was
+//! copied between.
 //!
-//! The programs cost the connection a few percent of its rate, so timed trials go without them.
+//! The programs cost a connection a few percent of its rate, so timed trials go without them.
 
-use std::io;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
-use aya::maps::{Array, Map};
-use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, include_bytes_aligned};
-use bytecost_sys::words::Words;
+use aya::{Btf, include_bytes_aligned};
+use bytecost_spec::Reading;
+use bytecost_spec::evidence::{Copied, CopyMeans, Leg};
 
-use crate::bpf::told;
+use crate::bpf::{self, Object};
 
-/// Built from the file beside it.
-static OBJECT: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
+pub mod choice;
+mod functions;
+mod packets;
 
-/// Each program and the tracepoint that it is for.
-const PROGRAMS: &[(&str, &str)] = &[
-    ("queued", "net_dev_queue"),
-    ("consumed", "consume_skb"),
-    ("arrived", "tcp_probe"),
-    ("copied", "skb_copy_datagram_iovec"),
-];
+use choice::{Choice, HOOKS, Tried, choose};
+use packets::Counted;
 
-/// Words of `struct sums` in `copies.bpf.c`: the port, three times four, and one.
-const WORDS: usize = 14;
+/// Built from the files beside them.
+static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
+static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
+
+/// The longest line of `/proc/kallsyms` that is read.
+const MOST_LINE_BYTES: u64 = 4096;
+
+/// Whose copies are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Whose {
+    /// The TCP port that is sent to, on the whole machine; none for files and Unix sockets.
+    pub port: Option<u16>,
+    /// The process that sends, or works on a file; those that it has started count too.
+    pub worker: u32,
+    /// The process that receives, where there is one.
+    pub reader: Option<u32>,
+}
 
 /// Counts while it lives.
 #[derive(Debug)]
 pub struct Copies {
-    sums: Words,
-    /// Holds the programs where they are attached.
-    _object: Ebpf,
-}
-
-/// Bytes of payload by how packets held them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// In memory of the kernel's own.
-    pub copied_bytes: u64,
-    /// In the sender's own pages, pinned.
-    pub pinned_bytes: u64,
-    /// In pages of a file or a pipe.
-    pub pages_bytes: u64,
-    /// Packets with payload.
-    pub packets: u64,
-}
-
-/// What was counted so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// As the sender handed it over, whatever the device did with it.
-    pub sent: Held,
-    /// As it came to the receiver's TCP; nothing where nobody receives.
-    pub delivered: Held,
-    /// Bytes that were copied to the reader's memory.
-    pub read_bytes: u64,
-}
-
-/// How often a byte was copied, on average.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct PerByte {
-    /// On its way into the kernel.
-    pub sender: f64,
-    /// On delivery, since nobody may hold another's pages for as long as a reader likes.
-    pub delivery: f64,
-    /// On its way out.
-    pub reader: f64,
+    choice: Choice,
+    packets: Option<Object<{ packets::WORDS }>>,
+    functions: Option<Object<{ functions::WORDS }>>,
 }
 
 impl Copies {
-    /// Begins to count all that goes to this TCP port, on the whole machine.
+    /// Attaches the strongest means that there are; nobody's bytes are counted yet.
     ///
     /// # Errors
-    /// In a sentence: no rights for BPF, a kernel that does not tell its types or lacks one of the
-    /// tracepoints or fields.
-    pub fn to_port(port: u16) -> io::Result<Copies> {
-        let types = Btf::from_sys_fs().map_err(|e| told(&e))?;
-        let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
-        for (name, _) in PROGRAMS {
-            program(&mut object, name)?;
-        }
-        let map = object
-            .map_mut("sums")
-            .ok_or_else(|| io::Error::other("the object has no map `sums`"))?;
-        let mut sums = Array::<_, [u64; WORDS]>::try_from(map).map_err(|e| told(&e))?;
-        let mut first = [0; WORDS];
-        first[0] = u64::from(port);
-        sums.set(0, first, 0).map_err(|e| told(&e))?;
-        let sums = match object.map("sums") {
-            Some(Map::Array(data)) => Words::new(data.fd(), WORDS)?,
-            _ => return Err(io::Error::other("the object has no array `sums`")),
-        };
-        for (name, tracepoint) in PROGRAMS {
-            let program = program(&mut object, name)?;
-            program.load(tracepoint, &types).map_err(|e| told(&e))?;
-            program.attach().map_err(|e| told(&e))?;
-        }
-        Ok(Copies {
-            sums,
-            _object: object,
-        })
+    /// In a sentence: no rights for BPF, a kernel that does not tell its types or lacks what is
+    /// hooked.
+    pub fn open(root: &Path) -> io::Result<Copies> {
+        Copies::by(root, &[CopyMeans::Functions, CopyMeans::Tracepoints])
     }
 
-    /// What was counted so far. The parts may be of different moments.
-    #[must_use]
-    pub fn counted(&self) -> Counted {
-        let held = |at| Held {
-            copied_bytes: self.sums.get(at),
-            pinned_bytes: self.sums.get(at + 1),
-            pages_bytes: self.sums.get(at + 2),
-            packets: self.sums.get(at + 3),
+    /// The same by some means alone.
+    ///
+    /// # Errors
+    /// As [`Copies::open`].
+    pub fn by(root: &Path, wanted: &[CopyMeans]) -> io::Result<Copies> {
+        let types = bpf::types(root)?;
+        let mut tried = BTreeMap::new();
+        let mut found = Copies {
+            choice: choose(&tried, &[]),
+            packets: None,
+            functions: None,
         };
-        Counted {
-            sent: held(1).plus(held(5)),
-            delivered: held(9),
-            read_bytes: self.sums.get(13),
+        if wanted.contains(&CopyMeans::Functions) {
+            let symbols = Names::read(root)?;
+            let there = |target: &str| symbols.state(target);
+            found.functions = attach(CopyMeans::Functions, FUNCTIONS, &types, there, &mut tried);
         }
+        if wanted.contains(&CopyMeans::Tracepoints) {
+            let there = |_: &str| None;
+            found.packets = attach(CopyMeans::Tracepoints, PACKETS, &types, there, &mut tried);
+        }
+        found.choice = choose(&tried, wanted);
+        if let Some(why) = found.choice.refused() {
+            return Err(io::Error::other(why.to_owned()));
+        }
+        found.keep_chosen();
+        Ok(found)
+    }
+
+    /// Takes off what is not needed.
+    fn keep_chosen(&mut self) {
+        let is_kept = |program: &str| self.choice.hooks.iter().any(|h| h.program == program);
+        for hook in HOOKS.iter().filter(|h| !is_kept(h.program)) {
+            if let (CopyMeans::Functions, Some(object)) = (hook.means, &mut self.functions) {
+                object.detach(hook.program);
+            } else if let (CopyMeans::Tracepoints, Some(object)) = (hook.means, &mut self.packets) {
+                object.detach(hook.program);
+            }
+        }
+        let uses = |means| self.choice.hooks.iter().any(|h| h.means == means);
+        if !uses(CopyMeans::Functions) {
+            self.functions = None;
+        }
+        if !uses(CopyMeans::Tracepoints) {
+            self.packets = None;
+        }
+    }
+
+    /// What is told by what means, and what is not.
+    #[must_use]
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Begins anew, with the bytes of these.
+    ///
+    /// # Errors
+    /// What bpf(2) answers.
+    pub fn begin(&mut self, whose: Whose) -> io::Result<()> {
+        let port = u64::from(whose.port.unwrap_or(0));
+        let worker = u64::from(whose.worker);
+        let reader = u64::from(whose.reader.unwrap_or(0));
+        if let Some(object) = &mut self.functions {
+            object.begin(&[port, worker, reader])?;
+        }
+        if let Some(object) = &mut self.packets {
+            object.begin(&[port, worker])?;
+        }
+        Ok(())
+    }
+
+    /// What was counted so far, at each place; the parts may be of different moments.
+    #[must_use]
+    pub fn copied(&self) -> Vec<Copied> {
+        let packets = self.packets.as_ref().map(|o| Counted::of(&o.words()));
+        let functions = self.functions.as_ref().map(Object::words);
+        let of = |(leg, means): &(Leg, Result<CopyMeans, String>)| {
+            let bytes = match (means, &functions, &packets) {
+                (Ok(CopyMeans::Functions), Some(words), _) => functions::copied(words, *leg),
+                (Ok(CopyMeans::Tracepoints), _, Some(counted)) => counted.copied(*leg),
+                (Ok(_), ..) => Reading::absent("nothing counts it"),
+                (Err(why), ..) => Reading::absent(why.clone()),
+            };
+            let means = means.as_ref().ok().filter(|_| bytes.measured().is_some());
+            Copied {
+                leg: *leg,
+                means: means.copied(),
+                bytes,
+            }
+        };
+        self.choice.legs.iter().map(of).collect()
     }
 }
 
-fn program<'o>(object: &'o mut Ebpf, name: &str) -> io::Result<&'o mut BtfTracePoint> {
-    object
-        .program_mut(name)
-        .ok_or_else(|| io::Error::other(format!("the object has no program `{name}`")))?
-        .try_into()
-        .map_err(|e: aya::programs::ProgramError| told(&e))
+/// Tries every hook of a means; without rights the first says so for all.
+fn attach<const N: usize>(
+    means: CopyMeans,
+    bytes: &[u8],
+    types: &Btf,
+    there: impl Fn(&str) -> Option<Tried>,
+    tried: &mut BTreeMap<&'static str, Tried>,
+) -> Option<Object<N>> {
+    let own = || HOOKS.iter().filter(|h| h.means == means);
+    let refuse_all = |why: String, tried: &mut BTreeMap<&'static str, Tried>| {
+        tried.extend(own().map(|h| (h.program, Tried::Refused(why.clone()))));
+    };
+    let mut object: Object<N> = match Object::load(bytes, types) {
+        Ok(object) => object,
+        Err(e) => {
+            refuse_all(e.to_string(), tried);
+            return None;
+        }
+    };
+    for hook in own() {
+        if let Some(state) = there(hook.target) {
+            tried.insert(hook.program, state);
+            continue;
+        }
+        let outcome = match object.attach(hook.program, hook.target, types) {
+            Ok(()) => Tried::Attached,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                refuse_all(e.to_string(), tried);
+                return None;
+            }
+            Err(e) => Tried::Refused(e.to_string()),
+        };
+        tried.insert(hook.program, outcome);
+    }
+    Some(object)
 }
 
-impl Held {
-    /// All of it.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.copied_bytes + self.pinned_bytes + self.pages_bytes
+/// The names of the kernel's functions that hooks are for, and others of theirs.
+struct Names(BTreeSet<String>);
+
+impl Names {
+    fn read(root: &Path) -> io::Result<Names> {
+        Names::parse(BufReader::new(File::open(root.join("proc/kallsyms"))?))
     }
 
-    fn plus(self, other: Held) -> Held {
-        Held {
-            copied_bytes: self.copied_bytes + other.copied_bytes,
-            pinned_bytes: self.pinned_bytes + other.pinned_bytes,
-            pages_bytes: self.pages_bytes + other.pages_bytes,
-            packets: self.packets + other.packets,
+    fn parse(mut text: impl BufRead) -> io::Result<Names> {
+        let mut names = BTreeSet::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
+                return Ok(Names(names));
+            }
+            let Some(name) = line.split_ascii_whitespace().nth(2) else {
+                continue;
+            };
+            let plain = name.split('.').next().unwrap_or(name);
+            if HOOKS.iter().any(|h| h.target == plain) {
+                names.insert(name.to_owned());
+            }
         }
     }
-}
 
-impl Counted {
-    /// How often each of so many bytes of payload was copied; none where there were none.
-    #[must_use]
-    pub fn per_byte(&self, payload_bytes: u64) -> Option<PerByte> {
-        let share = |bytes: u64| bytes as f64 / payload_bytes as f64;
-        let unpinned = match self.delivered.packets {
-            0 => 0,
-            _ => self
-                .sent
-                .pinned_bytes
-                .saturating_sub(self.delivered.pinned_bytes),
-        };
-        (payload_bytes > 0).then(|| PerByte {
-            sender: share(self.sent.copied_bytes),
-            delivery: share(unpinned),
-            reader: share(self.read_bytes),
+    /// What is known of a function without trying it; nothing where it can be tried.
+    fn state(&self, target: &str) -> Option<Tried> {
+        if self.0.contains(target) {
+            return None;
+        }
+        let begins = format!("{target}.");
+        let other = self.0.iter().find(|name| name.starts_with(&begins));
+        Some(match other {
+            Some(other) => {
+                Tried::Refused(format!("it is compiled to another form here, `{other}`"))
+            }
+            None => Tried::NotThere,
         })
     }
 }
@@ -176,33 +241,25 @@ impl Counted {
 mod tests {
     use super::*;
 
-    fn held(copied_bytes: u64, pinned_bytes: u64, pages_bytes: u64) -> Held {
-        Held {
-            copied_bytes,
-            pinned_bytes,
-            pages_bytes,
-            packets: u64::from(copied_bytes + pinned_bytes + pages_bytes > 0),
-        }
+    #[test]
+    fn a_function_that_is_compiled_otherwise_is_not_missing_but_refused() {
+        let text = "ffffffff81000000 T tcp_sendmsg\n\
+                    ffffffff81000010 t simple_copy_to_iter.isra.0\n\
+                    ffffffff81000020 t another\n\
+                    strange\n";
+        let names = Names::parse(text.as_bytes()).unwrap();
+        assert_eq!(names.state("tcp_sendmsg"), None);
+        let Some(Tried::Refused(why)) = names.state("simple_copy_to_iter") else {
+            panic!("it is there in another form");
+        };
+        assert!(why.contains("`simple_copy_to_iter.isra.0`"), "{why}");
+        assert_eq!(names.state("filemap_read"), Some(Tried::NotThere));
     }
 
     #[test]
-    fn copies_are_told_apart_by_what_became_of_the_packets() {
-        let check = |sent, delivered, read_bytes, expected: [f64; 3]| {
-            let counted = Counted {
-                sent,
-                delivered,
-                read_bytes,
-            };
-            let found = counted.per_byte(100).unwrap();
-            assert_eq!([found.sender, found.delivery, found.reader], expected);
-        };
-        check(held(100, 0, 0), held(100, 0, 0), 100, [1.0, 0.0, 1.0]);
-        check(held(0, 100, 0), held(100, 0, 0), 100, [0.0, 1.0, 1.0]);
-        check(held(0, 100, 0), held(0, 100, 0), 100, [0.0, 0.0, 1.0]);
-        check(held(0, 0, 100), held(0, 0, 100), 100, [0.0, 0.0, 1.0]);
-        check(held(100, 0, 0), held(100, 0, 0), 0, [1.0, 0.0, 0.0]);
-        // Nobody received it, so nobody copied it on delivery.
-        check(held(0, 100, 0), held(0, 0, 0), 0, [0.0, 0.0, 0.0]);
-        assert_eq!(Counted::default().per_byte(0), None);
+    fn a_kernel_that_does_not_tell_its_types_is_told() {
+        let nowhere = tempfile::tempdir().unwrap();
+        let why = Copies::open(nowhere.path()).unwrap_err().to_string();
+        assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
     }
 }

@@ -9,7 +9,10 @@
 pub mod attribution;
 pub mod bpf;
 pub mod copies;
+pub mod events;
 pub mod symbols;
 pub mod time;
 
+pub use copies::Copies;
+pub use events::Events;
 pub use time::TimeSampler;

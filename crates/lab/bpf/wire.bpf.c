@@ -33,7 +33,7 @@ struct __sk_buff {
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 
-// IPv4 without options and TCP, in network order.
+// IPv4 without options, with what UDP and TCP begin with, in network order.
 struct headers {
 	u8 version_and_length;
 	u8 service;
@@ -47,6 +47,18 @@ struct headers {
 	u32 to;
 	u16 from_port;
 	u16 to_port;
+};
+
+// The rest of UDP.
+struct datagram {
+	struct headers headers;
+	u16 length;
+	u16 checksum;
+};
+
+// The rest of TCP.
+struct segment {
+	struct headers headers;
 	u32 sequence;
 	u32 acknowledged;
 	u8 length;
@@ -63,7 +75,14 @@ struct headers {
 
 #define IPV4_WITHOUT_OPTIONS 0x45
 #define IP_BYTES 20
+#define PART 0x3fff // more parts of the same packet come, or came before
 #define TCP 6
+#define UDP 17
+
+// A flow of UDP has no SYN and no FIN: a datagram to one port opens it, one to another closes it.
+// `crates/lab/src/transports/wire/udp.rs` has the same.
+#define OPENING_PORT 5202
+#define CLOSING_PORT 5203
 
 // What was seen of a flow. One writer: a socket sends one packet after the other. A cache line
 // each, for flows have neighbouring ports. `crates/lab/src/transports/wire/board.rs` reads it.
@@ -89,6 +108,16 @@ struct {
 	__type(key, u32);
 	__type(value, struct board);
 } board SEC(".maps");
+
+// The flow of a port in network order. Kernels as old as 6.1 do not know that the swapped number
+// has 16 bits, and the compiler does, so that it would leave the mask away.
+static __attribute__((always_inline)) struct flow *flow_of(struct board *all, u16 port)
+{
+	u32 at = __builtin_bswap16(port);
+
+	asm volatile("" : "+r"(at));
+	return &all->flows[at & 0xffff];
+}
 
 static __attribute__((always_inline)) void note(struct flow *flow, u32 sequence, u32 length, u8 flags)
 {
@@ -117,40 +146,77 @@ static __attribute__((always_inline)) void note(struct flow *flow, u32 sequence,
 	}
 }
 
-SEC("classifier")
-int steal(struct __sk_buff *packet)
+static __attribute__((always_inline)) void begin(struct flow *flow, u32 start)
 {
-	struct headers *headers = (void *)(u64)packet->data;
-	u32 zero = 0;
+	flow->start = start;
+	flow->bytes = 0;
+	flow->segments = 0;
+	flow->gaps = 0;
+	flow->repeats = 0;
+	flow->ended = 0;
+}
 
-	if ((void *)(headers + 1) > (void *)(u64)packet->data_end)
-		return TC_ACT_STOLEN;
-	if (headers->version_and_length != IPV4_WITHOUT_OPTIONS || headers->protocol != TCP)
+// Nothing answers, and nothing is lost: what comes is counted.
+static __attribute__((always_inline)) int take_datagram(struct __sk_buff *packet, struct flow *flow, u16 to_port)
+{
+	if (to_port == OPENING_PORT) {
+		begin(flow, 0);
+		return TC_ACT_OK;
+	}
+	if (to_port == CLOSING_PORT) {
+		flow->ended |= 1;
+	} else {
+		flow->segments++;
+		flow->bytes += packet->len - sizeof(struct datagram);
+	}
+	return TC_ACT_STOLEN;
+}
+
+static __attribute__((always_inline)) int take_segment(struct __sk_buff *packet, struct flow *flow)
+{
+	struct segment *segment = (void *)(u64)packet->data;
+
+	if ((void *)(segment + 1) > (void *)(u64)packet->data_end)
 		return TC_ACT_STOLEN;
 	// Not the total length of IP, which is 0 in packets above 64 KiB.
-	u32 heads = IP_BYTES + (headers->length >> 4) * 4;
+	u32 heads = IP_BYTES + (segment->length >> 4) * 4;
 	if (packet->len < heads)
 		return TC_ACT_STOLEN;
-	struct board *all = bpf_map_lookup_elem(&board, &zero);
-	if (!all)
-		return TC_ACT_STOLEN;
-	struct flow *flow = &all->flows[__builtin_bswap16(headers->from_port)];
-	u32 sequence = __builtin_bswap32(headers->sequence);
-	u8 flags = headers->flags;
+	u32 sequence = __builtin_bswap32(segment->sequence);
+	u8 flags = segment->flags;
 
 	if ((flags & (SYN | ACK)) == SYN) {
-		flow->start = sequence + 1;
-		flow->bytes = 0;
-		flow->segments = 0;
-		flow->gaps = 0;
-		flow->repeats = 0;
-		flow->ended = 0;
+		begin(flow, sequence + 1);
 		return TC_ACT_OK;
 	}
 	if (flags & RST)
 		flow->ended |= 2;
 	else
 		note(flow, sequence, packet->len - heads, flags);
+	return TC_ACT_STOLEN;
+}
+
+SEC("classifier")
+int steal(struct __sk_buff *packet)
+{
+	struct datagram *datagram = (void *)(u64)packet->data;
+	u32 zero = 0;
+
+	// The shorter of the two.
+	if ((void *)(datagram + 1) > (void *)(u64)packet->data_end)
+		return TC_ACT_STOLEN;
+	struct headers *headers = &datagram->headers;
+	if (headers->version_and_length != IPV4_WITHOUT_OPTIONS || headers->fragment & __builtin_bswap16(PART))
+		return TC_ACT_STOLEN;
+	struct board *all = bpf_map_lookup_elem(&board, &zero);
+	if (!all)
+		return TC_ACT_STOLEN;
+	struct flow *flow = flow_of(all, headers->from_port);
+
+	if (headers->protocol == TCP)
+		return take_segment(packet, flow);
+	if (headers->protocol == UDP)
+		return take_datagram(packet, flow, __builtin_bswap16(headers->to_port));
 	return TC_ACT_STOLEN;
 }
 

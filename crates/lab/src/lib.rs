@@ -11,6 +11,7 @@ pub mod descriptors;
 pub mod endpoint;
 mod ends;
 pub mod event;
+pub mod exchange;
 pub mod file_survey;
 pub mod files;
 pub mod flow;

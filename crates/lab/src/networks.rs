@@ -42,7 +42,9 @@ impl Networks {
         Ok(match cell.transport {
             Transport::Loopback | Transport::Unix => Between::Nothing,
             Transport::Veth => Between::Pair(made(&mut self.pairs, mtu_bytes, Pair::new)?),
-            Transport::Wire => Between::Wire(made(&mut self.wires, mtu_bytes, Wire::new)?),
+            Transport::Wire | Transport::WireUdp => {
+                Between::Wire(made(&mut self.wires, mtu_bytes, Wire::new)?)
+            }
         })
     }
 }
@@ -68,7 +70,7 @@ impl<'n> Between<'n> {
         }
     }
 
-    /// The device of [`Transport::Wire`], if that is what it is.
+    /// The device of [`Transport::Wire`] and [`Transport::WireUdp`], if that is what it is.
     pub(crate) fn wire(self) -> Option<&'n Wire> {
         match self {
             Between::Wire(wire) => Some(wire),
@@ -77,11 +79,11 @@ impl<'n> Between<'n> {
     }
 }
 
-/// The TCP counters of the networks that the ends are in: one on loopback, which is the host's
+/// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback, which is the host's
 /// own, one on wire and two on veth, which are nobody else's.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
     let networks = match cell.transport {
-        Transport::Unix => 0,
+        Transport::Unix | Transport::WireUdp => 0,
         // A single end has no connection.
         _ if ends.len() < 2 => 0,
         Transport::Loopback | Transport::Wire => 1,

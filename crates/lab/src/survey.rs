@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
 /// of files, and those that start a program ([`helped`]).
 ///
-/// The namespaces of [`Transport::Veth`] and [`Transport::Wire`] are made once for all of its
+/// The namespaces of [`Transport::Veth`] and the transports of wire are made once for all of its
 /// attempts, and not at all where they are not among the transports.
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
@@ -132,7 +132,7 @@ enum Place {
     /// Each end is in a namespace of its own.
     Apart(Pair),
     /// To nobody.
-    Away(Wire),
+    Away(Wire, Transport),
     /// Nowhere, and why.
     Nowhere(String),
 }
@@ -145,8 +145,8 @@ impl Place {
                 Ok(pair) => Place::Apart(pair),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
-            Transport::Wire => match Wire::new(LINK_MTU_BYTES) {
-                Ok(wire) => Place::Away(wire),
+            Transport::Wire | Transport::WireUdp => match Wire::new(LINK_MTU_BYTES) {
+                Ok(wire) => Place::Away(wire, transport),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
         }
@@ -172,7 +172,7 @@ impl Place {
                     .within(|| transports::connect(&cell, &at))??;
                 (listener, sender)
             }
-            Place::Away(_) => return Err(io::ErrorKind::Unsupported.into()),
+            Place::Away(..) => return Err(io::ErrorKind::Unsupported.into()),
             Place::Nowhere(why) => return Err(io::Error::other(why.clone())),
         };
         Ok((sender, listener.accept(PATIENCE)?))
@@ -199,10 +199,10 @@ fn attempt(
         return None;
     }
     let tried = |java: Option<PathBuf>| match place {
-        Place::Away(_) if java.is_some() => Err(io::Error::other(
+        Place::Away(..) if java.is_some() => Err(io::Error::other(
             "movers that have a program do their work are not had there",
         )),
-        Place::Away(wire) => away::one_message(mover, wire),
+        Place::Away(wire, transport) => away::one_message(mover, wire, *transport),
         _ => one_message(mover, receiver, place, None, java),
     };
     let java = helpers.map(Helpers::java).transpose();
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn veth_and_wire_work_for_root_and_are_refused_with_their_remedy_otherwise() {
-        for transport in [Transport::Veth, Transport::Wire] {
+        for transport in [Transport::Veth, Transport::Wire, Transport::WireUdp] {
             let survey = survey(&Host::default(), &[transport]);
             let refused = survey.mover_refused("send", transport);
             if rustix::process::geteuid().is_root() {

@@ -35,7 +35,7 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Loopback => tcp::listen(cell, Ipv4Addr::LOCALHOST, port),
         Transport::Unix => unix::listen(cell),
         Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
-        Transport::Wire => Err(io::Error::new(
+        Transport::Wire | Transport::WireUdp => Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "nobody listens over wire: a responder answers",
         )),
@@ -63,6 +63,18 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     match cell.transport {
         Transport::Loopback | Transport::Veth | Transport::Wire => tcp::connect(cell, address),
         Transport::Unix => unix::connect(cell, address),
+        Transport::WireUdp => wire::udp::connect(cell, address),
+    }
+}
+
+/// Says that nothing more will be sent.
+///
+/// # Errors
+/// What the system calls answer.
+pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
+    match cell.transport {
+        Transport::WireUdp => wire::udp::close(socket),
+        _ => Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?),
     }
 }
 

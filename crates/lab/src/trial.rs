@@ -252,7 +252,7 @@ impl Lab {
     pub(crate) fn attempt(
         &mut self,
         cell: &Cell,
-        watch: Option<&mut Watch>,
+        mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
         if cell.is_served() {
@@ -277,7 +277,11 @@ impl Lab {
         };
         let ready_ns = slowest_ns + start_ns;
         let receiver = has_peer.then_some(pins.receiver);
-        let mut ends = started(&self.settings, task, receiver, between, ready_ns, stop)?;
+        let started = started(&self.settings, task, receiver, between, ready_ns, stop)?;
+        let (mut ends, address) = started;
+        if let Some(watch) = &mut watch {
+            watch.trial_begins(cell, &ends, address.as_deref())?;
+        }
         let network = networks::meter(cell, &ends);
         let span = Span {
             warmup: self.settings.warmup,
@@ -297,7 +301,12 @@ impl Lab {
             meter: &mut self.machine,
             beside: beside.as_ref(),
         };
-        let (mut machine, mut done) = carry(&mut machine, &mut ends, &network, span, watch, stop)?;
+        let watching = watch.as_deref_mut();
+        let (mut machine, mut done) =
+            carry(&mut machine, &mut ends, &network, span, watching, stop)?;
+        if let Some(watch) = watch {
+            watch.trial_ended();
+        }
         let neighbour = beside.as_mut().map(|beside| beside.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
         let sender = done
@@ -335,7 +344,7 @@ impl Lab {
 }
 
 /// The processes of a trial, ready and waiting: the receiver's first, where there is one with
-/// these pins.
+/// these pins, and where it listens.
 fn started(
     settings: &Settings,
     task: Task,
@@ -343,7 +352,7 @@ fn started(
     between: Between<'_>,
     ready_ns: u64,
     stop: &AtomicBool,
-) -> Result<Vec<Endpoint>, Trouble> {
+) -> Result<(Vec<Endpoint>, Option<String>), Trouble> {
     let start = |role| Endpoint::start(&settings.program, role, between.of(role));
     let mut ends = Vec::with_capacity(2);
     let mut address = None;
@@ -365,7 +374,10 @@ fn started(
     }
     ends.push(start(Role::Sender)?);
     let last = ends.len() - 1;
-    ends[last].order(&Order::Prepare(Box::new(Task { address, ..task })))?;
+    ends[last].order(&Order::Prepare(Box::new(Task {
+        address: address.clone(),
+        ..task
+    })))?;
     for _ in 0..ends.len() {
         let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
         match wait(&mut ends, until_ns, stop)? {
@@ -373,5 +385,5 @@ fn started(
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
-    Ok(ends)
+    Ok((ends, address))
 }

@@ -1,55 +1,154 @@
 //! Trials for evidence: the same two processes and the same window, with somebody who watches
-//! what the CPUs do. Watching disturbs, so that these trials are never compared by their times.
+//! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
+//! never compared by their times.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_evidence::TimeSampler;
-use bytecost_evidence::time::Parties;
-use bytecost_spec::evidence::{Evidence, TimeByKind};
-use bytecost_spec::{Cell, Failure, Record, TrialKey};
+use bytecost_engine::{Mover, Route};
+use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_evidence::events::{Events, EventsAt};
+use bytecost_evidence::{TimeSampler, events, time};
+use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
+use bytecost_spec::{Cell, Failure, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
 use crate::event::Event;
+use crate::parts::Parts;
 use crate::protocol::{Answer, Role};
 use crate::trial::{Lab, Outcome};
 
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
 
-/// Who watches, and what was seen in the last window.
+/// Who watches, and what was seen in the last trial.
 #[derive(Debug)]
 pub struct Watch {
-    time: TimeSampler,
+    time: Option<TimeSampler>,
+    copies: Option<Copies>,
+    events: Option<Events>,
+    opened: Option<EventsAt>,
     window: Duration,
-    seen: Option<TimeByKind>,
+    seen: Seen,
+}
+
+/// What was seen in one trial.
+#[derive(Debug, Default)]
+struct Seen {
+    time: Option<TimeByKind>,
+    copied: Vec<Copied>,
+    counts: Vec<EventCount>,
 }
 
 impl Watch {
-    /// Watches the CPUs of this machine in windows of this length.
+    /// Looks at the CPUs of this machine in windows of this length.
     ///
     /// # Errors
     /// Why the CPUs cannot be watched here, and what to do about it.
-    pub fn open(cpus: &[u32], window: Duration) -> io::Result<Watch> {
+    pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
+        let time = TimeSampler::open(Path::new("/"), cpus)?;
         Ok(Watch {
-            time: TimeSampler::open(Path::new("/"), cpus)?,
-            window,
-            seen: None,
+            time: Some(time),
+            ..Watch::blind(window)
         })
     }
 
+    /// Counts, and does not look at the time.
+    #[must_use]
+    pub fn counting(copies: Option<Copies>, events: Option<Events>, window: Duration) -> Watch {
+        Watch {
+            copies,
+            events,
+            ..Watch::blind(window)
+        }
+    }
+
+    fn blind(window: Duration) -> Watch {
+        Watch {
+            time: None,
+            copies: None,
+            events: None,
+            opened: None,
+            window,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
+    /// of processes of its own. What moves nothing through the kernel has nothing to count.
+    #[must_use]
+    pub fn is_for(&self, cell: &Cell) -> bool {
+        let route = Mover::named(&cell.mover).map(|m| m.route);
+        let in_kernel = route.is_some_and(|r| r.has_peer() || r.is_of_files());
+        !cell.is_served() && (self.time.is_some() || in_kernel)
+    }
+
+    /// Which of the trials for evidence that a cell has: looking at the time disturbs what counts.
+    fn round(&self) -> u32 {
+        u32::from(self.time.is_none())
+    }
+
+    /// Whether it looks at the time, rather than counts.
+    #[must_use]
+    pub fn looks_at_time(&self) -> bool {
+        self.time.is_some()
+    }
+
     /// How long its windows are.
-    pub(crate) fn window(&self) -> Duration {
+    #[must_use]
+    pub fn window(&self) -> Duration {
         self.window
+    }
+
+    /// Both sides are ready, and no byte of the payload has moved.
+    pub(crate) fn trial_begins(
+        &mut self,
+        cell: &Cell,
+        ends: &[Endpoint],
+        address: Option<&str>,
+    ) -> io::Result<()> {
+        self.seen = Seen::default();
+        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
+        let sender = of(Role::Sender).unwrap_or(0);
+        // Over wire a responder stands in the receiver's place.
+        let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
+        let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
+        let port = port.map(|a| a.port());
+        if let Some(copies) = &mut self.copies {
+            copies.begin(Whose {
+                port,
+                worker: sender,
+                reader: receiver,
+            })?;
+        }
+        if let Some(events) = &mut self.events {
+            events.begin(events::Parties {
+                port,
+                sender,
+                receiver,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// All bytes have moved.
+    pub(crate) fn trial_ended(&mut self) {
+        if let Some(copies) = &self.copies {
+            self.seen.copied = copies.copied();
+        }
     }
 
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        self.seen = None;
-        self.time.begin()
+        self.opened = self.events.as_ref().map(Events::now);
+        match &mut self.time {
+            Some(time) => time.begin(),
+            None => Ok(()),
+        }
     }
 
     /// The next answer of any side, or none by `until_ns`; what the samplers have is taken
@@ -63,7 +162,9 @@ impl Watch {
         loop {
             let now_ns = clock::monotonic_ns();
             let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
-            self.time.take();
+            if let Some(time) = &mut self.time {
+                time.take();
+            }
             if answer.is_some() || now_ns >= until_ns {
                 return Ok(answer);
             }
@@ -72,31 +173,79 @@ impl Watch {
 
     /// The window is over.
     pub(crate) fn end(&mut self, ends: &[Endpoint]) -> io::Result<()> {
+        if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
+            self.seen.counts = events.between(opened, &events.now());
+        }
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
-        let parties = Parties {
-            sender: of(Role::Sender).unwrap_or(0),
-            receiver: of(Role::Receiver),
-        };
-        self.seen = Some(self.time.end(parties)?);
+        if let Some(time) = &mut self.time {
+            let parties = time::Parties {
+                sender: of(Role::Sender).unwrap_or(0),
+                receiver: of(Role::Receiver),
+            };
+            self.seen.time = Some(time.end(parties)?);
+        }
         Ok(())
+    }
+
+    /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
+    /// where they have no way through the kernel.
+    fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
+        let copies = self.copies.as_ref()?;
+        let way = way(cell);
+        let payload_bytes = parts.truth.as_ref()?.sent_bytes;
+        let counted = std::mem::take(&mut self.seen.copied).into_iter();
+        let legs: Vec<Copied> = counted.filter(|c| way.contains(&c.leg)).collect();
+        (!legs.is_empty()).then(|| CopiedBytes {
+            payload_bytes,
+            legs,
+            gaps: copies.choice().gaps.clone(),
+        })
     }
 }
 
+/// The places at which a cell's bytes may be copied by the kernel.
+fn way(cell: &Cell) -> Vec<Leg> {
+    let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
+        return Vec::new();
+    };
+    let mut way = Vec::new();
+    if route.reads_a_file() {
+        way.push(Leg::FromFile);
+    }
+    // What counts there counts TCP and Unix sockets.
+    if route.has_peer() && cell.transport != Transport::WireUdp {
+        way.push(Leg::IntoKernel);
+        if cell.transport.has_receiver() {
+            way.extend([Leg::Delivery, Leg::ToReader]);
+        }
+    }
+    if matches!(route, Route::MemoryToFile | Route::FileToFile) {
+        way.push(Leg::IntoFile);
+    }
+    way
+}
+
 impl Lab {
-    /// Makes one trial of each of these cells, as `(number, cell)`, and watches. False when it
-    /// was interrupted.
+    /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
+    /// after so long a time. False when it was interrupted.
     pub fn watched(
         &mut self,
         watch: &mut Watch,
         cells: impl IntoIterator<Item = (u32, Cell)>,
+        most: Option<Duration>,
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> bool {
+        let began_ns = clock::monotonic_ns();
         for (number, cell) in cells {
+            let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
+            if most.is_some_and(|most| spent >= most) {
+                return true;
+            }
             let trial = TrialKey {
                 block: 0,
                 cell: number,
-                attempt: 0,
+                attempt: watch.round(),
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {
@@ -114,7 +263,7 @@ impl Lab {
         cell: &Cell,
         stop: &AtomicBool,
     ) -> Outcome {
-        let started_ms = self.elapsed_ms();
+        let (began_ns, started_ms) = (clock::monotonic_ns(), self.elapsed_ms());
         let failed = |reason: String| {
             Record::Failure(Failure {
                 trial,
@@ -128,13 +277,18 @@ impl Lab {
             Err(Trouble::Failed(reason)) => failed(reason),
             Ok(parts) => {
                 let flows = &parts.sender.side.flows;
+                let copies = watch.copied(cell, &parts);
                 Record::Evidence(Evidence {
                     trial,
                     cell: cell.id(),
                     started_ms,
                     sent_bytes: flows.iter().map(|f| f.bytes).sum(),
                     sent_messages: flows.iter().map(|f| f.messages).sum(),
-                    time: watch.seen.take(),
+                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
+                    elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
+                    time: watch.seen.time.take(),
+                    copies,
+                    counts: std::mem::take(&mut watch.seen.counts),
                 })
             }
         };

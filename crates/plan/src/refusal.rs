@@ -1,6 +1,6 @@
 //! What a cell needs, held against what this host has.
 
-use bytecost_spec::cell::{Pattern, Payload, Reaping};
+use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Host, HugePages, Route, Survey};
@@ -12,6 +12,10 @@ use crate::served;
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
 /// socket, counters, the listener, and room for what libraries open.
 pub(crate) const DESCRIPTORS_BESIDES: u64 = 64;
+/// Datagrams that one call of UDP may be cut into: UDP_MAX_SEGMENTS of kernels before Linux 6.9.
+const MOST_DATAGRAMS: u64 = 64;
+/// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
+const MOST_PIECES: u64 = 17;
 
 /// Why a cell cannot be had here and what to do about it; none where it can.
 #[must_use]
@@ -77,6 +81,9 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
             "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
         ));
     }
+    if let Some(why) = too_long(cell).or_else(|| too_many_pieces(cell, survey)) {
+        return Some(why);
+    }
     let mover = survey
         .mover_refused(&cell.mover, cell.transport)
         .map(|why| format!("mover `{}` over {over}: {why}", cell.mover));
@@ -84,6 +91,49 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
         survey
             .receiver_refused(&cell.receiver, cell.transport)
             .map(|why| format!("receiver `{}` over {over}: {why}", cell.receiver))
+    })
+}
+
+/// A message that is sent as a whole, and is too long for that.
+fn too_long(cell: &Cell) -> Option<String> {
+    let over = cell.transport.name();
+    let most = cell.transport.most_message_bytes()?;
+    if cell.size_bytes > most {
+        return Some(format!(
+            "messages of {} over {over}: UDP takes {most} bytes at most: choose a smaller --size",
+            bytes_in_words(cell.size_bytes)
+        ));
+    }
+    let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+    let segment_bytes = u64::from(mtu_bytes) - 28;
+    let segments = cell.size_bytes.div_ceil(segment_bytes);
+    (segments > MOST_DATAGRAMS).then(|| {
+        format!(
+            "messages of {} over {over} with an MTU of {mtu_bytes}: they would be cut into {segments} datagrams, and kernels before Linux 6.9 allow {MOST_DATAGRAMS}: choose a larger --mtu, or a smaller --size",
+            bytes_in_words(cell.size_bytes)
+        )
+    })
+}
+
+/// A message that is sent as a whole and without a copy, from more pieces of pages than one packet
+/// has places for.
+fn too_many_pieces(cell: &Cell, survey: &Survey) -> Option<String> {
+    cell.transport.most_message_bytes()?;
+    let mover = survey.mover(&cell.mover)?;
+    if mover.release != Release::AtCompletion || !mover.uses_fields {
+        return None;
+    }
+    let (fields, field) = (u64::from(cell.fields), cell.field_bytes());
+    // Each field begins a piece, and so does each page that the message goes on to; fields lie
+    // less than two lines of the cache apart.
+    let span = fields.saturating_sub(1) * (field + 127) + field;
+    let pieces = fields + span.saturating_sub(2) / 4096 + 1;
+    (pieces > MOST_PIECES).then(|| {
+        format!(
+            "mover `{}` over {} with {fields} fields of {field} bytes: they may lie in {pieces} pieces of pages, and a packet has places for {MOST_PIECES}: choose --fields 1, or a smaller --size",
+            cell.mover,
+            cell.transport.name()
+        )
     })
 }
 

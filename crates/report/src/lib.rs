@@ -11,6 +11,7 @@ pub mod audit;
 mod beside;
 mod ceiling;
 mod chart;
+mod counted;
 mod crossing;
 mod explain;
 mod facts;

@@ -6,6 +6,7 @@ use askama::Template;
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::units;
 
+use crate::counted::{Counted, counted};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::heat::{self, Heat, heats};
@@ -14,7 +15,7 @@ use crate::overlay;
 use crate::overview::{self, Overview, overview};
 use crate::prose::{Span, clean, count, spans};
 use crate::question::{Entry, Question, cell_of, questions, value_in_words};
-use crate::stack::{Stack, stack};
+use crate::stack::{Stack, stacks};
 use crate::terminal::note;
 
 mod reasons;
@@ -48,7 +49,8 @@ struct Page {
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
     heats: Vec<Heat>,
-    stack: Option<Stack>,
+    stacks: Vec<Stack>,
+    counted: Option<Counted>,
     overview: Option<Overview>,
     speed_ups: Vec<overview::Line>,
     tables: Vec<TableText>,
@@ -163,7 +165,8 @@ impl Page {
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
-            stack: stack(a),
+            stacks: stacks(a),
+            counted: counted(a),
             overview: overview(a),
             speed_ups: overview::table(a),
             tables,

@@ -10,7 +10,7 @@ use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overlay;
 use crate::overview::{Overview, overview};
 use crate::prose::{clean, wrap};
-use crate::stack::{Stack, stack};
+use crate::stack::{Stack, stacks};
 
 mod heat;
 
@@ -80,14 +80,15 @@ pub fn pictures(a: &Analysis) -> Vec<Picture> {
             svg: svg + "\n",
         }
     });
+    let bars = stacks(a).into_iter().map(|s| stacked(a, s));
     drawn
         .chain(heat::pictures(a))
-        .chain(stacked(a))
+        .chain(bars)
         .chain(speed_ups(a))
         .collect()
 }
 
-/// Where the CPU time goes, as a picture.
+/// A figure of bars, as a picture.
 #[derive(Template)]
 #[template(path = "stack_picture.svg", escape = "html", whitespace = "minimize")]
 struct StackDrawing {
@@ -98,10 +99,9 @@ struct StackDrawing {
     height: f64,
 }
 
-fn stacked(a: &Analysis) -> Option<Picture> {
+fn stacked(a: &Analysis, s: Stack) -> Picture {
     /// From one column of the legend to the next, and columns.
     const LEGEND: (f64, usize) = (212.0, 3);
-    let s = stack(a)?;
     let mut y = 74.0;
     let mut legend = Vec::with_capacity(s.kinds.len());
     for (i, key) in s.kinds.iter().enumerate() {
@@ -120,6 +120,7 @@ fn stacked(a: &Analysis) -> Option<Picture> {
             feet.push((y, line));
         }
     }
+    let name = s.id.to_owned();
     let drawing = StackDrawing {
         s,
         legend,
@@ -128,10 +129,10 @@ fn stacked(a: &Analysis) -> Option<Picture> {
         height: y + MARGIN,
     };
     let svg = drawing.render().expect("a picture is only text");
-    Some(Picture {
-        name: "cpu-time-by-kind".to_owned(),
+    Picture {
+        name,
         svg: svg + "\n",
-    })
+    }
 }
 
 /// How many times as fast, as a picture.

@@ -1,7 +1,8 @@
-//! Where the CPU time went, as one stacked bar a cell: nanoseconds for each KiB, by kind of work.
+//! Figures of one stacked bar a cell: where the CPU time went, in nanoseconds for each KiB by kind of
+//! work, and how often each byte was copied, by place.
 
-use bytecost_analysis::{Analysis, CellTime};
-use bytecost_spec::evidence::{KINDS, Kind, KindRow};
+use bytecost_analysis::{Analysis, CellCopies, CellTime};
+use bytecost_spec::evidence::{KINDS, Kind, KindRow, Leg};
 use bytecost_spec::{Axis, Cell, units};
 
 use crate::numbers;
@@ -20,12 +21,20 @@ const MOST_BARS: usize = 48;
 /// The most characters of a bar's name.
 const NAME_MOST: usize = 24;
 
-/// The figure, laid out.
+/// A figure, laid out.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
+    /// Its section on the page, its own name, and that in the page's list of sections.
+    pub section: &'static str,
+    pub id: &'static str,
+    pub short: &'static str,
+    pub title: &'static str,
+    /// What bars show, as a page says it and below a picture's title.
+    pub lead: &'static str,
+    pub sub: &'static str,
     pub groups: Vec<Group>,
     pub height: f64,
-    /// Kinds that appear, for the legend.
+    /// What appears, for the legend.
     pub kinds: Vec<Key>,
     /// What a reader must know: how it was seen, and how much was not.
     pub notes: Vec<String>,
@@ -51,7 +60,7 @@ pub(crate) struct Bar {
     pub total: String,
 }
 
-/// A kind of work of a cell.
+/// A part of a cell's bar: a kind of work, or a place.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub x: f64,
@@ -61,7 +70,7 @@ pub(crate) struct Part {
     pub tells: String,
 }
 
-/// A kind in the legend.
+/// An entry of the legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Class of its colour.
@@ -100,47 +109,175 @@ pub(crate) fn names_end() -> f64 {
     LEFT - 10.0
 }
 
-/// The figure; none where no cell was watched.
-pub(crate) fn stack(a: &Analysis) -> Option<Stack> {
-    let known = a.cpu_time.iter().filter_map(|time| {
-        let cell = a.cells.iter().find(|c| c.id == time.cell)?;
-        Some((time, &cell.cell))
-    });
+/// A bar before it has a place.
+struct Row<'a> {
+    cell: &'a Cell,
+    parts: Vec<Share>,
+    total: String,
+}
+
+/// A part of a bar, and its size in the bars' own unit.
+struct Share {
+    key: Key,
+    size: f64,
+    tells: String,
+}
+
+impl Row<'_> {
+    fn size(&self) -> f64 {
+        self.parts.iter().map(|p| p.size).sum()
+    }
+}
+
+/// Every figure that there is something for.
+pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
+    copies(a).into_iter().chain(cpu_time(a)).collect()
+}
+
+fn cell_of<'a>(a: &'a Analysis, id: &str) -> Option<&'a Cell> {
+    a.cells.iter().find(|c| c.id == id).map(|c| &c.cell)
+}
+
+/// Where the CPU time goes; none where no cell was watched.
+fn cpu_time(a: &Analysis) -> Option<Stack> {
+    let known = a.cpu_time.iter();
+    let known = known.filter_map(|time| Some((time, cell_of(a, &time.cell)?)));
     let watched: Vec<(&CellTime, &Cell)> = known.collect();
     if watched.is_empty() {
         return None;
     }
+    let rows = watched.iter().map(|(time, cell)| {
+        let shares = KINDS.iter().map(|row| Share {
+            key: key(row),
+            size: time.of_kind(row.kind),
+            tells: tells(time, row),
+        });
+        Row {
+            cell,
+            parts: shares.filter(|s| s.size > 0.0).collect(),
+            total: units::number(time.total()),
+        }
+    });
+    let rows: Vec<Row<'_>> = rows.collect();
+    let (groups, height) = groups(a, &rows, None);
+    Some(Stack {
+        section: "cpu-time",
+        id: "cpu-time-by-kind",
+        short: "CPU time",
+        title: "Where the CPU time goes",
+        lead: "CPU time of both sides together, in nanoseconds for each KiB sent, by kind of work. Each group has a scale of its own.",
+        sub: "Nanoseconds of both sides for each KiB sent, by kind of work; each group has its own scale",
+        groups,
+        height,
+        kinds: legend(KINDS.iter().map(key), &rows),
+        notes: notes(&watched),
+    })
+}
+
+/// How often each byte is copied; none where no cell was counted.
+fn copies(a: &Analysis) -> Option<Stack> {
+    let known = a.copies.iter().filter(|c| !c.is_flagged_only());
+    let known = known.filter_map(|c| Some((c, cell_of(a, &c.cell)?)));
+    let rows: Vec<Row<'_>> = known.map(|(c, cell)| copied(c, cell)).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let most = rows.iter().map(Row::size).fold(0.0, f64::max);
+    let (groups, height) = groups(a, &rows, Some(most));
+    let mut notes = vec![
+        "Counted in trials of their own, which are not timed. A bar that ends at 0 is never copied by the kernel; + is what was not counted.".to_owned(),
+    ];
+    let mut means: Vec<&str> = Vec::new();
+    for leg in a.copies.iter().flat_map(|c| &c.legs) {
+        if let Some(title) = leg.means.map(|m| m.title())
+            && !means.contains(&title)
+        {
+            means.push(title);
+        }
+    }
+    notes.push(format!("Known by: {}.", means.join(", ")));
+    notes.extend(beyond(rows.len()));
+    Some(Stack {
+        section: "copies",
+        id: "copies-per-byte",
+        short: "Copies",
+        title: "How often each byte is copied",
+        lead: "Copies of each payload byte by the kernel, by the place on its way. All groups have one scale.",
+        sub: "Copies of each payload byte by the kernel, by the place on its way",
+        groups,
+        height,
+        kinds: legend(Leg::ALL.iter().map(|l| leg_key(*l)), &rows),
+        notes,
+    })
+}
+
+fn leg_key(leg: Leg) -> Key {
+    let class = match leg {
+        Leg::FromFile => "s10",
+        Leg::IntoKernel => "s8",
+        Leg::IntoFile => "s5",
+        Leg::Delivery => "s2",
+        Leg::ToReader => "s1",
+    };
+    Key {
+        class,
+        title: leg.title(),
+    }
+}
+
+fn copied<'a>(copies: &CellCopies, cell: &'a Cell) -> Row<'a> {
+    let shares = copies.legs.iter().filter_map(|l| {
+        let size = l.per_byte?;
+        let by = l.means.map_or("", |m| m.title());
+        Some(Share {
+            key: leg_key(l.leg),
+            size,
+            tells: format!("{}: {size:.3} copies of each byte, by {by}", l.leg.title()),
+        })
+    });
+    // What is less than that cannot be seen, and is what TCP sent again.
+    const SEEN: f64 = 0.005;
+    let all = copies.legs.iter().all(|l| l.per_byte.is_some());
+    let sum: f64 = copies.legs.iter().filter_map(|l| l.per_byte).sum();
+    Row {
+        cell,
+        parts: shares.filter(|s| s.size > SEEN).collect(),
+        total: format!("{sum:.2}{}", if all { "" } else { "+" }),
+    }
+}
+
+fn legend(keys: impl Iterator<Item = Key>, rows: &[Row<'_>]) -> Vec<Key> {
+    let appears = |key: &Key| rows.iter().any(|r| r.parts.iter().any(|p| p.key == *key));
+    keys.filter(appears).collect()
+}
+
+/// The bars by what they have in common, on one scale where `most` gives it, and their height.
+fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<Group>, f64) {
     let names = names(&a.study.varied);
-    let mut places: Vec<(String, Vec<(&CellTime, &Cell)>)> = Vec::new();
-    for &(time, cell) in watched.iter().take(MOST_BARS) {
+    let mut places: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
+    for row in rows.iter().take(MOST_BARS) {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
         let values: Vec<String> = others
             .map(|axis| {
                 format!(
                     "{} {}",
                     axis.name(),
-                    value_in_words(*axis, &cell.value(*axis))
+                    value_in_words(*axis, &row.cell.value(*axis))
                 )
             })
             .collect();
         let place = clean(&values.join(", "));
         match places.iter_mut().find(|(there, _)| *there == place) {
-            Some((_, bars)) => bars.push((time, cell)),
-            None => places.push((place, vec![(time, cell)])),
+            Some((_, bars)) => bars.push(row),
+            None => places.push((place, vec![row])),
         }
     }
     let mut y = 0.0;
     let groups = places
         .into_iter()
-        .map(|(title, cells)| group(title, &cells, names, &mut y))
+        .map(|(title, rows)| group(title, &rows, most, names, &mut y))
         .collect();
-    let appears = |row: &&KindRow| watched.iter().any(|(t, _)| t.of_kind(row.kind) > 0.0);
-    Some(Stack {
-        groups,
-        height: y,
-        kinds: KINDS.iter().filter(appears).map(key).collect(),
-        notes: notes(&watched),
-    })
+    (groups, y)
 }
 
 /// The axis whose values name the bars: the mover, or whatever else varies.
@@ -149,18 +286,24 @@ fn names(varied: &[Axis]) -> Option<Axis> {
     preferred.or(varied.first()).copied()
 }
 
-fn group(title: String, cells: &[(&CellTime, &Cell)], names: Option<Axis>, y: &mut f64) -> Group {
-    let most = cells.iter().map(|(t, _)| t.total()).fold(0.0, f64::max);
+fn group(
+    title: String,
+    rows: &[&Row<'_>],
+    most: Option<f64>,
+    names: Option<Axis>,
+    y: &mut f64,
+) -> Group {
+    let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
     let top = *y;
     *y += HEADING;
-    let bars = cells
+    let bars = rows
         .iter()
-        .map(|(time, cell)| {
+        .map(|row| {
             let name = names.map_or_else(
-                || cell.mover.clone(),
-                |axis| value_in_words(axis, &cell.value(axis)),
+                || row.cell.mover.clone(),
+                |axis| value_in_words(axis, &row.cell.value(axis)),
             );
-            let bar = bar(time, &name, most, *y);
+            let bar = bar(row, &name, most, *y);
             *y += ROW;
             bar
         })
@@ -173,24 +316,21 @@ fn group(title: String, cells: &[(&CellTime, &Cell)], names: Option<Axis>, y: &m
     }
 }
 
-fn bar(time: &CellTime, name: &str, most: f64, y: f64) -> Bar {
+fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
     let scale = (RIGHT - LEFT) / most.max(f64::MIN_POSITIVE);
     let mut x = LEFT;
-    let parts = KINDS
+    let parts = row
+        .parts
         .iter()
-        .filter_map(|row| {
-            let ns = time.of_kind(row.kind);
-            if ns <= 0.0 {
-                return None;
-            }
+        .map(|share| {
             let part = Part {
                 x,
-                width: ns * scale,
-                key: key(row),
-                tells: tells(time, row),
+                width: share.size * scale,
+                key: share.key,
+                tells: share.tells.clone(),
             };
             x += part.width;
-            Some(part)
+            part
         })
         .collect();
     let mut short: String = clean(name);
@@ -202,7 +342,7 @@ fn bar(time: &CellTime, name: &str, most: f64, y: f64) -> Bar {
         name: short,
         parts,
         end: x + 6.0,
-        total: units::number(time.total()),
+        total: row.total.clone(),
     }
 }
 
@@ -246,11 +386,12 @@ fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
         most(|t| t.unattributed),
         most(|t| t.moved)
     )];
-    if watched.len() > MOST_BARS {
-        notes.push(format!(
-            "{} further cells are in findings.json.",
-            watched.len() - MOST_BARS
-        ));
-    }
+    notes.extend(beyond(watched.len()));
     notes
+}
+
+/// What is said of cells that are not drawn.
+fn beyond(cells: usize) -> Option<String> {
+    let more = cells.checked_sub(MOST_BARS).filter(|n| *n > 0)?;
+    Some(format!("{more} further cells are in findings.json."))
 }

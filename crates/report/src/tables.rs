@@ -78,16 +78,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             |name, cache| survey.file_refused(name, cache),
         );
     }
-    for (heading, of) in [
-        (
-            "Work, which moves nothing",
-            Route::is_work as fn(Route) -> bool,
-        ),
-        (
-            "Two threads that take turns, on two CPUs or one",
-            Route::is_ping,
-        ),
-    ] {
+    for &(heading, of) in WITHOUT_A_PATH {
         let rows: Vec<Vec<String>> = (movers(of).into_iter())
             .map(|(name, summary)| vec![name, summary])
             .collect();
@@ -121,6 +112,15 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     out.counters(survey);
     out.text
 }
+
+/// Movers that move nothing over a path: their heading, and which they are.
+const WITHOUT_A_PATH: &[(&str, fn(Route) -> bool)] = &[
+    ("Work, which moves nothing", Route::is_work),
+    (
+        "Two threads that take turns, on two CPUs or one",
+        Route::is_ping,
+    ),
+];
 
 fn of_sockets(route: Route) -> bool {
     !route.is_of_files() && !route.is_of_cpus()

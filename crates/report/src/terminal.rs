@@ -3,6 +3,7 @@
 use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
+use crate::counted::counted;
 use crate::facts;
 use crate::grid::Layout;
 use crate::numbers::{self, bare_ratio, mark, superscript};
@@ -31,6 +32,7 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.explanations(a);
     page.claims(a);
     page.tables(a);
+    page.counted(a);
     page.doubts(a);
     page.refusals(a);
     page.failures(a);
@@ -172,6 +174,37 @@ impl Page {
                     _ => self.line(&self.style.paint_verdicts(line)),
                 }
             }
+        }
+    }
+
+    /// The first columns of what was counted; the page has all.
+    fn counted(&mut self, a: &Analysis) {
+        const COLUMNS: usize = 7;
+        let Some(table) = counted(a) else { return };
+        self.heading("What a byte and a message take (counted)");
+        let header: Vec<String> = table.columns.iter().take(COLUMNS).cloned().collect();
+        let rows: Vec<Vec<String>> = table
+            .rows
+            .into_iter()
+            .map(|(name, texts)| {
+                let texts = texts.into_iter().take(COLUMNS - 1);
+                std::iter::once(name).chain(texts).collect()
+            })
+            .collect();
+        let layout = Layout {
+            width: self.style.columns() + 2,
+            indent: "  ",
+            most: &[36, 10],
+            right: true,
+        };
+        for (i, line) in layout.lines(&header, &rows).iter().enumerate() {
+            match i {
+                0 => self.line(&self.style.paint(Ink::Faint, line)),
+                _ => self.line(line),
+            }
+        }
+        for note in &table.notes {
+            self.prose(Some(Ink::Faint), note, "  ", "    ");
         }
     }
 

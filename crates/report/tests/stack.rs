@@ -1,10 +1,13 @@
-//! The figure of where the CPU time goes.
+//! The figures of bars: where the CPU time goes, and how often each byte is copied.
 
 mod fixture;
 
-use bytecost_analysis::{Analysis, CellTime, KindTime};
-use bytecost_report::{html, pictures, png};
-use bytecost_spec::evidence::{Kind, Party};
+use bytecost_analysis::{
+    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies,
+};
+use bytecost_report::{Style, html, pictures, png, terminal};
+use bytecost_spec::Side;
+use bytecost_spec::evidence::{CopyMeans, Event, Kind, Leg, Party};
 
 fn kind(party: Party, kind: Kind, ns_per_kib: f64) -> KindTime {
     KindTime {
@@ -80,4 +83,101 @@ fn the_picture_stands_by_itself() {
     let picture = all.iter().find(|p| p.name == "cpu-time-by-kind").unwrap();
     assert!(picture.svg.starts_with("<svg") && !picture.svg.contains("var("));
     assert!(png(picture).is_ok());
+}
+
+fn leg(leg: Leg, per_byte: Option<f64>) -> LegCopies {
+    LegCopies {
+        leg,
+        means: per_byte.map(|_| CopyMeans::Tracepoints),
+        per_byte,
+        absent: per_byte.is_none().then(|| "not counted".to_owned()),
+    }
+}
+
+/// An analysis whose first cells were counted, each with these copies.
+fn counted(legs: &[Vec<LegCopies>]) -> Analysis {
+    let mut a = fixture::analysis();
+    let cells = a.cells.iter().zip(legs);
+    a.copies = cells
+        .map(|(c, legs)| CellCopies {
+            cell: c.id.clone(),
+            legs: legs.clone(),
+            gaps: Vec::new(),
+        })
+        .collect();
+    a
+}
+
+#[test]
+fn each_counted_cell_is_a_bar_of_the_places_where_it_is_copied() {
+    let sent = |into, delivery| {
+        vec![
+            leg(Leg::IntoKernel, Some(into)),
+            leg(Leg::Delivery, Some(delivery)),
+            leg(Leg::ToReader, Some(1.0)),
+        ]
+    };
+    let unknown = vec![leg(Leg::FromFile, None), leg(Leg::IntoKernel, Some(1.0))];
+    let never = vec![leg(Leg::IntoKernel, Some(0.0))];
+    let page = html(&counted(&[sent(1.0, 0.0), sent(0.0, 1.0), unknown, never]));
+    assert!(page.contains("id=\"copies\"") && page.contains("href=\"#copies\""));
+    assert!(!page.contains("id=\"cpu-time\""));
+    assert_eq!(page.matches("<g class=\"bar\">").count(), 4);
+    for total in [">2.00<", ">1.00+<", ">0.00<"] {
+        assert!(page.contains(total), "{total}");
+    }
+    assert!(page.contains("on delivery: 1.000 copies of each byte, by tracepoints"));
+    assert!(page.contains("Known by: tracepoints."));
+    assert!(
+        !page.contains("into the page cache"),
+        "the legend has what appears"
+    );
+}
+
+#[test]
+fn what_flags_alone_tell_is_no_figure_of_copies() {
+    let mut a = counted(&[vec![leg(Leg::Delivery, Some(1.0))]]);
+    a.copies[0].legs[0].means = Some(CopyMeans::CompletionFlags);
+    assert!(!html(&a).contains("id=\"copies\""));
+    let counted = counted(&[vec![leg(Leg::Delivery, Some(1.0))]]);
+    let all = pictures(&counted);
+    let picture = all.iter().find(|p| p.name == "copies-per-byte").unwrap();
+    assert!(png(picture).is_ok());
+}
+
+#[test]
+fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
+    let mut a = counted(&[vec![
+        leg(Leg::IntoKernel, Some(1.0)),
+        leg(Leg::ToReader, Some(1.0)),
+    ]]);
+    let rate = |event, per_message: Option<f64>| EventRate {
+        event,
+        side: Side::Sender,
+        per_message,
+        absent: per_message.is_none().then(|| "self-test failed".to_owned()),
+    };
+    a.counts = vec![CellCounts {
+        cell: a.cells[0].id.clone(),
+        events: vec![
+            rate(Event::SystemCalls, Some(8.0)),
+            rate(Event::TlbFlushes, None),
+        ],
+    }];
+    let page = html(&a);
+    assert!(page.contains("What a byte and a message take") && page.contains("id=\"counted\""));
+    assert!(page.contains("<td>2.00</td><td>1.00</td><td>1.00</td><td>8.00</td>"));
+    assert!(page.contains("Not counted, TLB flushes: self-test failed."));
+    assert!(
+        !page.contains("wake-ups</th>"),
+        "columns are what was counted"
+    );
+    let style = Style {
+        width: 100,
+        color: false,
+    };
+    let text = terminal(&a, style);
+    assert!(text.contains("copies a") && text.contains("8.00"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+    assert!(!html(&fixture::analysis()).contains("id=\"counted\""));
 }

@@ -162,8 +162,17 @@ pub enum Test {
     },
     /// Published files against themselves.
     Arithmetic(Arithmetic),
-    /// Bytes copied for each byte of payload, which nothing here counts.
-    CopiesPerByte,
+    /// Bytes copied for each byte of payload, as they were counted in trials of their own.
+    CopiesPerByte {
+        /// On which side.
+        metric: Metric,
+        /// Which cells.
+        place: Place,
+        /// How many copies.
+        expect: Expected,
+        /// In how many cells.
+        cells: Quantity,
+    },
     /// What another study settles.
     NotInThisRun {
         /// Its name.
@@ -242,7 +251,7 @@ impl Test {
             Test::Stall { .. } => "stall",
             Test::Scaling { .. } => "scaling",
             Test::Arithmetic(_) => "arithmetic",
-            Test::CopiesPerByte => "copies-per-byte",
+            Test::CopiesPerByte { .. } => "copies-per-byte",
             Test::NotInThisRun { .. } => "not-in-this-run",
         }
     }

@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::TrialKey;
 
+mod counted;
+
+pub use counted::{
+    Copied, CopiedBytes, CopyMeans, EVENTS, Event, EventCount, EventOf, EventRow, Leg,
+};
+
 /// A means of evidence.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -13,17 +19,26 @@ use crate::sample::TrialKey;
 pub enum Means {
     /// Where the CPU time goes, by kind of work.
     Time,
+    /// How often each byte is copied, and where.
+    Copies,
+    /// What else a message takes: calls, switches, faults, packets.
+    Counts,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: &[Means] = &[Means::Time];
+    pub const ALL: &[Means] = &[Means::Time, Means::Copies, Means::Counts];
+
+    /// Those that a run gathers unasked, where that is permitted: they cost little.
+    pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
 
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Means::Time => "time",
+            Means::Copies => "copies",
+            Means::Counts => "counts",
         }
     }
 }
@@ -36,7 +51,13 @@ pub struct EvidenceAsked {
     pub means: Means,
     /// Why not, where it cannot be had here.
     pub refused: Option<String>,
+    /// Whether nobody asked for it, so that it may take [`UNASKED_SHARE`] of the budget at most.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
 }
+
+/// What evidence that nobody asked for may take, as a share of the budget.
+pub const UNASKED_SHARE: f64 = 0.1;
 
 /// A kind of work that CPU time goes into.
 #[derive(
@@ -237,8 +258,21 @@ pub struct Evidence {
     pub sent_bytes: u64,
     /// Messages that the sending side moved within the window.
     pub sent_messages: u64,
+    /// Whole time that the trial took, set-up included; 0 in logs of old.
+    #[serde(default)]
+    pub trial_ms: u64,
+    /// Length of the sending side's window; 0 in logs of old.
+    #[serde(default)]
+    pub elapsed_ns: u64,
     /// Where the CPU time went, where that was asked for.
+    #[serde(default)]
     pub time: Option<TimeByKind>,
+    /// How often bytes were copied, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<CopiedBytes>,
+    /// What else happened within the window, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<EventCount>,
 }
 
 #[cfg(test)]

@@ -92,6 +92,7 @@ measures! {
     LlcLoadMissesPerKib "llc_load_misses_per_kib" Lower true "LLC load misses per KiB" "" "kernel included";
     BranchMissesPerMessage "branch_misses_per_message" Lower true "Branch misses per message" "" "kernel included";
     CopiedShare "copied_share" Lower false "Zero-copy buffers copied after all" "" "completions that the kernel flagged as copied, over all completions";
+    CopiesPerByte "copies_per_byte" Lower true "Copies per byte" "" "how often the kernel copied each payload byte, counted in a trial of its own (--evidence copies); copying on delivery is the receiver's";
     DelayedAcksPerMessage "delayed_acks_per_message" Lower false "Delayed acknowledgements per message" "" "acknowledgements that the timer of delayed ones sent, per message sent; of the whole host on loopback, of the trial alone on veth";
     CyclesPerMessage "cycles_per_message" Lower true "Cycles per message" "" "hardware cycles, kernel included; of a server only with --perf on";
     InstructionsPerMessage "instructions_per_message" Lower true "Instructions per message" "" "as cycles_per_message";

@@ -30,6 +30,7 @@ pub mod sampler;
 pub mod switchboard;
 pub mod tcp;
 pub mod tun;
+pub mod udp;
 pub mod uring;
 pub mod uring_file;
 pub mod uring_relay;

@@ -1,8 +1,9 @@
 //! Doubts about what the kernel did with the bytes.
 
-use bytecost_spec::{Counter, Measure, Metric, Pattern, Transport, units};
+use bytecost_spec::{Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
+use super::flags::after_all;
 use super::{Told, View, ids, span};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -19,6 +20,8 @@ pub(crate) struct Copied {
     pub(crate) transport: Transport,
     /// One copied share for each cell.
     pub(crate) shares: Vec<f64>,
+    /// Whether all of them were counted, rather than flagged.
+    pub(crate) is_counted: bool,
     pub(crate) cells: Vec<String>,
 }
 
@@ -30,10 +33,15 @@ impl Copied {
             Transport::Unix => "over unix",
             Transport::Veth => "over veth",
             Transport::Wire => "over wire",
+            Transport::WireUdp => "over wire-udp",
         };
         let shares = span(&self.shares, percent);
+        let of = match self.is_counted {
+            true => "bytes, as was counted",
+            false => "buffers",
+        };
         // The flag is all that says so, and there it can be wrong.
-        if self.transport == Transport::Wire {
+        if self.transport.is_wire() && !self.is_counted {
             return format!(
                 "`{}` is flagged as copied {place} in {shares} of its buffers, by cell.",
                 self.mover
@@ -42,12 +50,12 @@ impl Copied {
         let least = self.shares.iter().copied().fold(f64::INFINITY, f64::min);
         if least > COPIED {
             format!(
-                "`{}` is not zero-copy {place}: the kernel copied {shares} of the buffers.",
+                "`{}` is not zero-copy {place}: the kernel copied {shares} of the {of}.",
                 self.mover
             )
         } else {
             format!(
-                "`{}` is not always zero-copy {place}: by cell, the kernel copied {shares} of the buffers.",
+                "`{}` is not always zero-copy {place}: by cell, the kernel copied {shares} of the {of}.",
                 self.mover
             )
         }
@@ -58,8 +66,7 @@ impl Copied {
 pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
     let mut found: Vec<Copied> = Vec::new();
     for cell in view.cells {
-        let metric = Metric::both(Measure::CopiedShare);
-        let Some(estimate) = cell.estimates.get(&metric) else {
+        let Some(share) = after_all(view, cell) else {
             continue;
         };
         let (mover, transport) = (&cell.cell.mover, cell.cell.transport);
@@ -71,11 +78,13 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
                     mover: mover.clone(),
                     transport,
                     shares: Vec::new(),
+                    is_counted: true,
                     cells: Vec::new(),
                 });
                 found.len() - 1
             });
-        found[place].shares.push(estimate.value);
+        found[place].shares.push(share.share);
+        found[place].is_counted &= share.is_counted;
         found[place].cells.push(cell.id.clone());
     }
     found.retain(|c| c.shares.iter().any(|s| *s > COPIED));
@@ -89,7 +98,11 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
                 " A packet that reaches a local socket is copied on delivery.",
                 "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
             ),
-            Transport::Wire => (
+            Transport::Wire | Transport::WireUdp if c.is_counted => (
+                " Nothing is delivered there, so nothing needs a copy: something else took the packets too, as a packet socket does.",
+                "look at /proc/net/packet for who else takes packets",
+            ),
+            Transport::Wire | Transport::WireUdp => (
                 " Nothing is delivered there, so nothing needs a copy: either something else took the packets too, as a packet socket does, or the flag is wrong. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
                 "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
             ),
@@ -98,7 +111,11 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
         Told {
             text: format!("{}{why}", c.sentence()),
             evidence: format!(
-                "completions flagged as copied: {} over {}",
+                "{}: {} over {}",
+                match c.is_counted {
+                    true => "bytes counted as copied before they were read",
+                    false => "completions flagged as copied",
+                },
                 span(&c.shares, percent),
                 words::count(c.cells.len(), "cell")
             ),

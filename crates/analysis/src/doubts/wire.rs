@@ -1,6 +1,6 @@
 //! Doubts about the transport `wire`: what it leaves out, and whether it did what it should.
 
-use bytecost_spec::{Counter, Transport, units};
+use bytecost_spec::{Counter, units};
 use bytecost_stats::median;
 
 use super::{Told, View, ids, span};
@@ -13,7 +13,7 @@ use crate::words::{self, percent};
 const ASIDE: f64 = 0.05;
 
 fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
-    let is_wire = |c: &&CellTrials<'_>| c.cell.transport == Transport::Wire;
+    let is_wire = |c: &&CellTrials<'_>| c.cell.transport.is_wire();
     view.measured().filter(is_wire)
 }
 

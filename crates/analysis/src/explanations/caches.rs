@@ -3,6 +3,7 @@
 use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::mean;
 
+use super::zero_copy_from::{is_real, withheld};
 use super::{Told, Why, why_absent};
 use crate::crossovers::{Curve, Ratio};
 use crate::words;
@@ -56,6 +57,9 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|(name, measure, _)| Some((*name, over_sizes(&curve, *measure)?)))
         .collect();
+    if !is_real(why, &curve) {
+        return Some(told(Err(withheld(why, &curve.value))));
+    }
     let smallest_effect = why.view.input.manifest.study.smallest_effect;
     let numbers = ratios.iter().map(|(name, r)| {
         format!(

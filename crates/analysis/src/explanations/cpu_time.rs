@@ -3,8 +3,9 @@
 use bytecost_spec::evidence::{KINDS, Kind, Means};
 use bytecost_spec::units;
 
+use super::decided::{decided, place};
 use super::{MOST_ROWS, Told, Why};
-use crate::result::{CellTime, Finding, Verdict};
+use crate::result::{CellTime, Finding};
 use crate::words;
 
 /// How many standard errors apart two counts are to be, to be told as different.
@@ -52,45 +53,25 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     Some(told(Ok(sentence(why, first)), numbers, findings.collect()))
 }
 
-/// The decided comparison with the greatest ratio of each value with its baseline, greatest
-/// first.
+/// The comparisons that are told, of which both cells were watched.
 fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
+    let is_watched = |id: &str| why.view.cpu_time.iter().any(|c| c.cell == id);
+    let decided = decided(why, is_watched).into_iter();
+    decided.filter_map(|f| pair(why, f)).collect()
+}
+
+fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
     let watched = |id: &str| why.view.cpu_time.iter().find(|c| c.cell == id);
-    let mut pairs: Vec<Pair<'v>> = Vec::new();
-    for finding in why.view.findings {
-        let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
-        if !finding.primary || !decided {
-            continue;
-        }
-        let (Some(baseline), Some(other)) = (watched(&finding.baseline), watched(&finding.cell))
-        else {
-            continue;
-        };
-        let same = |p: &Pair<'_>| {
-            p.finding.value == finding.value
-                && p.finding.baseline_value == finding.baseline_value
-                && p.finding.axis == finding.axis
-        };
-        let far = |f: &Finding| f.ratio.ln().abs();
-        match pairs.iter_mut().find(|p| same(p)) {
-            Some(there) if far(there.finding) >= far(finding) => {}
-            Some(there) => {
-                *there = Pair {
-                    finding,
-                    baseline,
-                    other,
-                }
-            }
-            None => pairs.push(Pair {
-                finding,
-                baseline,
-                other,
-            }),
-        }
-    }
-    let far = |p: &Pair<'_>| p.finding.ratio.ln().abs();
-    pairs.sort_by(|a, b| far(b).total_cmp(&far(a)));
-    pairs
+    Some(Pair {
+        finding,
+        baseline: watched(&finding.baseline)?,
+        other: watched(&finding.cell)?,
+    })
+}
+
+/// What differs by kind of work between the cells of a finding, where both were watched.
+pub(super) fn between<'v>(why: &Why<'v>, finding: &'v Finding) -> Option<String> {
+    Some(pair(why, finding)?.told())
 }
 
 impl Pair<'_> {
@@ -138,17 +119,7 @@ impl Pair<'_> {
 
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
-    let cell = why.view.cells.iter().find(|c| c.id == finding.cell);
-    let place = cell.map_or_else(String::new, |c| {
-        let varied = why.varied.iter().filter(|a| **a != finding.axis);
-        let values: Vec<_> = varied.map(|a| (*a, c.cell.value(*a))).collect();
-        words::joined_circumstances(&values)
-    });
-    let place = if place.is_empty() {
-        place
-    } else {
-        format!(" {place}")
-    };
+    let place = place(why, finding);
     format!(
         "{} takes {} ns of CPU time for each KiB on both sides together{place}, {} {}: {}.",
         words::named(finding.axis, &finding.value),

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytecost_engine::{Mover, Route};
-use bytecost_lab::Watch;
 use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::Helpers;
@@ -23,11 +22,14 @@ use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::args::RunArgs;
-use crate::campaign::{Campaign, EVIDENCE_WINDOW, How, cpus};
+use crate::args::{self, RunArgs, WantedEvidence};
+use crate::campaign::{self, Campaign, How};
 use crate::failure::{Ending, bad_input};
 use crate::studies::STUDIES;
 use crate::{known, signals};
+
+/// Names the evidence where the option does not.
+const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
 
 /// The largest study file, in bytes.
 const MOST_STUDY_BYTES: u64 = 1 << 20;
@@ -64,7 +66,7 @@ pub(super) fn carried_out(
             writeln!(io::stderr(), "note: {note}")?;
         }
         for asked in &run.manifest().evidence {
-            if let Some(why) = &asked.refused {
+            if let (Some(why), false) = (&asked.refused, asked.unasked) {
                 let name = asked.means.name();
                 writeln!(io::stderr(), "note: no evidence of {name}: {why}")?;
             }
@@ -129,30 +131,44 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
         seed,
         command: command_line(),
         study: study.clone(),
-        evidence: asked(&args.evidence, &host, serves),
+        evidence: asked(&args.evidence, &host, serves)?,
         host,
         survey,
     };
     Ok((root.create_fresh(manifest)?, plan, study))
 }
 
-/// The evidence that was asked for, each with the reason where it cannot be had.
-fn asked(means: &[Means], host: &Host, serves: bool) -> Vec<EvidenceAsked> {
-    let mut all: Vec<EvidenceAsked> = Vec::new();
-    for &means in means {
-        if all.iter().any(|a| a.means == means) {
-            continue;
+/// The evidence that there is to be, each with the reason where it cannot be had: what was asked
+/// for, or else what a run gathers unasked.
+fn asked(wanted: &[WantedEvidence], host: &Host, serves: bool) -> Result<Vec<EvidenceAsked>> {
+    let by_variable = match std::env::var(EVIDENCE_VARIABLE) {
+        Ok(text) if wanted.is_empty() => {
+            let named = text.split(',').map(args::evidence);
+            let named: Result<Vec<_>, String> = named.collect();
+            named.map_err(|e| bad_input(format!("{EVIDENCE_VARIABLE} is `{text}`: {e}")))?
         }
-        let refused = match means {
-            _ if serves => Some("servers are not watched yet".to_owned()),
-            Means::Time => {
-                let opened = Watch::open(&cpus(host), EVIDENCE_WINDOW);
-                opened.err().map(|e| e.to_string())
-            }
-        };
-        all.push(EvidenceAsked { means, refused });
+        _ => Vec::new(),
+    };
+    let wanted: Vec<WantedEvidence> = [wanted, &by_variable].concat();
+    let unasked = wanted.is_empty();
+    let asked = wanted.iter().filter_map(|w| w.0);
+    let mut all: Vec<Means> = Vec::new();
+    for means in asked.chain(Means::BY_DEFAULT.iter().copied().filter(|_| unasked)) {
+        if !all.contains(&means) {
+            all.push(means);
+        }
     }
-    all
+    // Nobody misses what nobody asked for.
+    all.retain(|_| !(unasked && serves));
+    let told = all.into_iter().map(|means| EvidenceAsked {
+        means,
+        refused: match serves {
+            true => Some("servers are not watched yet".to_owned()),
+            false => campaign::refused(means, host),
+        },
+        unasked,
+    });
+    Ok(told.collect())
 }
 
 /// What works on files, where the study asks for any: none of that is tried where it does not.

@@ -40,13 +40,23 @@ impl Place {
         self.0.path()
     }
 
+    /// Those tests that are about evidence ask for it.
     pub fn call(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_bytecost"))
-            .args(words)
-            .current_dir(self.path())
-            .env_remove("BYTECOST_RUNS")
-            .output()
-            .unwrap()
+        self.call_with(words, &[("BYTECOST_EVIDENCE", Some("none"))])
+    }
+
+    /// The same with variables set, or not set.
+    pub fn call_with(&self, words: &[&str], variables: &[(&str, Option<&str>)]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bytecost"));
+        command.args(words).current_dir(self.path());
+        command.env_remove("BYTECOST_RUNS");
+        for (name, value) in variables {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.output().unwrap()
     }
 
     /// The one run that there is.

@@ -15,7 +15,7 @@ use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
 
 /// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
 /// show.
-const QUICK_TURNS: u32 = 32;
+const QUICK_TURNS: u32 = 8;
 
 const fn row(
     name: &'static str,

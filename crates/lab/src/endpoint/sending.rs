@@ -20,6 +20,7 @@ use crate::flow::{Ask, Finish, stream};
 use crate::hold::Hold;
 use crate::passes::{Outgo, Passes};
 use crate::protocol::Task;
+use crate::transports;
 
 /// Carries one flow through the trial.
 pub(super) fn run(
@@ -143,11 +144,9 @@ impl<'a> Flow<'a> {
             _ => None,
         };
         let engine = &mut *self.engine;
-        let shut = |socket: &Option<OwnedFd>| -> io::Result<()> {
-            if let Some(socket) = socket {
-                rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
-            }
-            Ok(())
+        let shut = |socket: &Option<OwnedFd>| match socket {
+            Some(socket) => transports::close(cell, socket),
+            None => Ok(()),
         };
         if let Some(passes) = Passes::of(cell) {
             let patience = self.patience;

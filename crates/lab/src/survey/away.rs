@@ -19,19 +19,25 @@ pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Op
     (!stands).then(|| "nobody receives there, so there is nothing to choose".to_owned())
 }
 
+/// Bytes of the message where it must go as a whole: more than a page and a segment. Its fields
+/// lie in fewer pieces of pages than a packet has places for (MAX_SKB_FRAGS, 17).
+const WHOLE: usize = 24 << 10;
+
 /// Sends one message, takes in its completion, and holds what was counted against it.
-pub(super) fn one_message(mover: &Mover, wire: &Wire) -> io::Result<()> {
+pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> io::Result<()> {
+    let is_whole = transport.most_message_bytes().is_some();
+    let size = if is_whole { WHOLE } else { SIZE };
     let [tun, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
     let rules = Rules {
         mtu_bytes: wire.mtu_bytes(),
-        acknowledge_bytes: SIZE as u64,
+        acknowledge_bytes: size as u64,
         flows_most: 1,
     };
     let mut far = Responder::new(tun?, map?, rules)?;
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
-            let moved = wire.network().within(|| send(mover));
+            let moved = wire.network().within(|| send(mover, transport, size));
             sent.store(true, Ordering::Relaxed);
             moved?
         });
@@ -43,20 +49,26 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire) -> io::Result<()> {
             .join()
             .map_err(|_| io::Error::other("the sender panicked"))?
     })?;
-    match far.seen().map(|s| s.bytes).sum::<u64>() {
-        bytes if bytes == SIZE as u64 => Ok(()),
-        bytes => Err(io::Error::other(format!("{bytes} of {SIZE} bytes came"))),
+    // The last look may have been before the flow was opened.
+    far.look()?;
+    let came = far.seen().next().unwrap_or_default();
+    match (came.bytes, came.packets) {
+        (_, packets) if is_whole && packets > 1 => Err(io::Error::other(format!(
+            "a message is one datagram there, and it would make {packets} of it"
+        ))),
+        (bytes, _) if bytes == size as u64 => Ok(()),
+        (bytes, _) => Err(io::Error::other(format!("{bytes} of {size} bytes came"))),
     }
 }
 
-fn send(mover: &Mover) -> io::Result<()> {
-    let sender = transports::connect(&cell(Transport::Wire), &FAR_END.to_string())?;
+fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
+    let sender = transports::connect(&cell(transport), &FAR_END.to_string())?;
     transports::set_patience(&sender, PATIENCE)?;
     let mut mover = (mover.open)(Setup {
         socket: Some(sender),
         file: None,
         java: None,
-        size: SIZE,
+        size,
         fields: 8,
         slots: SLOTS,
         flow: 0,

@@ -5,7 +5,8 @@
 //! every zero-copy send. Here a BPF program on the egress of a tun device takes the packets off,
 //! notes how far each flow has come, and has them freed ([`board`]); a [`responder`] on a CPU of
 //! its own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of
-//! sending alone, and the most that a network card could give.
+//! sending alone, and the most that a network card could give. UDP goes the same way, without an
+//! answer ([`udp`]).
 //!
 //! The device lies in a network of its own, which has no name and no way out. Device, program and
 //! map are held by descriptors alone, so that nothing outlives the processes that have them.
@@ -24,6 +25,7 @@ pub mod board;
 pub mod packet;
 mod program;
 pub mod responder;
+pub mod udp;
 
 /// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);

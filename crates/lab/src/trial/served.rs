@@ -23,6 +23,9 @@ use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 const CONNECT_NS: u64 = 60_000_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
 const NOTICE: Duration = Duration::from_millis(30);
+/// Time for each connection beside the warm-up, so that all that ask at once have been answered
+/// when the window opens.
+const ROUND: Duration = Duration::from_micros(20);
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -69,7 +72,8 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let warmup = self.settings.warmup.max(NOTICE) + look(cell);
+        let round = ROUND * cell.serving.connections;
+        let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,

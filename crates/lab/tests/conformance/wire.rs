@@ -1,4 +1,4 @@
-//! Every mover over the transport that delivers nothing: what was sent was counted at the other
+//! Every mover over the transports that deliver nothing: what was sent was counted at the other
 //! end, nothing was copied, and nothing is claimed of a receiver.
 
 use bytecost_engine::{MOVERS, Mover};
@@ -11,13 +11,35 @@ use super::{cell, ensure, is_refused, read, sample};
 
 /// From this size on a packet has one buffer, so that the flag of io_uring is right too.
 const LARGE: &str = "1000008";
+/// Of UDP, cut into many segments; its eight fields have room in one packet without a copy.
+const LARGE_DATAGRAM: &str = "32000";
+
+/// Movers that hand a message over in one call, on any Linux that these tests run on.
+const WHOLE: &[&str] = &["send", "writev", "sendmsg", "send-zerocopy"];
 
 /// One for each mover, size and number of flows.
 pub fn trials(survey: &Survey) -> Vec<Trial> {
+    let mut trials = moved(survey);
+    let works = |name| survey.mover_refused(name, Transport::WireUdp);
+    let refused: Vec<String> = WHOLE.iter().filter_map(|name| works(name)).collect();
+    trials.push(Trial::test("whole messages go over UDP", move || {
+        ensure(refused.is_empty() || !super::is_root(), || {
+            format!("{refused:?}")
+        })
+    }));
+    trials
+}
+
+fn moved(survey: &Survey) -> Vec<Trial> {
+    // A mover that makes several datagrams of a message does send them, but that is another thing.
+    let is_tried = |cell: &Cell| {
+        cell.transport.is_tcp() || survey.mover_refused(&cell.mover, cell.transport).is_none()
+    };
     cells()
         .into_iter()
+        .filter(is_tried)
         .map(|cell| {
-            let refused = survey.mover_refused(&cell.mover, Transport::Wire);
+            let refused = survey.mover_refused(&cell.mover, cell.transport);
             let name = format!("over {}", cell.id().replace('/', " "));
             Trial::test(name, move || match refused {
                 None => all_is_counted(&cell),
@@ -45,9 +67,18 @@ fn cells() -> Vec<Cell> {
                 (Axis::Ring, "256KiB"),
             ]));
         }
+        cells.push(cell(&[
+            (Axis::Transport, "wire-udp"),
+            (Axis::Mover, mover.name),
+            (Axis::Size, LARGE_DATAGRAM),
+            (Axis::Threads, "2"),
+            (Axis::Ring, "256KiB"),
+        ]));
     }
-    let jumbo = [(Axis::Transport, "wire"), (Axis::Mtu, "9000")];
-    cells.push(cell(&jumbo));
+    for transport in ["wire", "wire-udp"] {
+        let jumbo = [(Axis::Transport, transport), (Axis::Mtu, "9000")];
+        cells.push(cell(&[jumbo[0], jumbo[1], (Axis::Size, LARGE_DATAGRAM)]));
+    }
     cells
 }
 
@@ -69,8 +100,12 @@ fn all_is_counted(cell: &Cell) -> Result<(), Failed> {
     let machine = |counter| read(&sample.machine, counter);
     // A busy machine may let nothing move within the window, so these may be zero.
     machine(Counter::WirePackets)?;
-    machine(Counter::TcpOutSegs)?;
-    machine(Counter::WireAcknowledgements)?;
+    let acknowledgements = machine(Counter::WireAcknowledgements)?;
+    if cell.transport.is_tcp() {
+        machine(Counter::TcpOutSegs)?;
+    } else {
+        ensure(acknowledgements == 0, || "UDP has none".into())?;
+    }
     // Nothing is lost, so whatever is sent again is sent for lack of patience.
     let strays = machine(Counter::WireGaps)?;
     ensure(strays == 0, || format!("{strays} out of order"))?;
@@ -78,8 +113,11 @@ fn all_is_counted(cell: &Cell) -> Result<(), Failed> {
     machine(Counter::ResponderWritingNs)?;
     let mover = Mover::named(&cell.mover).ok_or("a mover of the table")?;
     let completes = mover.release == Release::AtCompletion && cell.reaping == Reaping::Full;
+    // A datagram has one buffer.
     let is_told_right = mover.route == Route::MemoryToSocket
-        && (cell.mover == "send-zerocopy" || cell.value(Axis::Size) == LARGE);
+        && (cell.mover == "send-zerocopy"
+            || cell.value(Axis::Size) == LARGE
+            || cell.transport == Transport::WireUdp);
     if completes && is_told_right {
         let back = read(&sample.sender.readings, Counter::Completions)?;
         let copied = read(&sample.sender.readings, Counter::CompletionsCopied)?;

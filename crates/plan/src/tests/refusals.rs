@@ -72,6 +72,27 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
             &[(Axis::Transport, "wire"), (Axis::Pattern, "ask")],
             "pattern `ask` over wire: nobody is at the other end to answer: choose --pattern stream",
         ),
+        (&[(Axis::Transport, "wire-udp"), (Axis::Size, "65507")], ""),
+        (
+            &[(Axis::Transport, "wire-udp"), (Axis::Size, "64KiB")],
+            "messages of 64 KiB over wire-udp: UDP takes 65507 bytes at most: choose a smaller --size",
+        ),
+        (
+            &[
+                (Axis::Transport, "wire-udp"),
+                (Axis::Size, "60KiB"),
+                (Axis::Mtu, "900"),
+            ],
+            "cut into 71 datagrams, and kernels before Linux 6.9 allow 64",
+        ),
+        (
+            &[
+                (Axis::Transport, "wire-udp"),
+                (Axis::Size, "4KiB"),
+                (Axis::Pattern, "ask"),
+            ],
+            "pattern `ask` over wire-udp",
+        ),
     ] {
         match refused(changes, &host(), &survey()) {
             Some(why) => assert!(
@@ -135,4 +156,29 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
     assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
     assert_eq!(plan.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_datagram_has_places_for_so_many_pieces_of_pages() {
+    let mut gathers = survey();
+    for mover in &mut gathers.mover_facts {
+        mover.uses_fields = mover.name == "uring-send-zc";
+    }
+    let check = |transport, mover, size, fields, needle: &str| {
+        let changes = [
+            (Axis::Transport, transport),
+            (Axis::Mover, mover),
+            (Axis::Size, size),
+            (Axis::Fields, fields),
+        ];
+        let why = refused(&changes, &host(), &gathers).unwrap_or_default();
+        assert_eq!(why.is_empty(), needle.is_empty(), "{changes:?}: {why}");
+        assert!(why.contains(needle), "{why}");
+    };
+    let told = "with 8 fields of 7500 bytes: they may lie in 23 pieces of pages, and a packet has places for 17: choose --fields 1";
+    check("wire-udp", "uring-send-zc", "60000", "8", told);
+    check("wire-udp", "uring-send-zc", "65507", "1", "");
+    check("wire-udp", "uring-send-zc", "24KiB", "8", "");
+    check("wire-udp", "send", "60000", "8", "");
+    check("wire", "uring-send-zc", "60000", "8", "");
 }

@@ -21,6 +21,8 @@ pub enum Transport {
     Veth,
     /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
     Wire,
+    /// UDP over the same device, without anybody who answers.
+    WireUdp,
 }
 
 impl Transport {
@@ -30,6 +32,7 @@ impl Transport {
         Transport::Unix,
         Transport::Veth,
         Transport::Wire,
+        Transport::WireUdp,
     ];
 
     /// The transport's name.
@@ -40,6 +43,7 @@ impl Transport {
             Transport::Unix => "unix",
             Transport::Veth => "veth",
             Transport::Wire => "wire",
+            Transport::WireUdp => "wire-udp",
         }
     }
 
@@ -55,6 +59,9 @@ impl Transport {
             Transport::Wire => {
                 "TCP over a device that frees packets instead of delivering them, in a network namespace of the run's own; the sender's cost alone, with zero-copy sends that are not copied; needs root and BPF"
             }
+            Transport::WireUdp => {
+                "UDP over such a device, which takes a message whole and would cut it into datagrams of the MTU; the sender's cost alone; needs root and BPF"
+            }
         }
     }
 
@@ -62,20 +69,33 @@ impl Transport {
     /// no answer to wait for.
     #[must_use]
     pub fn has_receiver(self) -> bool {
-        !matches!(self, Transport::Wire)
+        !self.is_wire()
     }
 
     /// Whether it is made for a run, with rights that most do not have: what a study does not ask
     /// for is then not tried. Its MTU can be chosen, since nobody else uses it.
     #[must_use]
     pub fn is_made(self) -> bool {
-        matches!(self, Transport::Veth | Transport::Wire)
+        self == Transport::Veth || self.is_wire()
+    }
+
+    /// Whether what is sent is freed as it leaves, and delivered to nobody.
+    #[must_use]
+    pub fn is_wire(self) -> bool {
+        matches!(self, Transport::Wire | Transport::WireUdp)
+    }
+
+    /// The longest message, in bytes, where a message is sent as a whole: what a packet of IPv4
+    /// has room for beside the heads of IP and UDP. None where it goes into a stream.
+    #[must_use]
+    pub fn most_message_bytes(self) -> Option<u64> {
+        (self == Transport::WireUdp).then_some(65_535 - 20 - 8)
     }
 
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
     #[must_use]
     pub fn is_tcp(self) -> bool {
-        !matches!(self, Transport::Unix)
+        !matches!(self, Transport::Unix | Transport::WireUdp)
     }
 }
 

@@ -106,7 +106,7 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         (
             Axis::Transport,
             "carrier-pigeon",
-            "choose from loopback, unix, veth, wire",
+            "choose from loopback, unix, veth, wire, wire-udp",
         ),
         (Axis::Mtu, "68", "from 576 to 65535"),
         (Axis::AckBytes, "65MiB", "from 1 byte to 64MiB"),

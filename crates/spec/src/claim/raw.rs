@@ -130,7 +130,7 @@ pub(super) const KINDS: &[(&str, &[&str])] = &[
             "cells",
         ],
     ),
-    ("copies-per-byte", &[]),
+    ("copies-per-byte", &["metric", "where", "expect", "cells"]),
     ("not-in-this-run", &["study", "why"]),
 ];
 
@@ -279,7 +279,7 @@ impl Reader<'_> {
             "stall" => self.stall(raw)?,
             "scaling" => self.scaling(raw)?,
             "arithmetic" => self.arithmetic(raw)?,
-            "copies-per-byte" => Test::CopiesPerByte,
+            "copies-per-byte" => self.copies(raw)?,
             _ => Test::NotInThisRun {
                 study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
                 why: self.prose(self.needed(raw, &raw.why, "why")?)?,

@@ -50,7 +50,7 @@ fn a_test_of_each_kind_is_read() {
             "table = \"t\"\ncolumn = \"c\"\nother = { column = \"d\" }\nexpect = \"among\""
                 .to_owned(),
         ),
-        ("copies-per-byte", String::new()),
+        ("copies-per-byte", "expect = \"below 0.05\"".to_owned()),
         (
             "not-in-this-run",
             "study = \"servers\"\nwhy = \"needs servers\"".to_owned(),
@@ -204,7 +204,7 @@ fn the_guide_tells_every_kind_of_test() {
 
 #[test]
 fn a_claim_names_the_studies_that_settle_it() {
-    let level = "kind = \"copies-per-byte\"";
+    let level = "kind = \"copies-per-byte\"\nexpect = \"is 0\"";
     let of = |text: &str| parse(text).unwrap().remove(0);
     let alone = of(&with(level));
     assert!(alone.is_of_study("blog") && !alone.is_of_study("files"));

@@ -11,8 +11,9 @@ pub struct Distance {
     pub nearness: Option<Nearness>,
     /// Level of the nearest cache of data that two cores use.
     pub cache_level: Option<u32>,
-    /// Whether the kernel groups them below the cache that all share.
-    pub is_cluster: bool,
+    /// Of two cores that share a cache: whether they are of two clusters, groups that the kernel
+    /// tells of below the cache that all share.
+    pub crosses_clusters: bool,
     /// Their nodes, the lower one first, where these are two.
     pub nodes: Option<(u32, u32)>,
     /// Their kinds of core, the faster one first.
@@ -71,7 +72,10 @@ impl Host {
         Distance {
             nearness,
             cache_level: cache_level.filter(|_| !is_within),
-            is_cluster: !is_within && both.is_some_and(|(x, _)| x.cluster.contains(&b)),
+            crosses_clusters: nearness == Some(Nearness::SameCache)
+                && both.is_some_and(|(x, y)| {
+                    !x.cluster.is_empty() && !y.cluster.is_empty() && !x.cluster.contains(&b)
+                }),
             nodes: nodes.map(|(x, y)| (x.min(y), x.max(y))),
             kinds: (kinds.0.min(kinds.1), kinds.0.max(kinds.1)),
         }

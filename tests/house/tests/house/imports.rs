@@ -31,6 +31,7 @@ const TABLE: &[(&str, &[&str])] = &[
         &["spec", "plan", "lab", "store", "analysis", "report"],
     ),
     ("house", &[]),
+    ("kernels", &[]),
 ];
 
 const ALL: &[&str] = &[

@@ -1,4 +1,5 @@
 //! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted.
+//! Flows of UDP it only watches.
 //!
 //! It never sees a byte of payload. It looks at the program's board again and again, which costs
 //! the sender nothing, and needs a CPU of its own for that.
@@ -14,6 +15,7 @@ use rustix::io::Errno;
 
 use super::board::{Board, Seen};
 use super::packet::{ACK, FIN, MOST_BYTES, Opening, Packet, SYN, Saying};
+use super::udp;
 
 /// After so long without anything new, what has come is acknowledged although it is less than
 /// the rules ask for: the sender may wait for that.
@@ -63,7 +65,8 @@ pub struct Tally {
 #[derive(Debug)]
 struct Flow {
     from: SocketAddrV4,
-    to: SocketAddrV4,
+    /// Whom it speaks TCP with; none of UDP, where nothing is answered.
+    to: Option<SocketAddrV4>,
     acknowledged: u64,
     /// Bytes at the last look, and when they last grew.
     looked: u64,
@@ -77,7 +80,7 @@ struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Open,
-    /// Its FIN was answered with one.
+    /// Its FIN was answered with one; one of UDP has said that it is over.
     Answered,
     /// Its sender gave up.
     GivenUp,
@@ -203,16 +206,18 @@ impl Responder {
             let Some(bytes) = self.read(&mut packet)? else {
                 break;
             };
-            let Ok(opening) = Opening::parse(bytes) else {
+            let opening = Opening::parse(bytes).ok();
+            let tcp = opening.map(|o| (o.from, Some(o.to)));
+            let Some((from, to)) = tcp.or_else(|| Some((udp::opened(bytes)?, None))) else {
                 continue;
             };
-            let same = self.flows.iter().position(|f| f.from == opening.from);
+            let same = self.flows.iter().position(|f| f.from == from);
             if same.is_none() && self.flows.len() >= self.rules.flows_most {
                 continue;
             }
             let flow = Flow {
-                from: opening.from,
-                to: opening.to,
+                from,
+                to,
                 acknowledged: 0,
                 looked: 0,
                 grew_ns: now_ns,
@@ -224,6 +229,9 @@ impl Responder {
                 None => self.flows.push(flow),
             }
             self.busy_ns = now_ns;
+            let Some(opening) = opening else {
+                continue;
+            };
             let saying = Saying {
                 from: opening.to,
                 to: opening.from,
@@ -252,6 +260,12 @@ impl Responder {
             flow.end = End::GivenUp;
             return Ok(());
         }
+        let Some(to) = flow.to else {
+            if seen.closed {
+                flow.end = End::Answered;
+            }
+            return Ok(());
+        };
         let waiting = seen.bytes.saturating_sub(flow.acknowledged);
         let is_quiet = now_ns.saturating_sub(flow.grew_ns) >= QUIET_NS;
         let strays = seen.gaps + seen.repeats;
@@ -264,7 +278,7 @@ impl Responder {
             return Ok(());
         }
         let saying = Saying {
-            from: flow.to,
+            from: to,
             to: flow.from,
             sequence: OWN_START + 1,
             acknowledged: seen

@@ -1,5 +1,7 @@
 use super::*;
+use bytecost_spec::Cell;
 use responder::{Responder, Rules};
+use rustix::net::SendFlags;
 use std::fs;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
@@ -102,6 +104,67 @@ fn several_flows_are_told_apart() {
     let bytes: Vec<u64> = far.seen().map(|s| s.bytes).collect();
     let expected = [1, 2, 3].map(|n| (0..20).map(|round| n * 10_000 + round).sum::<u64>());
     assert_eq!(bytes, expected);
+}
+
+#[test]
+fn messages_of_udp_are_counted_whole() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let mut far = responder(&wire, 2);
+    let sizes = [1_usize, 12, 1472, 1473, 40_000, 65_507];
+    answered(&wire, &mut far, 2, || {
+        let cell = Cell::default();
+        let flows = [(); 2].map(|()| udp::connect(&cell, &FAR_END.to_string()).unwrap());
+        for (flow, socket) in flows.iter().enumerate() {
+            for size in &sizes[flow..] {
+                let sent = rustix::net::send(socket, &vec![7; *size], SendFlags::empty());
+                assert_eq!(sent, Ok(*size));
+            }
+            udp::close(socket).unwrap();
+        }
+    });
+    let seen: Vec<(u64, u64, bool)> = far.seen().map(|s| (s.bytes, s.packets, s.closed)).collect();
+    let all = sizes.iter().sum::<usize>() as u64;
+    assert_eq!(seen, [(all, 6, true), (all - 1, 5, true)]);
+    assert_eq!(far.tally().acknowledgements, 0);
+}
+
+#[test]
+fn a_flow_of_udp_begins_anew_with_its_opening() {
+    let Some(wire) = wire(MTU_BYTES) else { return };
+    let mut far = responder(&wire, 1);
+    let to = |port| SocketAddrV4::new(*FAR_END.ip(), FAR_END.port() + port);
+    for bytes in [5000, 70] {
+        let sent = wire.network().within(|| {
+            let socket = std::net::UdpSocket::bind((SENDER, 40_000)).unwrap();
+            socket.send_to(&[], to(1)).unwrap();
+            socket.send_to(&vec![1; bytes], to(0)).unwrap()
+        });
+        assert_eq!(sent.unwrap(), bytes);
+    }
+    far.look().unwrap();
+    let seen = far.seen().next().unwrap();
+    // One that is longer than the MTU comes in parts, which are not counted.
+    assert_eq!((seen.bytes, seen.packets, seen.closed), (70, 1, false));
+}
+
+#[test]
+fn only_what_opens_a_flow_of_udp_is_taken_for_it() {
+    let mut bytes = [0; tun::HEADER_BYTES + 28];
+    let ip = &mut bytes[tun::HEADER_BYTES..];
+    ip[0] = 0x45;
+    ip[9] = 17;
+    ip[12..16].copy_from_slice(&SENDER.octets());
+    ip[20..22].copy_from_slice(&40_000_u16.to_be_bytes());
+    ip[22..24].copy_from_slice(&(FAR_END.port() + 1).to_be_bytes());
+    assert_eq!(udp::opened(&bytes), Some(SocketAddrV4::new(SENDER, 40_000)));
+    for (at, value) in [(0, 0x46), (0, 0x65), (9, 6), (23, 0)] {
+        let mut other = bytes;
+        other[tun::HEADER_BYTES + at] = value;
+        assert_eq!(udp::opened(&other), None, "{at}");
+    }
+    for len in 0..bytes.len() {
+        assert_eq!(udp::opened(&bytes[..len]), None, "{len} bytes");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::cell::Cell;
 use crate::claim::{
     Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Place, Quantity, Term, Test,
 };
-use crate::metric::Metric;
+use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
 use crate::study::raw::{Reader, Text};
 use crate::units;
@@ -83,6 +83,32 @@ impl Reader<'_> {
             return self.fail(raw.kind.span(), message);
         }
         Ok(contrast)
+    }
+
+    /// Of both sides unless it names one.
+    pub(super) fn copies(&self, raw: &RawTest) -> Result<Test, StudyError> {
+        let metric = match &raw.metric {
+            None => Metric::both(Measure::CopiesPerByte),
+            Some(name) => self.take(name, |text| match text.parse::<Metric>()? {
+                metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
+                other => Err(format!(
+                    "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
+                )),
+            })?,
+        };
+        Ok(Test::CopiesPerByte {
+            metric,
+            place: self.place(raw)?,
+            expect: self.take(self.needed(raw, &raw.expect, "expect")?, |text| match text
+                .parse()?
+            {
+                Expected::Among | Expected::Alike => {
+                    Err("a count is `above`, `below`, `within` or `is` a number".to_owned())
+                }
+                expected => Ok(expected),
+            })?,
+            cells: self.cells(raw)?,
+        })
     }
 
     pub(super) fn named_value(

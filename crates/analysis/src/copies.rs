@@ -1,0 +1,236 @@
+//! How often the bytes of each counted cell were copied, what else a message took, and what
+//! counting cost.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::evidence::{CopyMeans, Evidence, Leg, Means};
+use bytecost_spec::{Measure, Metric, Reading, Side};
+use bytecost_stats::median;
+
+use crate::result::{
+    CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
+};
+use crate::trials::{CellTrials, Trials};
+
+/// Copies from which on a byte is said to have been copied at a place.
+pub(crate) const SOME: f64 = 0.01;
+
+/// What was counted, by cell.
+pub(crate) struct Counted {
+    pub(crate) copies: Vec<CellCopies>,
+    pub(crate) counts: Vec<CellCounts>,
+    pub(crate) cost: Option<CountingCost>,
+}
+
+impl Counted {
+    /// All that was counted, in the order of the plan; the first evidence of a cell counts. Where
+    /// copies were not counted, completion flags are told of cells that have them.
+    pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> Counted {
+        let mut by_cell: BTreeMap<u32, &Evidence> = BTreeMap::new();
+        let counted = |e: &&Evidence| e.copies.is_some() || !e.counts.is_empty();
+        for evidence in input.evidence.iter().filter(counted) {
+            by_cell.entry(evidence.trial.cell).or_insert(evidence);
+        }
+        by_cell.retain(|cell, evidence| {
+            let there = usize::try_from(*cell).ok().and_then(|i| input.cells.get(i));
+            there.is_some_and(|c| c.id() == evidence.cell)
+        });
+        let all = || by_cell.values().copied();
+        let mut copies: Vec<CellCopies> = all().filter_map(copies).collect();
+        for cell in cells {
+            if copies.iter().all(|c| c.cell != cell.id) {
+                copies.extend(flagged(cell));
+            }
+        }
+        let place = |id: &str| cells.iter().position(|c| c.id == id);
+        copies.sort_by_key(|c| place(&c.cell));
+        Counted {
+            copies,
+            counts: all().filter_map(counts).collect(),
+            cost: cost(&by_cell, cells),
+        }
+    }
+}
+
+/// None where nothing was sent.
+fn copies(evidence: &Evidence) -> Option<CellCopies> {
+    let found = evidence.copies.as_ref()?;
+    if found.payload_bytes == 0 {
+        return None;
+    }
+    let legs = found.legs.iter().map(|copied| {
+        let (per_byte, absent) = match &copied.bytes {
+            Reading::Measured(bytes) => (Some(*bytes as f64 / found.payload_bytes as f64), None),
+            Reading::Absent { absent } => (None, Some(absent.clone())),
+        };
+        LegCopies {
+            leg: copied.leg,
+            means: copied.means,
+            per_byte,
+            absent,
+        }
+    });
+    Some(CellCopies {
+        cell: evidence.cell.clone(),
+        legs: legs.collect(),
+        gaps: found.gaps.clone(),
+    })
+}
+
+/// What completion flags tell: whether the kernel copied buffers that were to be left where they
+/// are, and nothing of the reader.
+fn flagged(cell: &CellResult) -> Option<CellCopies> {
+    let share = cell.estimates.get(&Metric::both(Measure::CopiedShare))?;
+    Some(CellCopies {
+        cell: cell.id.clone(),
+        legs: vec![LegCopies {
+            leg: Leg::Delivery,
+            means: Some(CopyMeans::CompletionFlags),
+            per_byte: Some(share.value),
+            absent: None,
+        }],
+        gaps: Vec::new(),
+    })
+}
+
+fn counts(evidence: &Evidence) -> Option<CellCounts> {
+    if evidence.counts.is_empty() || evidence.sent_messages == 0 {
+        return None;
+    }
+    let events = evidence.counts.iter().map(|c| {
+        let (per_message, absent) = match &c.count {
+            Reading::Measured(n) => (Some(*n as f64 / evidence.sent_messages as f64), None),
+            Reading::Absent { absent } => (None, Some(absent.clone())),
+        };
+        EventRate {
+            event: c.event,
+            side: c.side,
+            per_message,
+            absent,
+        }
+    });
+    Some(CellCounts {
+        cell: evidence.cell.clone(),
+        events: events.collect(),
+    })
+}
+
+fn cost(by_cell: &BTreeMap<u32, &Evidence>, cells: &[CellResult]) -> Option<CountingCost> {
+    if by_cell.is_empty() {
+        return None;
+    }
+    let timed = |id: &str| {
+        let cell = cells.iter().find(|c| c.id == id)?;
+        let rate = cell.estimates.get(&Metric::both(Measure::MessagesPerS))?;
+        (rate.value > 0.0).then_some(rate.value)
+    };
+    let rates = by_cell.values().filter_map(|e| {
+        let counted = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
+        (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
+    });
+    let moves = |c: &&CellResult| {
+        let rate = Metric::both(Measure::ThroughputGbitPerS);
+        c.estimates.contains_key(&rate) && !c.cell.is_served()
+    };
+    Some(CountingCost {
+        took_s: by_cell.values().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,
+        cells: by_cell.len(),
+        of_cells: cells.iter().filter(moves).count().max(by_cell.len()),
+        rate: median(&rates.collect::<Vec<f64>>()),
+    })
+}
+
+/// Gives cells the metric, from one trial and so without an interval; or says why there is none.
+pub(crate) fn take(
+    cells: &mut [CellResult],
+    copies: &[CellCopies],
+    input: &Input<'_>,
+    trials: &Trials<'_>,
+) {
+    let asked = input.manifest.evidence.iter();
+    let asked = asked.clone().find(|a| a.means == Means::Copies);
+    for (cell, trials) in cells.iter_mut().zip(&trials.cells) {
+        let counted = copies.iter().find(|c| c.cell == cell.id);
+        let counted = counted.filter(|c| !c.is_flagged_only());
+        for side in [Side::Both, Side::Sender, Side::Receiver] {
+            let metric = Metric {
+                measure: Measure::CopiesPerByte,
+                side,
+            };
+            let found = counted.map(|c| c.per_byte(side));
+            match (found, asked.and_then(|a| a.refused.as_ref())) {
+                (Some(Some(Ok(value))), _) => {
+                    let estimate = Estimate {
+                        value,
+                        low: None,
+                        high: None,
+                        trials: 1,
+                    };
+                    cell.estimates.insert(metric, estimate);
+                }
+                (Some(Some(Err(why))), _) => {
+                    cell.absent.insert(metric, why);
+                }
+                (None, Some(why)) if may_copy(trials) => {
+                    cell.absent.insert(metric, why.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether the kernel has a part in moving a cell's bytes.
+fn may_copy(cell: &CellTrials<'_>) -> bool {
+    !cell.by_block.is_empty() && (cell.route.has_peer() || cell.route.is_of_files())
+}
+
+impl CellCopies {
+    /// How often each byte was copied on a side, or on both; an error where a place of it is not
+    /// known, and none where the side has none.
+    #[must_use]
+    pub fn per_byte(&self, side: Side) -> Option<Result<f64, String>> {
+        let own = |l: &&LegCopies| side == Side::Both || l.leg.side() == side;
+        let mut legs = self.legs.iter().filter(own).peekable();
+        legs.peek()?;
+        let known = legs.map(|l| {
+            let why = || l.absent.clone().unwrap_or_default();
+            l.per_byte.ok_or_else(why)
+        });
+        Some(known.sum())
+    }
+
+    /// How often each byte was copied at a place, where that is known.
+    #[must_use]
+    pub fn at(&self, leg: Leg) -> Option<f64> {
+        self.legs.iter().find(|l| l.leg == leg)?.per_byte
+    }
+
+    /// Whether nothing was counted, and the kernel's flags are all that there is.
+    #[must_use]
+    pub fn is_flagged_only(&self) -> bool {
+        let flags = Some(CopyMeans::CompletionFlags);
+        self.legs.iter().all(|l| l.means == flags)
+    }
+
+    /// Of bytes that were to be left where they are: how often each was copied after all, before
+    /// its reader took it. Counted, not flagged.
+    #[must_use]
+    pub fn after_all(&self) -> Option<f64> {
+        if self.is_flagged_only() {
+            return None;
+        }
+        Some(self.at(Leg::IntoKernel)? + self.at(Leg::Delivery).unwrap_or(0.0))
+    }
+}
+
+impl CellCounts {
+    /// How often something happened for each message on a side, or on all sides that have it.
+    #[must_use]
+    pub fn per_message(&self, event: bytecost_spec::evidence::Event) -> Option<f64> {
+        let own = self.events.iter().filter(|e| e.event == event);
+        let known: Option<Vec<f64>> = own.map(|e| e.per_message).collect();
+        let known = known?;
+        (!known.is_empty()).then(|| known.iter().sum())
+    }
+}

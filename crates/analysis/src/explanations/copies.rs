@@ -1,0 +1,195 @@
+//! How often each byte is copied, and where.
+
+use bytecost_spec::evidence::{CopyMeans, Leg, Means};
+use bytecost_spec::{Axis, Side};
+
+use super::{MOST_ROWS, Told, Why};
+use crate::copies::SOME;
+use crate::result::{CellCopies, CellResult};
+use crate::words;
+
+/// How far copies may lie apart to be told as the same.
+const ALIKE: f64 = 0.05;
+/// Ways that the sentence tells; the rows have the others.
+const MOST_WAYS: usize = 6;
+
+/// Cells whose bytes are copied alike.
+struct Way<'v> {
+    cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
+}
+
+pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+    let view = why.view;
+    let mut asked = view.input.manifest.evidence.iter();
+    let asked = asked.find(|a| a.means == Means::Copies)?;
+    let told = |answer, numbers| Told {
+        answer,
+        numbers,
+        evidence: evidence(why),
+        would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
+        findings: Vec::new(),
+    };
+    let ways = ways(why);
+    if ways.is_empty() {
+        if asked.unasked {
+            return None;
+        }
+        let missing = match &asked.refused {
+            Some(refused) => refused.clone(),
+            None => "no cell was counted to its end: go on with --resume".to_owned(),
+        };
+        return Some(told(Err(missing), Vec::new()));
+    }
+    let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
+    let answer = rows.iter().take(MOST_WAYS).cloned().collect::<Vec<_>>();
+    let numbers = rows.into_iter().skip(MOST_WAYS).take(2 * MOST_ROWS);
+    let answer = format!("the kernel copies each byte of {}.", answer.join("; of "));
+    Some(told(Ok(answer), numbers.collect()))
+}
+
+/// The counted cells, those together whose bytes are copied alike.
+fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
+    let named = [Axis::Mover, Axis::Receiver, Axis::Transport, Axis::Cache];
+    let mut ways: Vec<Way<'v>> = Vec::new();
+    for copies in why.view.copies.iter().filter(|c| !c.is_flagged_only()) {
+        let Some(cell) = why.view.cells.iter().find(|c| c.id == copies.cell) else {
+            continue;
+        };
+        let is_varied = |a: &&Axis| **a == Axis::Mover || why.varied.contains(a);
+        let words: Vec<String> = named
+            .iter()
+            .filter(is_varied)
+            .map(|a| match a {
+                // What is told of it, but for the size.
+                Axis::Mover => words::named(*a, &cell.cell.value(*a)),
+                _ => words::circumstance(*a, &cell.cell.value(*a)),
+            })
+            .collect();
+        let name = words.join(" ");
+        let mut ways_so_far = ways.iter_mut();
+        match ways_so_far.find(|w| w.cells.iter().all(|(.., c)| is_alike(c, copies))) {
+            Some(way) => way.cells.push((name, cell, copies)),
+            None => ways.push(Way {
+                cells: vec![(name, cell, copies)],
+            }),
+        }
+    }
+    ways
+}
+
+/// A way that has no such place is copied there as little as one that has it and is not.
+fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
+    let at = |c: &CellCopies, leg: Leg| match c.legs.iter().any(|l| l.leg == leg) {
+        true => c.at(leg),
+        false => Some(0.0),
+    };
+    Leg::ALL.iter().all(|leg| match (at(a, *leg), at(b, *leg)) {
+        (Some(a), Some(b)) => (a - b).abs() < ALIKE,
+        (a, b) => a.is_some() == b.is_some(),
+    })
+}
+
+impl Way<'_> {
+    /// Who is copied so: with the sizes where not every size of it is.
+    fn names(&self, all: &[Way<'_>]) -> String {
+        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        for (name, cell, _) in &self.cells {
+            let size = words::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
+            match told.iter_mut().find(|(n, _)| n == name) {
+                Some((_, sizes)) => sizes.push(size),
+                None => told.push((name, vec![size])),
+            }
+        }
+        let is_split = |name: &str| {
+            let has = |w: &&Way<'_>| w.cells.iter().any(|(n, ..)| n == name);
+            all.iter().filter(has).count() > 1
+        };
+        let told = told.into_iter().map(|(name, mut sizes)| {
+            sizes.dedup();
+            match is_split(name) {
+                true => format!("{name} {}", words::list(&sizes)),
+                false => name.to_owned(),
+            }
+        });
+        words::list(&told.collect::<Vec<_>>())
+    }
+
+    /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
+    fn told(&self, all: &[Way<'_>]) -> String {
+        let mean = |leg: Leg| {
+            let known = self.cells.iter().filter_map(|(.., c)| c.at(leg));
+            let known: Vec<f64> = known.collect();
+            bytecost_stats::mean(&known)
+        };
+        let legs = Leg::ALL.iter().filter_map(|leg| {
+            let value = mean(*leg)?;
+            (value >= SOME).then(|| format!("{value:.2} {}", leg.title()))
+        });
+        let legs: Vec<String> = legs.collect();
+        let first = self.cells[0].2;
+        let sum: f64 = Leg::ALL.iter().filter_map(|leg| mean(*leg)).sum();
+        let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
+        let name = self.names(all);
+        match (unknown, legs.is_empty()) {
+            (None, true) => format!("{name} not once"),
+            (None, false) => format!("{name} {sum:.2} times ({})", words::list(&legs)),
+            (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
+            (Some(lost), false) => format!(
+                "{name} {} ({} is not counted)",
+                words::list(&legs),
+                lost.leg.title()
+            ),
+        }
+    }
+}
+
+/// By what means, what that leaves out, and what it cost.
+fn evidence(why: &Why<'_>) -> Vec<String> {
+    let mut told = Vec::new();
+    let counted = || why.view.copies.iter().filter(|c| !c.is_flagged_only());
+    for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
+        let legs = Leg::ALL.iter().filter(|leg| {
+            let mut all = counted().flat_map(|c| &c.legs);
+            all.any(|l| l.leg == **leg && l.means == Some(means))
+        });
+        let legs: Vec<String> = legs.map(|l| l.title().to_owned()).collect();
+        if !legs.is_empty() {
+            told.push(format!(
+                "counted by {}: {}",
+                means.title(),
+                words::list(&legs)
+            ));
+        }
+    }
+    let mut lost: Vec<&str> = Vec::new();
+    let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
+    let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
+    for why in gaps.chain(absent) {
+        if !lost.contains(&why) {
+            lost.push(why);
+        }
+    }
+    told.extend(lost.into_iter().map(|why| format!("not had: {why}")));
+    if let Some(cost) = &why.view.cost {
+        let of = match cost.cells < cost.of_cells {
+            true => format!(" of {}, within a tenth of the budget", cost.of_cells),
+            false => String::new(),
+        };
+        let rate = match cost.rate {
+            Some(rate) => format!(
+                "; a message's rate was {rate:.2} times that of the timed trials while it was counted (median)"
+            ),
+            None => String::new(),
+        };
+        told.push(format!(
+            "counting took {:.1} s after the last block, in {}{of}{rate}",
+            cost.took_s,
+            words::count(cost.cells, "trial"),
+        ));
+    }
+    let both = counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_))));
+    if both {
+        told.push("a byte's way is counted from the first that moved to the last, warm-up included; what is sent again is copied again".to_owned());
+    }
+    told
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//
+// What the programs of this folder share: the interface to the kernel, and what little they need of
+// its structures. Fields are found by name when an object is loaded (CO-RE), so that no header of a
+// kernel is included.
+
+#pragma once
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static __attribute__((always_inline))
+#define __uint(name, val) int(*name)[val]
+#define __type(name, val) typeof(val) *name
+#define CORE __attribute__((preserve_access_index))
+
+// Of the interface to user space, linux/bpf.h.
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_F_MMAPABLE (1U << 10)
+
+// Each object uses some of them.
+#pragma clang diagnostic ignored "-Wunused-variable"
+#pragma clang diagnostic ignored "-Wunused-function"
+#pragma clang diagnostic ignored "-Wunused-parameter"
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_probe_read_kernel)(void *to, u32 size, const void *from) = (void *)113;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+static long (*bpf_get_func_ret)(void *arguments, u64 *result) = (void *)184;
+
+// Flags of a packet's shared info, include/linux/skbuff.h (since Linux 5.14).
+#define SKBFL_ZEROCOPY_ENABLE 1 // pinned pages of the sender's memory
+#define SKBFL_SHARED_FRAG 2     // pages that others may write to: of a file, or of a pipe
+
+struct sock_common {
+	u16 skc_num;   // own port, host order
+	u16 skc_dport; // the peer's, network order
+} CORE;
+
+struct sock {
+	struct sock_common __sk_common;
+} CORE;
+
+struct sk_buff {
+	u32 len;
+	u32 data_len;
+	u32 end;
+	u16 transport_header;
+	u8 *head;
+	u8 *data;
+	struct sock *sk;
+} CORE;
+
+struct skb_shared_info {
+	u8 flags;
+	u16 gso_segs;
+} CORE;
+
+struct inode {
+	u16 i_mode;
+} CORE;
+
+struct file {
+	u32 f_flags;
+	struct inode *f_inode;
+} CORE;
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+} CORE;
+
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
+
+struct task_struct {
+	int tgid;
+	struct task_struct *real_parent;
+	struct files_struct *files;
+} CORE;
+
+// Several CPUs count at the same time.
+INLINE void add(u64 *sum, u64 n)
+{
+	__sync_fetch_and_add(sum, n);
+}
+
+// A packet of TCP whose transport header is where its sender put it.
+struct seen {
+	u64 payload;
+	u16 to; // port, host order
+	u16 segments;
+	u8 flags; // of its shared info
+};
+
+// False where it could not be read.
+INLINE int look(struct sk_buff *skb, struct seen *seen)
+{
+	u8 *head = skb->head;
+	u8 *tcp = head + skb->transport_header;
+	u8 length = 0;
+	u16 to = 0;
+
+	if (bpf_probe_read_kernel(&length, sizeof(length), tcp + 12))
+		return 0;
+	if (bpf_probe_read_kernel(&to, sizeof(to), tcp + 2))
+		return 0;
+	struct skb_shared_info *shared = (struct skb_shared_info *)(head + skb->end);
+	if (bpf_probe_read_kernel(&seen->flags, sizeof(seen->flags), &shared->flags))
+		return 0;
+	if (bpf_probe_read_kernel(&seen->segments, sizeof(seen->segments), &shared->gso_segs))
+		return 0;
+	u64 before = (u64)(tcp - skb->data) + (length >> 4) * 4;
+	seen->payload = skb->len > before ? skb->len - before : 0;
+	seen->to = __builtin_bswap16(to);
+	return 1;
+}
+
+// Whether a connected socket sends to this port; no port is nobody's.
+INLINE int sends_to(struct sock *sk, u64 port)
+{
+	return sk && port && __builtin_bswap16(sk->__sk_common.skc_dport) == port;
+}
+
+INLINE int is_at(struct sock *sk, u64 port)
+{
+	return sk && port && sk->__sk_common.skc_num == port;
+}
+
+// Whether a task is of that process, or of one that it has started.
+INLINE int works_for(struct task_struct *task, u64 process)
+{
+	if (!process)
+		return 0;
+	if ((u32)task->tgid == process)
+		return 1;
+	return (u32)task->real_parent->tgid == process;
+}

@@ -1,0 +1,390 @@
+//! By what means copies are counted at each place: chosen from what this kernel lets be hooked.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::evidence::{CopyMeans, Leg};
+
+use Leg::{Delivery, FromFile, IntoFile, IntoKernel, ToReader};
+use Need::{IfThere, InPlaceOf, Must};
+
+/// A program and what it is attached to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// Of which means.
+    pub means: CopyMeans,
+    /// Its name in the object.
+    pub program: &'static str,
+    /// The function, or the tracepoint.
+    pub target: &'static str,
+    /// The places that it tells of.
+    pub legs: &'static [Leg],
+    /// Whether these can be told without it.
+    pub need: Need,
+}
+
+/// Whether places can be told without a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// They cannot.
+    Must,
+    /// They can where the kernel has no such function: then nothing goes through it.
+    IfThere,
+    /// It stands in where that other program's function cannot be hooked.
+    InPlaceOf(&'static str),
+}
+
+const fn function(
+    program: &'static str,
+    target: &'static str,
+    legs: &'static [Leg],
+    need: Need,
+) -> Hook {
+    Hook {
+        means: CopyMeans::Functions,
+        program,
+        target,
+        legs,
+        need,
+    }
+}
+
+const fn tracepoint(program: &'static str, target: &'static str, legs: &'static [Leg]) -> Hook {
+    Hook {
+        means: CopyMeans::Tracepoints,
+        program,
+        target,
+        legs,
+        need: Must,
+    }
+}
+
+/// Every hook, those of the stronger means first.
+pub const HOOKS: &[Hook] = &[
+    function("sent", "tcp_sendmsg", &[IntoKernel], Must),
+    function("pinned", "skb_zerocopy_iter_stream", &[IntoKernel], Must),
+    // Before Linux 6.5 pages did not come through tcp_sendmsg.
+    function("spliced", "skb_splice_from_iter", &[IntoKernel], IfThere),
+    function(
+        "sent_unix",
+        "skb_copy_datagram_from_iter",
+        &[IntoKernel],
+        IfThere,
+    ),
+    function("delivered", "skb_copy_ubufs", &[Delivery], Must),
+    function("read_packet", "skb_copy_datagram_iter", &[ToReader], Must),
+    function(
+        "read_piece",
+        "simple_copy_to_iter",
+        &[ToReader],
+        InPlaceOf("read_packet"),
+    ),
+    function("from_file", "filemap_read", &[FromFile], Must),
+    function(
+        "from_memory_file",
+        "shmem_file_read_iter",
+        &[FromFile],
+        IfThere,
+    ),
+    // Before Linux 6.5 the two above were also called to take pages over.
+    function(
+        "from_file_taken",
+        "generic_file_splice_read",
+        &[FromFile],
+        IfThere,
+    ),
+    function(
+        "from_file_spliced",
+        "copy_splice_read",
+        &[FromFile],
+        IfThere,
+    ),
+    function("to_file", "generic_perform_write", &[IntoFile], Must),
+    function(
+        "to_file_iomap",
+        "iomap_file_buffered_write",
+        &[IntoFile],
+        IfThere,
+    ),
+    tracepoint("queued", "net_dev_queue", &[IntoKernel, Delivery]),
+    tracepoint("consumed", "consume_skb", &[IntoKernel, Delivery]),
+    tracepoint("arrived", "tcp_probe", &[Delivery]),
+    tracepoint("copied", "skb_copy_datagram_iovec", &[ToReader]),
+    tracepoint("returned", "sys_exit", &[FromFile, IntoFile]),
+    tracepoint("ringed", "io_uring_complete", &[FromFile, IntoFile]),
+];
+
+/// What became of a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tried {
+    /// It is attached.
+    Attached,
+    /// The kernel has nothing of that name.
+    NotThere,
+    /// It is there, and cannot be hooked: why.
+    Refused(String),
+}
+
+/// What is hooked, and what that tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Each place with the strongest means that there is, or why there is none.
+    pub legs: Vec<(Leg, Result<CopyMeans, String>)>,
+    /// What must stay attached for that.
+    pub hooks: Vec<&'static Hook>,
+    /// What cannot be hooked in this kernel, a sentence each.
+    pub gaps: Vec<String>,
+}
+
+impl Choice {
+    /// By what means a place is told; none where it is not.
+    #[must_use]
+    pub fn means(&self, leg: Leg) -> Option<CopyMeans> {
+        let found = self.legs.iter().find(|(l, _)| *l == leg);
+        found.and_then(|(_, means)| means.as_ref().ok().copied())
+    }
+
+    /// Why nothing at all can be counted, where that is so.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        if self.legs.iter().any(|(_, means)| means.is_ok()) {
+            return None;
+        }
+        self.legs
+            .first()
+            .and_then(|(_, why)| why.as_ref().err())
+            .map(String::as_str)
+    }
+}
+
+/// Chooses for each place the strongest of the means that were `wanted`, by what became of every
+/// hook, by the program's name; one that was not tried counts as refused.
+#[must_use]
+pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Choice {
+    let mut legs = Vec::with_capacity(Leg::ALL.len());
+    let mut hooks: Vec<&'static Hook> = Vec::new();
+    for &leg in Leg::ALL {
+        let mut why = None;
+        let mut chosen = None;
+        for &means in wanted {
+            match told(tried, leg, means) {
+                Ok(()) => {
+                    chosen = Some(means);
+                    break;
+                }
+                Err(reason) => why = Some(reason),
+            }
+        }
+        let Some(means) = chosen else {
+            let why = why.unwrap_or_else(|| "no means was asked for".to_owned());
+            legs.push((leg, Err(why)));
+            continue;
+        };
+        legs.push((leg, Ok(means)));
+        for hook in of(leg, means).filter(|h| is_used(tried, h)) {
+            if !hooks.contains(&hook) {
+                hooks.push(hook);
+            }
+        }
+    }
+    Choice {
+        legs,
+        hooks,
+        gaps: gaps(tried, wanted),
+    }
+}
+
+fn of(leg: Leg, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+    HOOKS
+        .iter()
+        .filter(move |h| h.means == means && h.legs.contains(&leg))
+}
+
+fn is_attached(tried: &BTreeMap<&str, Tried>, program: &str) -> bool {
+    tried.get(program) == Some(&Tried::Attached)
+}
+
+/// Of two that count the same bytes only one does.
+fn is_used(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> bool {
+    let spare = matches!(hook.need, InPlaceOf(other) if is_attached(tried, other));
+    is_attached(tried, hook.program) && !spare
+}
+
+/// Whether a means tells of a place, or why it does not.
+fn told(tried: &BTreeMap<&str, Tried>, leg: Leg, means: CopyMeans) -> Result<(), String> {
+    let mut some = false;
+    for hook in of(leg, means) {
+        some = true;
+        let stands_in = of(leg, means)
+            .any(|h| h.need == InPlaceOf(hook.program) && is_attached(tried, h.program));
+        let is_missed = match tried.get(hook.program) {
+            Some(Tried::Attached) => false,
+            _ if stands_in => false,
+            Some(Tried::NotThere) => hook.need == Must,
+            _ => !matches!(hook.need, InPlaceOf(_)),
+        };
+        if is_missed {
+            return Err(why(tried, hook));
+        }
+    }
+    match some {
+        true => Ok(()),
+        false => Err(format!("{} do not tell it", means.title())),
+    }
+}
+
+fn why(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> String {
+    let what = match hook.means {
+        CopyMeans::Functions => "function",
+        _ => "tracepoint",
+    };
+    match tried.get(hook.program) {
+        Some(Tried::Refused(why)) => {
+            format!("the {what} `{}` cannot be hooked: {why}", hook.target)
+        }
+        Some(Tried::NotThere) => format!(
+            "this kernel has no {what} `{}`: it was renamed, or is compiled into its callers",
+            hook.target
+        ),
+        Some(Tried::Attached) | None => format!("the {what} `{}` was not tried", hook.target),
+    }
+}
+
+/// Of each means that was wanted, what it lacks: one sentence where that is everything for one
+/// reason.
+fn gaps(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Vec<String> {
+    let mut gaps: Vec<String> = Vec::new();
+    for &means in wanted {
+        let own = || HOOKS.iter().filter(move |h| h.means == means);
+        let mut reasons: Vec<&String> = own()
+            .filter_map(|h| match tried.get(h.program) {
+                Some(Tried::Refused(why)) => Some(why),
+                _ => None,
+            })
+            .collect();
+        let refused = reasons.len();
+        reasons.dedup();
+        if refused > 1 && refused == own().count() && reasons.len() == 1 {
+            gaps.push(format!("no {} can be hooked: {}", noun(means), reasons[0]));
+            continue;
+        }
+        let lacks = own().filter(|h| match tried.get(h.program) {
+            Some(Tried::Refused(_)) => true,
+            Some(Tried::NotThere) => h.need == Must,
+            _ => false,
+        });
+        gaps.extend(lacks.map(|h| why(tried, h)));
+    }
+    gaps
+}
+
+fn noun(means: CopyMeans) -> &'static str {
+    match means {
+        CopyMeans::Functions => "function of the kernel",
+        _ => "tracepoint",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CopyMeans::{Functions, Tracepoints};
+
+    const BOTH: &[CopyMeans] = &[Functions, Tracepoints];
+
+    /// A kernel on which everything can be hooked but what is named.
+    fn kernel(but: &[(&str, Tried)]) -> BTreeMap<&'static str, Tried> {
+        let outcome = |h: &'static Hook| {
+            let other = but.iter().find(|(target, _)| *target == h.target);
+            (h.program, other.map_or(Tried::Attached, |(_, t)| t.clone()))
+        };
+        HOOKS.iter().map(outcome).collect()
+    }
+
+    /// A kernel that refuses a means altogether, as one without fentry or without rights does.
+    fn without(means: &[CopyMeans]) -> BTreeMap<&'static str, Tried> {
+        let outcome = |h: &'static Hook| match means.contains(&h.means) {
+            true => (h.program, Tried::Refused("not permitted".to_owned())),
+            false => (h.program, Tried::Attached),
+        };
+        HOOKS.iter().map(outcome).collect()
+    }
+
+    fn means(choice: &Choice) -> Vec<Option<CopyMeans>> {
+        Leg::ALL.iter().map(|l| choice.means(*l)).collect()
+    }
+
+    #[test]
+    fn the_strongest_means_that_a_kernel_allows_is_taken() {
+        let check = |tried: BTreeMap<&str, Tried>, expected: [Option<CopyMeans>; 5]| {
+            assert_eq!(means(&choose(&tried, BOTH)), expected);
+        };
+        check(kernel(&[]), [Some(Functions); 5]);
+        check(without(&[Functions]), [Some(Tracepoints); 5]);
+        check(without(&[Tracepoints]), [Some(Functions); 5]);
+        check(without(BOTH), [None; 5]);
+        check(BTreeMap::new(), [None; 5]);
+        // A place of its own takes the next means, the others keep the first.
+        let inlined = kernel(&[("skb_copy_ubufs", Tried::NotThere)]);
+        let mixed = [Functions, Functions, Functions, Tracepoints, Functions];
+        check(inlined, mixed.map(Some));
+        let another_cpu = kernel(&[
+            ("filemap_read", Tried::NotThere),
+            ("sys_exit", Tried::Refused("no field `orig_ax`".to_owned())),
+        ]);
+        let mixed = [
+            None,
+            Some(Functions),
+            Some(Functions),
+            Some(Functions),
+            Some(Functions),
+        ];
+        check(another_cpu, mixed);
+    }
+
+    #[test]
+    fn what_an_older_kernel_does_without_is_not_missed() {
+        let older = kernel(&[
+            ("skb_splice_from_iter", Tried::NotThere),
+            ("copy_splice_read", Tried::NotThere),
+        ]);
+        let choice = choose(&older, BOTH);
+        assert_eq!(means(&choice), [Some(Functions); 5]);
+        assert_eq!(choice.gaps, [""; 0]);
+        // There, and not to be hooked, is another thing: its bytes would count as copied.
+        let hidden = Tried::Refused("it is compiled to another form".to_owned());
+        let choice = choose(&kernel(&[("skb_splice_from_iter", hidden)]), BOTH);
+        assert_eq!(choice.means(IntoKernel), Some(Tracepoints));
+        assert!(
+            choice.gaps[0].contains("`skb_splice_from_iter`"),
+            "{:?}",
+            choice.gaps
+        );
+    }
+
+    #[test]
+    fn of_two_that_count_the_same_only_one_stays() {
+        let read = |tried: &BTreeMap<&str, Tried>| -> Vec<&str> {
+            let hooks = choose(tried, BOTH).hooks;
+            let own = hooks.iter().filter(|h| h.legs == [ToReader]);
+            own.map(|h| h.program).collect()
+        };
+        assert_eq!(read(&kernel(&[])), ["read_packet"]);
+        let renamed = kernel(&[("skb_copy_datagram_iter", Tried::NotThere)]);
+        assert_eq!(read(&renamed), ["read_piece"]);
+        assert_eq!(read(&without(&[Functions])), ["copied"]);
+    }
+
+    #[test]
+    fn what_cannot_be_had_says_why() {
+        let choice = choose(&without(BOTH), BOTH);
+        assert!(choice.refused().unwrap().contains("not permitted"));
+        assert_eq!(choice.hooks.len(), 0);
+        assert_eq!(choice.gaps.len(), 2, "{:?}", choice.gaps);
+        let choice = choose(&kernel(&[]), &[Tracepoints]);
+        assert_eq!(means(&choice), [Some(Tracepoints); 5]);
+        assert_eq!(choice.refused(), None);
+        let renamed = choose(&kernel(&[("tcp_sendmsg", Tried::NotThere)]), BOTH);
+        assert_eq!(renamed.means(IntoKernel), Some(Tracepoints));
+        assert!(renamed.gaps[0].contains("renamed"), "{:?}", renamed.gaps);
+    }
+}

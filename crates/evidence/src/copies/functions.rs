@@ -1,0 +1,50 @@
+//! Copies by what the kernel's functions that copy returned.
+
+use bytecost_spec::Reading;
+use bytecost_spec::evidence::Leg;
+
+/// Words of `struct sums` in `functions.bpf.c`.
+pub(super) const WORDS: usize = 10;
+
+/// Bytes that were copied at a place.
+pub(super) fn copied(words: &[u64; WORDS], leg: Leg) -> Reading {
+    let [
+        _,
+        _,
+        _,
+        sent,
+        pinned,
+        spliced,
+        delivered,
+        read,
+        from_file,
+        to_file,
+    ] = *words;
+    Reading::Measured(match leg {
+        // What it takes in without pinning it and without taking pages over is copied.
+        Leg::IntoKernel => sent.saturating_sub(pinned).saturating_sub(spliced),
+        Leg::Delivery => delivered,
+        Leg::ToReader => read,
+        Leg::FromFile => from_file,
+        Leg::IntoFile => to_file,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pinned_or_spliced_is_not_copied() {
+        let check = |sent, pinned, spliced, expected| {
+            let words = [80, 1, 1, sent, pinned, spliced, 0, 0, 0, 0];
+            let found = copied(&words, Leg::IntoKernel);
+            assert_eq!(found, Reading::Measured(expected));
+        };
+        check(100, 0, 0, 100);
+        check(100, 100, 0, 0);
+        check(100, 0, 100, 0);
+        check(100, 40, 50, 10);
+        check(100, 120, 0, 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! Copies by the flags of packets and by what system calls returned.
+
+use bytecost_spec::Reading;
+use bytecost_spec::evidence::Leg;
+
+/// Words of `struct sums` in `copies.bpf.c`.
+pub(super) const WORDS: usize = 18;
+
+/// Why a connection without packets is not told.
+const NO_PACKETS: &str = "a Unix socket's messages pass no device, where a tracepoint would tell how they got there; functions of the kernel would tell, which cannot be hooked here";
+const UNSEEN: &str = "requests by io_uring, io_submit or copy_file_range do not tell tracepoints how many bytes the kernel copied for them; functions of the kernel would tell, which cannot be hooked here";
+
+/// Bytes of payload by how packets held them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// In memory of the kernel's own.
+    pub copied_bytes: u64,
+    /// In the sender's own pages, pinned.
+    pub pinned_bytes: u64,
+    /// In pages of a file or a pipe.
+    pub pages_bytes: u64,
+    /// Packets with payload.
+    pub packets: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Whether there was a port to count by.
+    pub of_packets: bool,
+    /// As the sender handed it over, whatever the device did with it.
+    pub sent: Held,
+    /// As it came to the receiver's TCP; nothing where nobody receives.
+    pub delivered: Held,
+    /// Bytes that were copied to the reader's memory.
+    pub read_bytes: u64,
+    /// Bytes that calls took out of files through the page cache.
+    pub from_file_bytes: u64,
+    /// Bytes that calls wrote to files through the page cache.
+    pub to_file_bytes: u64,
+    /// Requests whose bytes no call tells.
+    pub unseen: u64,
+}
+
+impl Held {
+    fn at(words: &[u64]) -> Held {
+        let word = |at: usize| words.get(at).copied().unwrap_or(0);
+        Held {
+            copied_bytes: word(0),
+            pinned_bytes: word(1),
+            pages_bytes: word(2),
+            packets: word(3),
+        }
+    }
+
+    fn plus(self, other: Held) -> Held {
+        Held {
+            copied_bytes: self.copied_bytes + other.copied_bytes,
+            pinned_bytes: self.pinned_bytes + other.pinned_bytes,
+            pages_bytes: self.pages_bytes + other.pages_bytes,
+            packets: self.packets + other.packets,
+        }
+    }
+}
+
+impl Counted {
+    pub(super) fn of(words: &[u64; WORDS]) -> Counted {
+        Counted {
+            of_packets: words[0] > 0,
+            sent: Held::at(&words[2..]).plus(Held::at(&words[6..])),
+            delivered: Held::at(&words[10..]),
+            read_bytes: words[14],
+            from_file_bytes: words[15],
+            to_file_bytes: words[16],
+            unseen: words[17],
+        }
+    }
+
+    /// Bytes that were copied at a place.
+    #[must_use]
+    pub fn copied(&self, leg: Leg) -> Reading {
+        let of_packets = |bytes| match self.of_packets {
+            true => Reading::Measured(bytes),
+            false => Reading::absent(NO_PACKETS),
+        };
+        let of_calls = |bytes| match self.unseen {
+            0 => Reading::Measured(bytes),
+            _ => Reading::absent(UNSEEN),
+        };
+        match leg {
+            Leg::IntoKernel => of_packets(self.sent.copied_bytes),
+            // A packet whose pages were pinned as it left and are not as it arrives was copied
+            // between; where nothing arrives, nothing is delivered.
+            Leg::Delivery => of_packets(match self.delivered.packets {
+                0 => 0,
+                _ => self
+                    .sent
+                    .pinned_bytes
+                    .saturating_sub(self.delivered.pinned_bytes),
+            }),
+            Leg::ToReader => of_packets(self.read_bytes),
+            Leg::FromFile => of_calls(self.from_file_bytes),
+            Leg::IntoFile => of_calls(self.to_file_bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(copied_bytes: u64, pinned_bytes: u64, pages_bytes: u64) -> Held {
+        Held {
+            copied_bytes,
+            pinned_bytes,
+            pages_bytes,
+            packets: u64::from(copied_bytes + pinned_bytes + pages_bytes > 0),
+        }
+    }
+
+    #[test]
+    fn copies_are_told_apart_by_what_became_of_the_packets() {
+        let check = |sent, delivered, read_bytes, expected: [u64; 3]| {
+            let counted = Counted {
+                of_packets: true,
+                sent,
+                delivered,
+                read_bytes,
+                ..Counted::default()
+            };
+            let legs = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader];
+            let found = legs.map(|leg| counted.copied(leg).measured().unwrap());
+            assert_eq!(found, expected);
+        };
+        check(held(100, 0, 0), held(100, 0, 0), 100, [100, 0, 100]);
+        check(held(0, 100, 0), held(100, 0, 0), 100, [0, 100, 100]);
+        check(held(0, 100, 0), held(0, 100, 0), 100, [0, 0, 100]);
+        check(held(0, 0, 100), held(0, 0, 100), 100, [0, 0, 100]);
+        check(held(100, 0, 0), held(100, 0, 0), 0, [100, 0, 0]);
+        // Nobody received it, so nobody copied it on delivery.
+        check(held(0, 100, 0), held(0, 0, 0), 0, [0, 0, 0]);
+    }
+
+    #[test]
+    fn what_tracepoints_do_not_see_is_absent_and_no_zero() {
+        let mut words = [0; WORDS];
+        words[15] = 7;
+        let of_file = Counted::of(&words);
+        assert_eq!(of_file.copied(Leg::FromFile), Reading::Measured(7));
+        assert_eq!(of_file.copied(Leg::IntoKernel).measured(), None);
+        words[0] = 80;
+        words[17] = 1;
+        let by_ring = Counted::of(&words);
+        assert_eq!(by_ring.copied(Leg::FromFile).measured(), None);
+        assert_eq!(by_ring.copied(Leg::IntoKernel), Reading::Measured(0));
+    }
+}

@@ -1,0 +1,64 @@
+//! The map of functions, held against profiles of several kernels. They were recorded there by
+//! `crates/evidence/examples/record_profile.rs`: `COUNT INNERMOST;CALLER;…`, one line a chain.
+//! 6.1 and 6.12 are Debian's, for clouds, emulated; 6.18 is one of a virtual machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytecost_evidence::attribution::{Found, MAP};
+use bytecost_spec::evidence::{KINDS, Kind};
+
+/// The share of looks that may remain without a kind.
+const MOST_UNATTRIBUTED: f64 = 0.05;
+
+const PROFILES: &[(&str, &str)] = &[
+    ("6.1", include_str!("profiles/linux-6.1.txt")),
+    ("6.12", include_str!("profiles/linux-6.12.txt")),
+    ("6.18", include_str!("profiles/linux-6.18.txt")),
+];
+
+/// Looks at CPUs with something to do, by kind, and by function where it has none.
+fn sorted(text: &'static str) -> (BTreeMap<Kind, u64>, BTreeMap<&'static str, u64>) {
+    let (mut kinds, mut unknown) = (BTreeMap::new(), BTreeMap::new());
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let (count, chain) = line.split_once(' ').unwrap();
+        let count: u64 = count.parse().unwrap();
+        let Found::Work { kind, function, .. } = MAP.attribute(chain.split(';')) else {
+            continue;
+        };
+        *kinds.entry(kind).or_default() += count;
+        if kind == Kind::Unattributed {
+            *unknown.entry(function).or_default() += count;
+        }
+    }
+    (kinds, unknown)
+}
+
+#[test]
+fn the_map_knows_what_each_kernel_spends_its_time_in() {
+    for (kernel, text) in PROFILES {
+        let (kinds, unknown) = sorted(text);
+        let all: u64 = kinds.values().sum();
+        assert!(all > 10_000, "Linux {kernel}: only {all} looks");
+        let share = unknown.values().sum::<u64>() as f64 / all as f64;
+        println!("Linux {kernel}: {share:.4} of {all} looks have no kind: {unknown:?}");
+        assert!(
+            share < MOST_UNATTRIBUTED,
+            "Linux {kernel}: {share:.3} of the looks have no kind: {unknown:?}"
+        );
+    }
+}
+
+/// A kind that no look of a profile falls into would be one whose functions have been renamed.
+#[test]
+fn every_kind_of_work_is_met_on_each_kernel() {
+    for (kernel, text) in PROFILES {
+        let met: BTreeSet<Kind> = sorted(text).0.into_keys().collect();
+        let missed: Vec<&str> = KINDS
+            .iter()
+            .filter(|row| !matches!(row.kind, Kind::User | Kind::Unattributed))
+            .filter(|row| !met.contains(&row.kind))
+            .map(|row| row.name)
+            .collect();
+        assert!(missed.is_empty(), "Linux {kernel}: no look at {missed:?}");
+    }
+}

@@ -1,0 +1,438 @@
+//! Known truths for what is counted: how often bytes are copied, by each means that this kernel
+//! allows, and how often calls are made.
+//!
+//! Each truth is printed with its means and what was counted: `truths --nocapture`. Where a means
+//! is refused, that is printed in its place; a kernel that is known to allow some is held to it by
+//! `BYTECOST_MEANS=functions,tracepoints`, and root is held to tracepoints everywhere.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+use std::thread;
+use std::time::Duration;
+
+use bytecost_evidence::Events;
+use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_evidence::events::{Exchange, Parties};
+use bytecost_spec::evidence::{CopyMeans, Event, Leg};
+use bytecost_sys::gather::MSG_ZEROCOPY;
+use bytecost_sys::{errqueue, process};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+#[path = "truths/killed.rs"]
+mod killed;
+
+const MESSAGE_BYTES: usize = 64 << 10;
+const MESSAGES: usize = 256;
+const PAYLOAD_BYTES: usize = MESSAGE_BYTES * MESSAGES;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Copies that a byte may seem to have had too many or too few: on a busy machine TCP sends a
+/// segment again here and there, which is copied again.
+const NEAR: f64 = 0.05;
+
+/// Bytes of files are counted by process, which all tests here share.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Whether this kernel and user must allow a means.
+fn must(means: CopyMeans) -> bool {
+    let name = match means {
+        CopyMeans::Functions => "functions",
+        _ => "tracepoints",
+    };
+    let asked = std::env::var("BYTECOST_MEANS").unwrap_or_default();
+    let is_asked = asked.split(',').any(|m| m == name);
+    is_asked || means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root()
+}
+
+/// Copies for each byte: out of a file, into the kernel, into a file, on delivery, to the reader.
+type PerByte = [Option<f64>; 5];
+
+fn of_socket(into_kernel: f64, delivery: f64, to_reader: f64) -> PerByte {
+    [
+        Some(0.0),
+        Some(into_kernel),
+        Some(0.0),
+        Some(delivery),
+        Some(to_reader),
+    ]
+}
+
+/// Does its work between the two ends of a connection, of which the second is read to its end by
+/// another thread.
+fn connected(work: impl FnOnce(&TcpStream)) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    over(&listener, work);
+    port
+}
+
+fn over(listener: &TcpListener, work: impl FnOnce(&TcpStream)) {
+    let sending = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut taking, _) = listener.accept().unwrap();
+    sending.set_write_timeout(Some(PATIENCE)).unwrap();
+    taking.set_read_timeout(Some(PATIENCE)).unwrap();
+    let reader = thread::spawn(move || {
+        let mut buffer = vec![0; 256 << 10];
+        let mut all = 0;
+        loop {
+            match taking.read(&mut buffer).unwrap() {
+                0 => return all,
+                n => all += n,
+            }
+        }
+    });
+    work(&sending);
+    drop(sending);
+    assert_eq!(reader.join().unwrap(), PAYLOAD_BYTES);
+}
+
+fn memory_file() -> std::fs::File {
+    let file = std::fs::File::from(memfd_create("truth", MemfdFlags::CLOEXEC).unwrap());
+    for i in 0..MESSAGES {
+        let place = (i * MESSAGE_BYTES) as u64;
+        file.write_all_at(&[7; MESSAGE_BYTES], place).unwrap();
+    }
+    file
+}
+
+struct Truths {
+    means: CopyMeans,
+    copies: Copies,
+}
+
+impl Truths {
+    fn of(means: CopyMeans) -> Option<Truths> {
+        match Copies::by(Path::new("/"), &[means]) {
+            Ok(copies) => {
+                for gap in &copies.choice().gaps {
+                    println!("{}: gap: {gap}", means.title());
+                }
+                Some(Truths { means, copies })
+            }
+            Err(e) => {
+                assert!(!must(means), "{} must be had here: {e}", means.title());
+                println!("{}: refused: {e}", means.title());
+                None
+            }
+        }
+    }
+
+    fn begin(&mut self, port: Option<u16>) {
+        let me = std::process::id();
+        let whose = Whose {
+            port,
+            worker: me,
+            reader: Some(me),
+        };
+        self.copies.begin(whose).unwrap();
+    }
+
+    /// Holds what was counted against what is known; none for what this means does not tell.
+    fn check(&self, what: &str, expected: PerByte) {
+        let counted = self.copies.copied();
+        let found: Vec<Option<f64>> = counted
+            .iter()
+            .map(|c| Some(c.bytes.measured()? as f64 / PAYLOAD_BYTES as f64))
+            .collect();
+        let told = |v: &Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.3}"));
+        let each: Vec<String> = found.iter().map(told).collect();
+        let sum: f64 = found.iter().flatten().sum();
+        println!(
+            "{}: {what}: {} = {sum:.3} copies per byte",
+            self.means.title(),
+            each.join(" + ")
+        );
+        for ((found, expected), leg) in found.iter().zip(expected).zip(Leg::ALL) {
+            let is_near = match (found, expected) {
+                (Some(found), Some(expected)) => (found - expected).abs() < NEAR,
+                (None, None) => true,
+                (None, Some(_)) => self.copies.choice().means(*leg).is_none(),
+                (Some(_), None) => false,
+            };
+            assert!(
+                is_near,
+                "{what}, {leg:?}: {found:?}, not {expected:?}: {counted:?}"
+            );
+        }
+    }
+
+    /// The same for a connection, which is counted by its port.
+    fn check_connection(&mut self, what: &str, expected: PerByte, work: impl FnOnce(&TcpStream)) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        self.begin(Some(listener.local_addr().unwrap().port()));
+        over(&listener, work);
+        self.check(what, expected);
+    }
+
+    fn all(&mut self) {
+        let message = vec![7_u8; MESSAGE_BYTES];
+        let send = |mut socket: &TcpStream| {
+            for _ in 0..MESSAGES {
+                socket.write_all(&message).unwrap();
+            }
+        };
+        self.files();
+        self.check_connection(
+            "send and recv over loopback",
+            of_socket(1.0, 0.0, 1.0),
+            send,
+        );
+        let file = memory_file();
+        let sendfile = |socket: &TcpStream| {
+            let mut left = PAYLOAD_BYTES;
+            while left > 0 {
+                left -= rustix::fs::sendfile(socket, &file, None, left).unwrap();
+            }
+        };
+        self.check_connection(
+            "sendfile from the page cache to recv over loopback",
+            of_socket(0.0, 0.0, 1.0),
+            sendfile,
+        );
+        self.check_connection(
+            "pread of a memory file, send and recv",
+            [Some(1.0), Some(1.0), Some(0.0), Some(0.0), Some(1.0)],
+            |mut socket| {
+                let mut buffer = message.clone();
+                for i in 0..MESSAGES {
+                    let place = (i * MESSAGE_BYTES) as u64;
+                    file.read_exact_at(&mut buffer, place).unwrap();
+                    socket.write_all(&buffer).unwrap();
+                }
+            },
+        );
+        let mut flagged = Vec::new();
+        self.check_connection(
+            "send with MSG_ZEROCOPY and recv over loopback",
+            of_socket(0.0, 1.0, 1.0),
+            |socket| flagged = zerocopy(socket, &message),
+        );
+        assert_eq!(flagged.len(), MESSAGES);
+        assert!(flagged.iter().all(|copied| *copied), "{flagged:?}");
+        println!("completion flags: 100 % of {MESSAGES} zero-copy sends over loopback copied");
+        self.unix(&message);
+        // What goes to another port is not this connection's.
+        self.begin(Some(9));
+        connected(send);
+        self.check("what goes elsewhere", of_socket(0.0, 0.0, 0.0));
+    }
+
+    fn files(&mut self) {
+        let neither = match self.means {
+            CopyMeans::Functions => Some(0.0),
+            _ => None,
+        };
+        let file = memory_file();
+        self.begin(None);
+        let mut buffer = vec![0; MESSAGE_BYTES];
+        for i in 0..MESSAGES {
+            let place = (i * MESSAGE_BYTES) as u64;
+            file.read_exact_at(&mut buffer, place).unwrap();
+        }
+        self.check(
+            "pread of a memory file",
+            [Some(1.0), neither, Some(0.0), neither, neither],
+        );
+        self.begin(None);
+        drop(memory_file());
+        self.check(
+            "pwrite of a memory file",
+            [Some(0.0), neither, Some(1.0), neither, neither],
+        );
+        self.begin(None);
+        let null = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/null")
+            .unwrap();
+        for _ in 0..MESSAGES {
+            (&null).write_all(&buffer).unwrap();
+        }
+        self.check(
+            "what is thrown away",
+            [Some(0.0), neither, Some(0.0), neither, neither],
+        );
+    }
+
+    fn unix(&mut self, message: &[u8]) {
+        self.begin(None);
+        let (mut sending, mut taking) = UnixStream::pair().unwrap();
+        let reader = thread::spawn(move || {
+            let mut buffer = vec![0; 256 << 10];
+            while taking.read(&mut buffer).unwrap() > 0 {}
+        });
+        for _ in 0..MESSAGES {
+            sending.write_all(message).unwrap();
+        }
+        drop(sending);
+        reader.join().unwrap();
+        let expected = match self.means {
+            CopyMeans::Functions => of_socket(1.0, 0.0, 1.0),
+            // Its messages are no packets of a device.
+            _ => [Some(0.0), None, Some(0.0), None, None],
+        };
+        self.check("a Unix stream socket", expected);
+    }
+}
+
+/// Sends every message with MSG_ZEROCOPY, one after the other, and gives for each whether the
+/// kernel says that it was copied.
+fn zerocopy(socket: &TcpStream, message: &[u8]) -> Vec<bool> {
+    errqueue::set_zerocopy(socket).unwrap();
+    let mut flags = Vec::new();
+    let mut sends = 0;
+    for _ in 0..MESSAGES {
+        let mut left = message;
+        while !left.is_empty() {
+            let n = match rustix::net::send(socket, left, MSG_ZEROCOPY) {
+                Ok(n) => n,
+                // No room to note another one: the earlier ones are taken in first.
+                Err(rustix::io::Errno::NOBUFS) => 0,
+                Err(e) => panic!("{e}"),
+            };
+            left = &left[n..];
+            sends += usize::from(n > 0);
+            if n == 0 {
+                take(socket, &mut flags);
+            }
+        }
+    }
+    while flags.len() < sends {
+        take(socket, &mut flags);
+    }
+    // A message that was sent in pieces counts once.
+    flags.truncate(MESSAGES);
+    flags
+}
+
+fn take(socket: impl AsFd, flags: &mut Vec<bool>) {
+    assert!(errqueue::wait(&socket, PATIENCE).unwrap(), "no completion");
+    while let Some(done) = errqueue::completion(&socket).unwrap() {
+        flags.extend((0..done.sends()).map(|_| done.copied));
+    }
+}
+
+#[test]
+fn bytes_are_copied_as_often_as_is_known_by_tracepoints() {
+    let _alone = alone();
+    if let Some(mut truths) = Truths::of(CopyMeans::Tracepoints) {
+        truths.all();
+    }
+}
+
+#[test]
+fn bytes_are_copied_as_often_as_is_known_by_functions() {
+    let _alone = alone();
+    if let Some(mut truths) = Truths::of(CopyMeans::Functions) {
+        truths.all();
+    }
+}
+
+#[test]
+fn the_strongest_means_are_taken_and_the_others_are_told() {
+    let _alone = alone();
+    let Ok(copies) = Copies::open(Path::new("/")) else {
+        return println!("nothing can be counted here");
+    };
+    let choice = copies.choice();
+    for (leg, means) in &choice.legs {
+        match means {
+            Ok(means) => println!("{}: {}", leg.title(), means.title()),
+            Err(why) => println!("{}: not counted: {why}", leg.title()),
+        }
+    }
+    let weaker = choice
+        .legs
+        .iter()
+        .any(|(_, m)| *m != Ok(CopyMeans::Functions));
+    assert_eq!(weaker, !choice.gaps.is_empty(), "{:?}", choice.gaps);
+}
+
+/// A connection whose packets the counters are held against.
+struct Connection {
+    port: u16,
+    sending: TcpStream,
+    taking: TcpStream,
+}
+
+impl Connection {
+    fn new() -> Connection {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let sending = TcpStream::connect(address).unwrap();
+        sending.set_nodelay(true).unwrap();
+        Connection {
+            port: address.port(),
+            sending,
+            taking: listener.accept().unwrap().0,
+        }
+    }
+}
+
+impl Exchange for Connection {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        self.sending.write_all(b"known")?;
+        self.taking.read_exact(&mut [0; 5])
+    }
+}
+
+#[test]
+fn each_call_is_counted_and_every_counter_counts() {
+    const CALLS: u64 = 1000;
+    let _alone = alone();
+    let mut events = match Events::open(Path::new("/"), &mut Connection::new()) {
+        Ok(events) => events,
+        Err(e) => {
+            assert!(!must(CopyMeans::Tracepoints), "{e}");
+            return println!("events: refused: {e}");
+        }
+    };
+    for (event, why) in events.refused() {
+        println!("events: no {}: {why}", event.row().title);
+    }
+    events
+        .begin(Parties {
+            port: None,
+            sender: std::process::id(),
+            receiver: None,
+        })
+        .unwrap();
+    let waits = |usage: process::ThreadUsage| usage.switches_voluntary;
+    let waited = waits(process::thread_usage().unwrap());
+    let start = events.now();
+    for _ in 0..CALLS {
+        std::hint::black_box(std::os::unix::process::parent_id());
+    }
+    thread::sleep(Duration::from_millis(1));
+    let waited = waits(process::thread_usage().unwrap()) - waited;
+    let counts = events.between(&start, &events.now());
+    for count in &counts {
+        println!("events: {}: {:?}", count.event.row().title, count.count);
+    }
+    let of = |event| {
+        let found = counts.iter().find(|c| c.event == event).unwrap();
+        found.count.measured()
+    };
+    // Threads of the tests beside this one call the kernel too.
+    if let Some(calls) = of(Event::SystemCalls) {
+        assert!((CALLS..CALLS + 200).contains(&calls), "{calls}");
+    }
+    if let Some(switches) = of(Event::ContextSwitches) {
+        assert!(switches >= waited && waited > 0, "{switches} and {waited}");
+    }
+    assert!(
+        counts.iter().all(|c| c.event != Event::Packets),
+        "there is no connection"
+    );
+}

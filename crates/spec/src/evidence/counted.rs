@@ -1,0 +1,204 @@
+//! What is counted in a trial of its own: how often bytes were copied, and what else a message took.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Side;
+use crate::reading::Reading;
+
+/// A means by which copies are told, the strongest first.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyMeans {
+    /// Bytes through the kernel's functions that copy, as these return (fexit).
+    Functions,
+    /// Bytes by the flags of packets and by what system calls returned (tp_btf).
+    Tracepoints,
+    /// What the kernel says of zero-copy buffers as it gives them back.
+    CompletionFlags,
+}
+
+impl CopyMeans {
+    /// What it is called for readers.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            CopyMeans::Functions => "functions that copy",
+            CopyMeans::Tracepoints => "tracepoints",
+            CopyMeans::CompletionFlags => "completion flags",
+        }
+    }
+}
+
+/// A place on a byte's way where it may be copied.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Leg {
+    /// From the page cache to memory.
+    FromFile,
+    /// From the sender's memory to the kernel's.
+    IntoKernel,
+    /// From memory to the page cache.
+    IntoFile,
+    /// Between two places of the kernel's, since a reader may not hold a sender's pages.
+    Delivery,
+    /// From the kernel's memory to the reader's.
+    ToReader,
+}
+
+impl Leg {
+    /// All of them, in the order of the way.
+    pub const ALL: &[Leg] = &[
+        Leg::FromFile,
+        Leg::IntoKernel,
+        Leg::IntoFile,
+        Leg::Delivery,
+        Leg::ToReader,
+    ];
+
+    /// What it is called in figures and sentences.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Leg::FromFile => "out of the page cache",
+            Leg::IntoKernel => "into the kernel",
+            Leg::IntoFile => "into the page cache",
+            Leg::Delivery => "on delivery",
+            Leg::ToReader => "to the reader",
+        }
+    }
+
+    /// Which side it counts for: delivery is done for the receiver.
+    #[must_use]
+    pub fn side(self) -> Side {
+        match self {
+            Leg::FromFile | Leg::IntoKernel | Leg::IntoFile => Side::Sender,
+            Leg::Delivery | Leg::ToReader => Side::Receiver,
+        }
+    }
+}
+
+/// Bytes that were copied at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Copied {
+    /// Where.
+    pub leg: Leg,
+    /// By what means that was counted; none where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<CopyMeans>,
+    /// How many.
+    pub bytes: Reading,
+}
+
+/// The bytes that were copied in one trial, from the first to the last that moved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CopiedBytes {
+    /// Payload that was moved meanwhile.
+    pub payload_bytes: u64,
+    /// Each place that the cell has, in the order of [`Leg::ALL`].
+    pub legs: Vec<Copied>,
+    /// What could not be hooked in this kernel, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<String>,
+}
+
+macro_rules! events {
+    ($($variant:ident $name:literal $of:ident $title:literal $summary:literal;)*) => {
+        /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)] // told by the rows
+        pub enum Event { $(#[serde(rename = $name)] $variant,)* }
+
+        /// All events, in the order of tables.
+        pub const EVENTS: &[EventRow] = &[
+            $(EventRow { event: Event::$variant, name: $name, of: EventOf::$of, title: $title, summary: $summary },)*
+        ];
+    };
+}
+
+/// Whose an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOf {
+    /// Counted for each process.
+    Process,
+    /// Counted once, for the connections.
+    Connection,
+}
+
+/// A row of the table of events.
+#[derive(Clone, Copy, Debug)]
+pub struct EventRow {
+    /// The event.
+    pub event: Event,
+    /// Its name in files.
+    pub name: &'static str,
+    /// Whose it is.
+    pub of: EventOf,
+    /// What it is called, in the plural.
+    pub title: &'static str,
+    /// What is counted, and where.
+    pub summary: &'static str,
+}
+
+events! {
+    SystemCalls "system-calls" Process "system calls" "entries into the kernel by a call, those of the loop included (tracepoint sys_enter)";
+    ContextSwitches "context-switches" Process "context switches" "times that a thread of the side left its CPU (sched_switch)";
+    WakeUps "wake-ups" Process "wake-ups" "times that a thread of the side was woken (sched_waking)";
+    PageFaults "page-faults" Process "page faults" "page_fault_user and page_fault_kernel, x86-64";
+    TlbFlushes "tlb-flushes" Process "TLB flushes" "flushes while the side ran, those of switching to it included (tlb_flush, x86-64)";
+    Packets "packets" Connection "packets" "packets with payload as they are queued to the device, of up to 64 KiB each (net_dev_queue)";
+    Segments "segments" Connection "segments" "segments that these packets are of (gso_segs)";
+    Acknowledgements "acknowledgements" Connection "acknowledgements" "packets without payload from the receiver (net_dev_queue)";
+    Retransmits "retransmits" Connection "retransmits" "packets sent again (tcp_retransmit_skb)";
+}
+
+impl Event {
+    /// The event's row.
+    #[must_use]
+    pub fn row(self) -> &'static EventRow {
+        EVENTS
+            .iter()
+            .find(|r| r.event == self)
+            .unwrap_or(&EVENTS[0])
+    }
+}
+
+/// How often something happened within the window of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventCount {
+    /// What.
+    pub event: Event,
+    /// On which side; both for what is the connection's.
+    pub side: Side,
+    /// How often, or why that was not counted.
+    pub count: Reading,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_its_own_row_and_name() {
+        for row in EVENTS {
+            assert_eq!(row.event.row().name, row.name);
+            let written = serde_json::to_string(&row.event).unwrap();
+            assert_eq!(written, format!("\"{}\"", row.name));
+        }
+    }
+
+    #[test]
+    fn the_way_of_a_byte_goes_from_the_sender_to_the_receiver() {
+        let sides: Vec<Side> = Leg::ALL.iter().map(|l| l.side()).collect();
+        let first = sides.iter().position(|s| *s == Side::Receiver).unwrap();
+        assert!(sides[..first].iter().all(|s| *s == Side::Sender));
+        assert!(sides[first..].iter().all(|s| *s == Side::Receiver));
+    }
+}
