@@ -65,6 +65,7 @@ fn orders() -> Vec<Vec<u8>> {
         java: None,
         patience_ms: 5000,
         messages_least: 3,
+        probed: Vec::new(),
     };
     let disturb = Disturb {
         noise: Noise::Chase,
@@ -114,6 +115,7 @@ fn answers() -> Vec<Vec<u8>> {
         total_bytes: vec![1 << 41; 2],
         compared_bytes: 4096,
         latency_ns_histogram: Some("HISTFAAAAA==".into()),
+        footprint: None,
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();

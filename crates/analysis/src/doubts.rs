@@ -1,20 +1,34 @@
 //! What weakens the findings: one row each, with its evidence and its cure.
 
 use bytecost_spec::{Measure, Metric};
+use bytecost_stats::median;
 
 use crate::result::{
-    CellCopies, CellCounts, CellResult, CellTime, CountingCost, Doubt, Finding, Input,
+    CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt, Finding,
+    Input,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
 
 mod course;
+mod every_completion;
 pub(crate) mod flags;
+mod frequency;
+mod huge_pages;
 mod kernel;
 mod machine;
+mod off_cpu;
+mod packet_socket;
+mod receive_window;
+mod receiver_bound;
+mod retransmits;
+mod same_rate;
+mod segments;
 pub(crate) mod serving;
+mod short_window;
 pub(crate) mod stall;
+mod untouched;
 mod wire;
 
 pub(crate) use kernel::copied;
@@ -31,6 +45,7 @@ pub(crate) struct View<'v> {
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
+    pub(crate) footprints: &'v [CellFootprint],
 }
 
 /// A doubt without its name.
@@ -54,15 +69,28 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),
     ("flags-contradicted", flags::contradicted),
+    ("packet-socket", packet_socket::detect),
+    ("waits-for-every-completion", every_completion::detect),
     ("clients-limited", serving::generator),
     ("failed-requests", serving::failed_requests),
     ("server-caution", serving::caution),
     ("mover-caution", kernel::mover_caution),
     ("neighbour", machine::neighbour),
     ("steal", machine::steal),
+    ("off-cpu", off_cpu::detect),
+    ("frequency", frequency::changes),
+    ("throttled", frequency::throttled),
     ("drift", course::drift),
+    ("short-window", short_window::detect),
     ("pacing", kernel::pacing),
+    ("receive-window", receive_window::detect),
     ("send-buffer", kernel::send_buffer),
+    ("registered-huge-pages", huge_pages::detect),
+    ("retransmits", retransmits::detect),
+    ("segments-differ", segments::detect),
+    ("same-rate", same_rate::detect),
+    ("receiver-bound", receiver_bound::detect),
+    ("untouched", untouched::detect),
     ("zero-copy-no-room", kernel::no_room),
     ("one-side", wire::one_side),
     ("wire-strays", wire::strays),
@@ -140,6 +168,11 @@ fn above<'t>(
         .filter_map(share)
         .filter(|s| *s > bound)
         .fold((0, 0.0), |(n, most), s| (n + 1, f64::max(most, s)))
+}
+
+/// The median over the trials of a cell for which a number can be had.
+fn typical<'t>(cell: &'t CellTrials<'_>, of: impl Fn(&'t Trial<'_>) -> Option<f64>) -> Option<f64> {
+    median(&cell.trials().filter_map(of).collect::<Vec<f64>>())
 }
 
 /// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.

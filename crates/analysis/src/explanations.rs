@@ -16,6 +16,7 @@ mod cpu_distance;
 mod cpu_time;
 mod decided;
 mod faster;
+mod footprint;
 mod huge_pages;
 mod one_call;
 mod placements;

@@ -14,6 +14,7 @@ mod doubts;
 mod explanations;
 mod figures;
 mod findings;
+mod footprint;
 mod grid;
 mod histogram;
 mod matrix;
@@ -61,6 +62,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let cpu_time = cpu_time::all(&input);
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
+    let footprints = footprint::all(&input);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -71,6 +73,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         copies: &counted.copies,
         counts: &counted.counts,
         cost: counted.cost,
+        footprints: &footprints,
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -100,6 +103,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         copies: counted.copies,
         counts: counted.counts,
         counting_cost: counted.cost,
+        footprints,
         audit: Vec::new(),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),

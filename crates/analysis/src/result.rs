@@ -12,12 +12,14 @@ use serde::{Deserialize, Serialize};
 mod counted;
 mod cpu_time;
 mod figure;
+mod footprint;
 mod matrix;
 mod speed_up;
 
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime};
 pub use figure::{FigureData, Point, Series};
+pub use footprint::{CellFootprint, LevelFootprint};
 pub use matrix::{MatrixData, PairPoint};
 pub use speed_up::{SpeedUp, SpeedUpRow};
 
@@ -85,6 +87,9 @@ pub struct Analysis {
     /// What counting cost, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_cost: Option<CountingCost>,
+    /// What moving displaced from the sending CPU's caches, of the cells where that was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub footprints: Vec<CellFootprint>,
     /// Questions about why, each answered from these results or said what is missing.
     #[serde(default)]
     pub explanations: Vec<Explanation>,

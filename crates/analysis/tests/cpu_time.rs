@@ -35,6 +35,7 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
         elapsed_ns: 400_000_000,
         copies: None,
         counts: Vec::new(),
+        footprint: None,
         time: Some(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns: 400_000_000,

@@ -44,6 +44,11 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
         Means::Time => Watch::of_time(&cpus(host), EVIDENCE_WINDOW).map(|_| ()),
         Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
         Means::Counts => exchange::events().map(|_| ()),
+        Means::Footprint => {
+            return host.caches.is_empty().then(|| {
+                "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
+            });
+        }
     };
     let why = tried.err()?;
     Some(match means {
@@ -53,6 +58,9 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
         ),
     })
 }
+
+/// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
+const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
 /// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -109,16 +117,18 @@ struct SoFar {
     attempts: HashMap<(u32, u32), u32>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
-    /// Cells with evidence of that kind: of time, or counted.
-    watched: HashSet<(bool, u32)>,
+    /// Cells with evidence, by its round.
+    watched: HashSet<(u32, u32)>,
     spent: Duration,
 }
 
 impl SoFar {
     fn take(&mut self, record: Record) {
         let trial = record.trial();
-        let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
-        *attempts = (*attempts).max(trial.attempt + 1);
+        if !matches!(record, Record::Evidence(_)) {
+            let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
+            *attempts = (*attempts).max(trial.attempt + 1);
+        }
         match record {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
@@ -130,8 +140,7 @@ impl SoFar {
                 self.samples.push(sample);
             }
             Record::Evidence(found) => {
-                let of_time = found.time.is_some();
-                self.watched.insert((of_time, found.trial.cell));
+                self.watched.insert((found.trial.block, found.trial.cell));
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
@@ -254,27 +263,27 @@ impl Campaign<'_> {
         // One of them that was asked for has them both go through all cells.
         let unasked = counted.clone().all(|e| e.unasked);
         let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
-        let is_counted = counted.count() > 0;
-        let [copies, counts] = [copies, counts].map(|e| e.is_some());
-        let of_time = asked(Means::Time).is_some();
-        let cpus = cpus(&manifest.host);
-        if is_counted {
-            let watch = counting(copies, counts)?;
-            let most = unasked.then_some(share);
+        let mut watches: Vec<(Watch, Option<Duration>)> = Vec::new();
+        if counted.count() > 0 {
+            let watch = counting(copies.is_some(), counts.is_some())?;
+            watches.push((watch, unasked.then_some(share)));
+        }
+        if asked(Means::Time).is_some() {
+            let watch = Watch::of_time(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+            watches.push((watch, None));
+        }
+        if asked(Means::Footprint).is_some() {
+            watches.push((Watch::of_footprint(FOOTPRINT_WINDOW), None));
+        }
+        for (watch, most) in watches {
             if !self.watch_by(watch, most, run, lab, so_far, display)? {
                 return Ok(false);
             }
         }
-        match of_time {
-            true => {
-                let watch = Watch::of_time(&cpus, EVIDENCE_WINDOW)?;
-                self.watch_by(watch, None, run, lab, so_far, display)
-            }
-            false => Ok(true),
-        }
+        Ok(true)
     }
 
-    /// One trial of each cell that has none of that kind yet.
+    /// One trial of each cell that has none of that round yet.
     fn watch_by(
         &self,
         mut watch: Watch,
@@ -287,7 +296,7 @@ impl Campaign<'_> {
         let mut left: Vec<(u32, Cell)> = Vec::new();
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
-            let is_seen = so_far.watched.contains(&(watch.looks_at_time(), i));
+            let is_seen = so_far.watched.contains(&(watch.round(), i));
             if so_far.measured.contains(&i) && !is_seen && watch.is_for(cell) {
                 left.push((i, cell.clone()));
             }

@@ -159,11 +159,50 @@ fn unasked_evidence_takes_a_tenth_of_the_budget_and_is_gathered_where_that_is_pe
 }
 
 #[test]
+fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
+    let place = Place::new();
+    let mut words = RUN.to_vec();
+    *words.last_mut().unwrap() = "footprint";
+    words[2] = "null,sendmsg,send-zerocopy";
+    went_through(&place.call(&words));
+    let analysis = analysis(&place);
+    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
+    if analysis.host.caches.is_empty() {
+        return println!("skipped: the kernel reports no caches");
+    }
+    assert_eq!(analysis.footprints.len(), analysis.cells.len());
+    for footprint in &analysis.footprints {
+        let levels = footprint.levels.iter().map(|l| l.level);
+        assert!(levels.is_sorted(), "{footprint:?}");
+        for level in &footprint.levels {
+            let found = level.displaced_kib.is_some() && level.idle_kib.is_some();
+            assert_ne!(found, level.missing.is_some(), "{level:?}");
+            let most = level.primed_bytes as f64 / 1024.0;
+            let kib = level.displaced_kib.as_ref().map_or(0.0, |e| e.value);
+            assert!((0.0..=most).contains(&kib), "{level:?}");
+        }
+    }
+    assert!(page.contains("What moving displaces"));
+    let question = analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "cache-level");
+    let question = question.expect("the run is about it");
+    assert!(
+        question
+            .numbers
+            .iter()
+            .any(|n| n.starts_with("by timing, `send-zerocopy` against `sendmsg`, L")),
+        "{question:?}"
+    );
+}
+
+#[test]
 fn what_is_no_evidence_is_refused() {
     let place = Place::new();
     refused(
         &place.call(&["run", "--evidence", "folklore"]),
-        &["choose from time, copies, counts, none"],
+        &["choose from time, copies, counts, footprint, none"],
     );
     refused(
         &place.call(&["run", "--resume", "x", "--evidence", "time"]),

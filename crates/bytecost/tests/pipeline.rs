@@ -172,6 +172,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         truth: None,
         latency_ns_histogram: None,
         neighbour: Vec::new(),
+        packet_sockets: Vec::new(),
         repeated_because: None,
     }
 }

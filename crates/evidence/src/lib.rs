@@ -10,9 +10,11 @@ pub mod attribution;
 pub mod bpf;
 pub mod copies;
 pub mod events;
+pub mod footprint;
 pub mod symbols;
 pub mod time;
 
 pub use copies::Copies;
 pub use events::Events;
+pub use footprint::WorkingSet;
 pub use time::TimeSampler;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_meter::{MachineMeter, MachineSnapshot, Meter};
+use bytecost_meter::{FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot, Meter};
 use bytecost_spec::{Cell, Counter, Held, Host, Reading, Readings};
 use bytecost_sys::{clock, process};
 
@@ -66,15 +66,17 @@ impl Beside {
     }
 }
 
-/// The machine's meter, and the CPU time of a neighbour beside it.
+/// The machine's meter, the CPUs' frequency, and the CPU time of a neighbour beside it.
 pub(crate) struct Around<'m> {
     pub(crate) meter: &'m mut MachineMeter,
+    pub(crate) frequency: &'m FrequencyMeter,
     pub(crate) beside: Option<&'m Beside>,
 }
 
 /// Both at an edge of the window.
 pub(crate) struct Edge {
     machine: MachineSnapshot,
+    frequency: FrequencySnapshot,
     /// CPU time that the neighbour has used so far, or why that is not known.
     beside_ns: Option<io::Result<u64>>,
 }
@@ -82,6 +84,7 @@ pub(crate) struct Edge {
 impl Around<'_> {
     pub(crate) fn read_start(&mut self) -> Edge {
         Edge {
+            frequency: self.frequency.read(),
             machine: self.meter.read_start(),
             beside_ns: self.beside_ns(),
         }
@@ -90,6 +93,7 @@ impl Around<'_> {
     pub(crate) fn read_end(&mut self) -> Edge {
         Edge {
             machine: self.meter.read_end(),
+            frequency: self.frequency.read(),
             beside_ns: self.beside_ns(),
         }
     }
@@ -103,6 +107,7 @@ impl Around<'_> {
             ))),
             _ => None,
         };
+        readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
         readings.extend(used.map(|used| (Counter::NeighbourNs, used)));
         readings
     }

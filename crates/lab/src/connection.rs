@@ -89,6 +89,7 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         TcpRwndLimitedUs,
         TcpSndbufLimitedUs,
         TcpRetransmits,
+        TcpDataSegments,
     ];
     let (Some(start), Some(end)) = (start, end) else {
         return all
@@ -110,6 +111,12 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         TcpBusyUs => grown(start.busy_us, end.busy_us),
         TcpRwndLimitedUs => grown(start.rwnd_limited_us, end.rwnd_limited_us),
         TcpSndbufLimitedUs => grown(start.sndbuf_limited_us, end.sndbuf_limited_us),
+        // Of 32 bits, and it wraps.
+        TcpDataSegments => Reading::Measured(
+            end.data_segments_out
+                .wrapping_sub(start.data_segments_out)
+                .into(),
+        ),
         _ => grown(start.retransmits.into(), end.retransmits.into()),
     };
     all.into_iter().map(|c| (c, value(c))).collect()
@@ -124,14 +131,21 @@ mod tests {
         let info = TcpInfo {
             pacing_rate: u64::MAX,
             busy_us: 7,
+            data_segments_out: 2,
             ..TcpInfo::default()
         };
-        let readings = tcp_readings(Some(TcpInfo { busy_us: 3, ..info }), Some(info));
+        let before = TcpInfo {
+            busy_us: 3,
+            data_segments_out: u32::MAX,
+            ..info
+        };
+        let readings = tcp_readings(Some(before), Some(info));
         assert!(
             readings[&Counter::TcpPacingRateBytesPerS]
                 .measured()
                 .is_none()
         );
         assert_eq!(readings[&Counter::TcpBusyUs], Reading::Measured(4));
+        assert_eq!(readings[&Counter::TcpDataSegments], Reading::Measured(3));
     }
 }

@@ -17,6 +17,7 @@ use crate::transports;
 
 mod file_side;
 mod neighbour;
+mod probed;
 mod sending;
 mod serving;
 mod side;

@@ -2,11 +2,11 @@
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bytecost_meter::NetworkMeter;
+use bytecost_meter::{NetworkMeter, PacketSockets};
 use bytecost_spec::cell::LINK_MTU_BYTES;
-use bytecost_spec::{Cell, Transport};
+use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
 
 use crate::ends::Endpoint;
@@ -82,6 +82,11 @@ impl<'n> Between<'n> {
 /// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback, which is the host's
 /// own, one on wire and two on veth, which are nobody else's.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
+    NetworkMeter::open(&processes(cell, ends))
+}
+
+/// The directories of a process in each of these networks.
+fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
     let networks = match cell.transport {
         Transport::Unix | Transport::WireUdp => 0,
         // A single end has no connection.
@@ -89,7 +94,46 @@ pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
         Transport::Loopback | Transport::Wire => 1,
         Transport::Veth => 2,
     };
-    let dirs = ends.iter().take(networks);
-    let dirs: Vec<PathBuf> = dirs.map(|e| bytecost_meter::of_process(e.pid())).collect();
-    NetworkMeter::open(&dirs)
+    let ends = ends.iter().take(networks);
+    ends.map(|e| bytecost_meter::of_process(e.pid())).collect()
+}
+
+/// The packet sockets of these networks.
+pub(crate) struct Eavesdroppers {
+    networks: Vec<PacketSockets>,
+    transport: Transport,
+    /// Those that were there before the trial.
+    early: Vec<PacketSocket>,
+}
+
+impl Eavesdroppers {
+    pub(crate) fn of(cell: &Cell, ends: &[Endpoint]) -> Eavesdroppers {
+        let processes = processes(cell, ends);
+        let networks = processes.iter().filter_map(|p| PacketSockets::open(p).ok());
+        let mut found = Eavesdroppers {
+            networks: networks.collect(),
+            transport: cell.transport,
+            early: Vec::new(),
+        };
+        found.early = found.now();
+        found
+    }
+
+    /// Those that were there at first, and those that have come.
+    pub(crate) fn all(mut self) -> Vec<PacketSocket> {
+        for late in self.now() {
+            if !self.early.contains(&late) {
+                self.early.push(late);
+            }
+        }
+        self.early
+    }
+
+    /// Those that take the packets of the cell's device now.
+    fn now(&self) -> Vec<PacketSocket> {
+        let over_loopback = self.transport == Transport::Loopback;
+        let is_meant = |device: &str| (device == "lo") == over_loopback;
+        let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();
+        self.networks.iter().flat_map(found).collect()
+    }
 }

@@ -1,7 +1,7 @@
 //! What a trial brought together before it is told.
 
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Counter, Held, Reading, Readings};
+use bytecost_spec::{Counter, Held, PacketSocket, Reading, Readings};
 
 use crate::protocol::Done;
 
@@ -14,6 +14,8 @@ pub(crate) struct Parts {
     pub(crate) truth: Option<Truth>,
     /// Where the neighbour's threads were held.
     pub(crate) neighbour: Vec<Held>,
+    /// Who else took the packets.
+    pub(crate) packet_sockets: Vec<PacketSocket>,
 }
 
 impl Parts {
@@ -72,6 +74,7 @@ mod tests {
             .into(),
             truth: None,
             neighbour: Vec::new(),
+            packet_sockets: Vec::new(),
         };
         let readings = &mut parts.sender.side.readings;
         readings.insert(Counter::CpuNs, ms(sender_ms));

@@ -8,6 +8,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use bytecost_spec::evidence::Footprint;
+use bytecost_spec::host::Cache;
 use bytecost_spec::{Cell, Noise, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -92,6 +94,10 @@ pub struct Task {
     /// Where the Java program lies compiled, for a mover that starts it.
     #[serde(default)]
     pub java: Option<PathBuf>,
+    /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
+    /// trial.
+    #[serde(default)]
+    pub probed: Vec<Cache>,
 }
 
 /// What a neighbour is to do.
@@ -183,6 +189,9 @@ pub struct Done {
     pub compared_bytes: u64,
     /// Round-trip times: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
+    /// What the first flow displaced from the caches, where that was looked at.
+    #[serde(default)]
+    pub footprint: Option<Footprint>,
 }
 
 /// Writes one frame.
@@ -294,6 +303,12 @@ mod tests {
             patience_ms: 5000,
             pins: vec![vec![0, 2], vec![1]],
             java: None,
+            probed: vec![Cache {
+                level: 1,
+                kind: "Data".into(),
+                size_bytes: 32768,
+                shared_by: vec![0],
+            }],
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

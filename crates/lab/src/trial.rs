@@ -3,23 +3,23 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_meter::MachineMeter;
+use bytecost_meter::{FrequencyMeter, MachineMeter, huge_memory, of_process};
 use bytecost_plan::Pins;
 use bytecost_spec::reading::Of;
-use bytecost_spec::{Cell, Failure, Host, Record, Sample, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
 use crate::beside::{Around, Beside};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
-use crate::networks::{self, Between, Networks};
+use crate::networks::{self, Between, Eavesdroppers, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
 use crate::protocol::{Answer, Check, Order, Role, Task};
@@ -28,6 +28,9 @@ use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
 mod served;
+
+/// How long a sender may take to learn its caches' hits from their misses.
+const CALIBRATION_NS: u64 = 60_000_000_000;
 
 /// Said of a trial that has nothing to tell.
 const NOTHING_MOVED: &str = "no byte was moved within the window";
@@ -60,6 +63,7 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
+    frequency: FrequencyMeter,
     networks: Networks,
     started_ns: u64,
     trials: u32,
@@ -86,6 +90,7 @@ impl Lab {
         Lab {
             settings,
             machine,
+            frequency: FrequencyMeter::default(),
             networks: Networks::default(),
             started_ns: clock::monotonic_ns(),
             trials: 0,
@@ -97,9 +102,11 @@ impl Lab {
     }
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs
-    /// can be had.
+    /// can be had, and no frequency is read.
     #[must_use]
     pub fn on(mut self, host: Host) -> Lab {
+        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+        self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
         self.host = host;
         self
     }
@@ -194,6 +201,7 @@ impl Lab {
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
                     neighbour: parts.neighbour,
+                    packet_sockets: parts.packet_sockets,
                     repeated_because,
                 })
             }
@@ -245,6 +253,7 @@ impl Lab {
             pins,
             file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
+            probed: Vec::new(),
         })
     }
 
@@ -263,7 +272,10 @@ impl Lab {
         let moves = mover.is_some_and(|m| !m.moves_nothing());
         let is_of_cpus = mover.is_some_and(|m| m.route.is_of_cpus());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
-        let task = self.task(cell, mover, pins.sender)?;
+        let mut task = self.task(cell, mover, pins.sender)?;
+        if let Some(watch) = &watch {
+            task.probed = watch.caches(&self.host, &task.pins);
+        }
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -273,7 +285,8 @@ impl Lab {
         let own = task.file.as_ref().is_none_or(|file| file.own);
         let start_ns = match task.java {
             Some(_) => START_PATIENCE.as_nanos() as u64,
-            None => 0,
+            None if task.probed.is_empty() => 0,
+            None => CALIBRATION_NS,
         };
         let ready_ns = slowest_ns + start_ns;
         let receiver = has_peer.then_some(pins.receiver);
@@ -283,6 +296,11 @@ impl Lab {
             watch.trial_begins(cell, &ends, address.as_deref())?;
         }
         let network = networks::meter(cell, &ends);
+        let eavesdroppers = Eavesdroppers::of(cell, &ends);
+        // Pages that are given to the kernel for good: how large they are decides what they cost.
+        let registers = mover.is_some_and(|m| m.locks_rings > 0);
+        let sender = ends.last().filter(|_| registers);
+        let huge_bytes = sender.and_then(|e| huge_memory(&of_process(e.pid())));
         let span = Span {
             warmup: self.settings.warmup,
             window: watch
@@ -299,6 +317,7 @@ impl Lab {
         };
         let mut machine = Around {
             meter: &mut self.machine,
+            frequency: &self.frequency,
             beside: beside.as_ref(),
         };
         let watching = watch.as_deref_mut();
@@ -309,9 +328,11 @@ impl Lab {
         }
         let neighbour = beside.as_mut().map(|beside| beside.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
-        let sender = done
+        let mut sender = done
             .pop()
             .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
+        let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
+        sender.side.readings.extend(huge);
         let receiver = done.pop();
         let truth = match &receiver {
             Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
@@ -329,6 +350,7 @@ impl Lab {
             machine,
             truth,
             neighbour,
+            packet_sockets: eavesdroppers.all(),
         })
     }
 

@@ -13,7 +13,8 @@ use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
 use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
-use bytecost_spec::{Cell, Failure, Record, Transport, TrialKey};
+use bytecost_spec::host::Cache;
+use bytecost_spec::{Cell, Failure, Host, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -25,6 +26,11 @@ use crate::trial::{Lab, Outcome};
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
 
+/// Rounds of trials for evidence.
+const TIME_ROUND: u32 = 0;
+const COUNTING_ROUND: u32 = 1;
+const FOOTPRINT_ROUND: u32 = 2;
+
 /// Who watches, and what was seen in the last trial.
 #[derive(Debug)]
 pub struct Watch {
@@ -32,6 +38,8 @@ pub struct Watch {
     copies: Option<Copies>,
     events: Option<Events>,
     opened: Option<EventsAt>,
+    /// Whether the sender looks at its footprint in the caches.
+    probes: bool,
     window: Duration,
     seen: Seen,
 }
@@ -67,35 +75,61 @@ impl Watch {
         }
     }
 
+    /// Has the sender look at what it displaces from its caches, in windows of this length.
+    #[must_use]
+    pub fn of_footprint(window: Duration) -> Watch {
+        Watch {
+            probes: true,
+            ..Watch::blind(window)
+        }
+    }
+
     fn blind(window: Duration) -> Watch {
         Watch {
             time: None,
             copies: None,
             events: None,
             opened: None,
+            probes: false,
             window,
             seen: Seen::default(),
         }
     }
 
     /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
-    /// of processes of its own. What moves nothing through the kernel has nothing to count.
+    /// of processes of its own. What a program does that a mover starts displaces nothing here,
+    /// and what moves nothing through the kernel has nothing to count.
     #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
-        let route = Mover::named(&cell.mover).map(|m| m.route);
-        let in_kernel = route.is_some_and(|r| r.has_peer() || r.is_of_files());
-        !cell.is_served() && (self.time.is_some() || in_kernel)
+        let mover = Mover::named(&cell.mover);
+        let route = mover.map(|m| m.route);
+        let sees = match self.round() {
+            TIME_ROUND => true,
+            FOOTPRINT_ROUND => !mover.is_some_and(Mover::is_helped),
+            _ => route.is_some_and(|r| r.has_peer() || r.is_of_files()),
+        };
+        sees && !cell.is_served()
     }
 
-    /// Which of the trials for evidence that a cell has: looking at the time disturbs what counts.
-    fn round(&self) -> u32 {
-        u32::from(self.time.is_none())
-    }
-
-    /// Whether it looks at the time, rather than counts.
+    /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
     #[must_use]
-    pub fn looks_at_time(&self) -> bool {
-        self.time.is_some()
+    pub fn round(&self) -> u32 {
+        match &self.time {
+            Some(_) => TIME_ROUND,
+            None if self.probes => FOOTPRINT_ROUND,
+            None => COUNTING_ROUND,
+        }
+    }
+
+    /// The caches that the sender is to look at: those of the CPU that it is held on, else those
+    /// of the first.
+    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<Cache> {
+        if !self.probes {
+            return Vec::new();
+        }
+        let first = host.cpus.first().map_or(0, |c| c.cpu);
+        let cpu = pins.first().and_then(|set| set.first()).copied();
+        caches_of(host, cpu.unwrap_or(first))
     }
 
     /// How long its windows are.
@@ -225,6 +259,15 @@ fn way(cell: &Cell) -> Vec<Leg> {
     way
 }
 
+/// The caches of data of a CPU, nearest first, each level once.
+fn caches_of(host: &Host, cpu: u32) -> Vec<Cache> {
+    let own = |c: &&Cache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
+    let mut caches: Vec<Cache> = host.caches.iter().filter(own).cloned().collect();
+    caches.sort_by_key(|c| c.level);
+    caches.dedup_by_key(|c| c.level);
+    caches
+}
+
 impl Lab {
     /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
     /// after so long a time. False when it was interrupted.
@@ -243,9 +286,9 @@ impl Lab {
                 return true;
             }
             let trial = TrialKey {
-                block: 0,
+                block: watch.round(),
                 cell: number,
-                attempt: watch.round(),
+                attempt: 0,
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {
@@ -287,11 +330,53 @@ impl Lab {
                     trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
                     elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
                     time: watch.seen.time.take(),
+                    footprint: parts.sender.footprint,
                     copies,
                     counts: std::mem::take(&mut watch.seen.counts),
                 })
             }
         };
         Outcome::Ended(Box::new(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
+        let cache = |level, kind: &str, size_bytes, cpu| Cache {
+            level,
+            kind: kind.to_owned(),
+            size_bytes,
+            shared_by: vec![cpu],
+        };
+        let both = |size_bytes| Cache {
+            shared_by: vec![0, 1],
+            ..cache(3, "Unified", size_bytes, 0)
+        };
+        let host = Host {
+            caches: vec![
+                both(32 << 20),
+                cache(1, "Instruction", 1 << 10, 1),
+                cache(1, "Data", 32 << 10, 0),
+                cache(1, "Data", 48 << 10, 1),
+                cache(2, "Unified", 1 << 20, 1),
+            ],
+            ..Host::default()
+        };
+        let sizes = |watch: &Watch, pins: &[Vec<u32>]| -> Vec<u64> {
+            let caches = watch.caches(&host, pins);
+            caches.iter().map(|c| c.size_bytes >> 10).collect()
+        };
+        let probing = Watch::of_footprint(Duration::from_millis(1));
+        assert_eq!(sizes(&probing, &[]), [32, 32 << 10]);
+        assert_eq!(sizes(&probing, &[vec![1, 0]]), [48, 1 << 10, 32 << 10]);
+        let blind = Watch {
+            probes: false,
+            ..probing
+        };
+        assert_eq!(sizes(&blind, &[]), [0; 0]);
     }
 }

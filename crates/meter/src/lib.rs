@@ -17,20 +17,24 @@ use bytecost_spec::{Counter, Reading, Readings, Refusal};
 
 mod events;
 mod fake;
+mod frequency;
 mod helped;
 mod household;
 mod machine;
 mod network;
+mod packets;
 mod proc_text;
 mod process;
 mod thread;
 mod total;
 
 pub use fake::{FakeMeter, FakeSnapshot};
+pub use frequency::{FREQUENCY_COUNTERS, FrequencyMeter, FrequencySnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use household::{Household, HouseholdSnapshot, Look, MOST_THREADS, look_takes_ns, memory_of};
 pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
+pub use packets::{PacketSockets, huge_memory};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;

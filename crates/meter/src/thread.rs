@@ -23,6 +23,7 @@ pub const THREAD_COUNTERS: &[Counter] = &[
     Counter::Migrations,
     Counter::PageFaultsMinor,
     Counter::PageFaultsMajor,
+    Counter::RunQueueNs,
     Counter::Cycles,
     Counter::Instructions,
     Counter::L1dLoadMisses,
@@ -37,6 +38,9 @@ const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the cont
 const SCHED: &str = "/proc/thread-self/sched";
 const NO_SCHED: &str = "this kernel has no /proc/thread-self/sched";
 const SCHED_KEY: &str = "se.nr_migrations";
+const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
+const NO_SCHEDSTAT: &str =
+    "this kernel does not tell it in /proc/thread-self/schedstat (CONFIG_SCHED_INFO)";
 
 /// Reads the thread that opened it. It cannot be sent to another thread, whose clocks it would
 /// read instead:
@@ -51,6 +55,7 @@ pub struct ThreadMeter {
     software: Option<Group>,
     hardware: Option<Group>,
     sched: Option<File>,
+    schedstat: Option<File>,
     of_one_thread: PhantomData<*const ()>,
 }
 
@@ -65,6 +70,7 @@ pub struct Snapshot {
     software: Option<GroupValues>,
     hardware: Option<GroupValues>,
     sched_migrations: Option<u64>,
+    run_queue_ns: Option<u64>,
 }
 
 /// Which counters there are, where they come from, and why the others are not.
@@ -116,6 +122,7 @@ impl ThreadMeter {
             software,
             hardware,
             sched,
+            schedstat: open_schedstat(),
             of_one_thread: PhantomData,
         }
     }
@@ -144,6 +151,7 @@ impl ThreadMeter {
             software: None,
             hardware: None,
             sched,
+            schedstat: open_schedstat(),
             of_one_thread: PhantomData,
         }
     }
@@ -151,6 +159,23 @@ impl ThreadMeter {
     fn sched_migrations(&self) -> Option<u64> {
         sched_migrations(self.sched.as_ref()?)
     }
+
+    fn run_queue_ns(&self) -> Option<u64> {
+        run_queue_ns(self.schedstat.as_ref()?)
+    }
+}
+
+/// The file, where the kernel fills it: one without CONFIG_SCHED_INFO has zeros there.
+fn open_schedstat() -> Option<File> {
+    let file = File::open(SCHEDSTAT).ok()?;
+    run_queue_ns(&file).is_some().then_some(file)
+}
+
+fn run_queue_ns(file: &File) -> Option<u64> {
+    let mut buffer = [0_u8; 80]; // three numbers of 64 bits
+    let line = proc_text::reread(file, &mut buffer)?;
+    proc_text::nth_number(line, 0).filter(|ran_ns| *ran_ns > 0)?;
+    proc_text::nth_number(line, 1)
 }
 
 /// The file, where it says what is wanted.
@@ -169,6 +194,7 @@ impl Meter for ThreadMeter {
 
     fn read_start(&mut self) -> Snapshot {
         let sched_migrations = self.sched_migrations();
+        let run_queue_ns = self.run_queue_ns();
         let usage = process::thread_usage().ok();
         let software = self.software.as_ref().and_then(Group::read);
         // Next to the clocks, since it counts what the meter itself does.
@@ -182,6 +208,7 @@ impl Meter for ThreadMeter {
             software,
             hardware,
             sched_migrations,
+            run_queue_ns,
         }
     }
 
@@ -191,6 +218,7 @@ impl Meter for ThreadMeter {
         let hardware = self.hardware.as_ref().and_then(Group::read);
         let software = self.software.as_ref().and_then(Group::read);
         let usage = process::thread_usage().ok();
+        let run_queue_ns = self.run_queue_ns();
         let sched_migrations = self.sched_migrations();
         Snapshot {
             clock_ns,
@@ -199,6 +227,7 @@ impl Meter for ThreadMeter {
             software,
             hardware,
             sched_migrations,
+            run_queue_ns,
         }
     }
 
@@ -215,7 +244,10 @@ impl Meter for ThreadMeter {
             .filter_map(|counter| {
                 Some(Refusal {
                     what: counter.name().to_owned(),
-                    why: self.layout.refused(*counter)?,
+                    why: match (counter, &self.schedstat) {
+                        (Counter::RunQueueNs, None) => NO_SCHEDSTAT.to_owned(),
+                        _ => self.layout.refused(*counter)?,
+                    },
                 })
             })
             .collect()
@@ -264,6 +296,10 @@ impl Layout {
                     _ => Reading::absent(format!("{SCHED} could not be read")),
                 },
                 Migrations::Refused(why) => Reading::absent(why.as_str()),
+            },
+            Counter::RunQueueNs => match (start.run_queue_ns, end.run_queue_ns) {
+                (Some(start), Some(end)) => grown(start, end),
+                _ => Reading::absent(NO_SCHEDSTAT),
             },
             Counter::PerfEnabledNs => self.hardware.times(hard[0], hard[1])[0].clone(),
             Counter::PerfRunningNs => self.hardware.times(hard[0], hard[1])[1].clone(),

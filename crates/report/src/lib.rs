@@ -16,6 +16,7 @@ mod crossing;
 mod explain;
 mod facts;
 mod figure;
+mod footprint;
 mod gaps;
 mod grid;
 pub mod hand;

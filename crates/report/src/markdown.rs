@@ -4,6 +4,7 @@ use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
 use crate::facts;
+use crate::footprint;
 use crate::heat::{self, heats};
 use crate::numbers::{self, mark, ratio, superscript};
 use crate::prose::{clean, count, spans};
@@ -24,6 +25,7 @@ pub fn markdown(a: &Analysis) -> String {
     reasons::published(a, &mut out);
     tables(a, &mut out);
     distances(a, &mut out);
+    footprints(a, &mut out);
     doubts(a, &mut out);
     lists(a, &mut out);
     foot(a, &mut out);
@@ -78,6 +80,24 @@ fn tables(a: &Analysis, out: &mut Vec<String>) {
     }
     if !notes.is_empty() {
         out.push(String::new());
+    }
+}
+
+fn footprints(a: &Analysis, out: &mut Vec<String>) {
+    let Some(table) = footprint::table(a) else {
+        return;
+    };
+    out.push(format!("## {}\n", table.heading));
+    out.push(format!("{}\n", prose(&table.panel)));
+    let columns: Vec<String> = table.columns.iter().map(|c| prose(c)).collect();
+    out.push(format!("| cell | {} |", columns.join(" | ")));
+    out.push(format!("| :--- |{}", " ---: |".repeat(columns.len())));
+    for (name, entries) in &table.rows {
+        out.push(format!("| {} | {} |", prose(name), entries.join(" | ")));
+    }
+    out.push(String::new());
+    for note in &table.notes {
+        out.push(format!("{}\n", prose(note)));
     }
 }
 

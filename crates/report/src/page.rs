@@ -9,6 +9,7 @@ use bytecost_spec::units;
 use crate::counted::{Counted, counted};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::footprint::{self, FootprintTable};
 use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
 use crate::overlay;
@@ -51,6 +52,7 @@ struct Page {
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
     counted: Option<Counted>,
+    footprint: Option<FootprintTable>,
     overview: Option<Overview>,
     speed_ups: Vec<overview::Line>,
     tables: Vec<TableText>,
@@ -167,6 +169,7 @@ impl Page {
             heats: heats(a),
             stacks: stacks(a),
             counted: counted(a),
+            footprint: footprint::table(a),
             overview: overview(a),
             speed_ups: overview::table(a),
             tables,

@@ -5,6 +5,7 @@ use bytecost_spec::units;
 
 use crate::counted::counted;
 use crate::facts;
+use crate::footprint;
 use crate::grid::Layout;
 use crate::numbers::{self, bare_ratio, mark, superscript};
 use crate::prose::{clean, columns, count, wrap};
@@ -13,6 +14,8 @@ use crate::style::{Ink, Style};
 
 /// The widest label of a row before it is broken over lines.
 const LABEL_COLUMNS: usize = 24;
+/// The widest name of a cell.
+const CELL_COLUMNS: usize = 40;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
 
@@ -33,6 +36,7 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.claims(a);
     page.tables(a);
     page.counted(a);
+    page.footprints(a);
     page.doubts(a);
     page.refusals(a);
     page.failures(a);
@@ -121,6 +125,38 @@ impl Page {
             let first = format!("  –{} ", superscript(i + 1));
             let rest = " ".repeat(columns(&first));
             self.prose(Some(Ink::Faint), note, &first, &rest);
+        }
+    }
+
+    fn footprints(&mut self, a: &Analysis) {
+        let Some(table) = footprint::table(a) else {
+            return;
+        };
+        self.heading(table.heading);
+        self.prose(Some(Ink::Faint), &table.panel, "  ", "  ");
+        let mut header = vec!["cell".to_owned()];
+        header.extend(table.columns);
+        let rows: Vec<Vec<String>> = table
+            .rows
+            .into_iter()
+            .map(|(name, entries)| std::iter::once(name).chain(entries).collect())
+            .collect();
+        let mut most = vec![CELL_COLUMNS];
+        most.resize(header.len(), HEADING_COLUMNS);
+        let layout = Layout {
+            width: self.style.columns() + 2,
+            indent: "  ",
+            most: &most,
+            right: true,
+        };
+        for (i, line) in layout.lines(&header, &rows).iter().enumerate() {
+            match i {
+                0 => self.line(&self.style.paint(Ink::Faint, line)),
+                _ => self.line(line),
+            }
+        }
+        for note in &table.notes {
+            self.prose(Some(Ink::Faint), note, "  ", "  ");
         }
     }
 

@@ -191,6 +191,7 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         truth: None,
         latency_ns_histogram: None,
         neighbour: Vec::new(),
+        packet_sockets: Vec::new(),
         repeated_because: None,
     }
 }

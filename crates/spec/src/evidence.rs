@@ -23,11 +23,13 @@ pub enum Means {
     Copies,
     /// What else a message takes: calls, switches, faults, packets.
     Counts,
+    /// Which lines of the caches are displaced, found by timing.
+    Footprint,
 }
 
 impl Means {
     /// All of them.
-    pub const ALL: &[Means] = &[Means::Time, Means::Copies, Means::Counts];
+    pub const ALL: &[Means] = &[Means::Time, Means::Copies, Means::Counts, Means::Footprint];
 
     /// Those that a run gathers unasked, where that is permitted: they cost little.
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
@@ -39,6 +41,7 @@ impl Means {
             Means::Time => "time",
             Means::Copies => "copies",
             Means::Counts => "counts",
+            Means::Footprint => "footprint",
         }
     }
 }
@@ -244,6 +247,64 @@ pub struct TimeByKind {
     pub lost: u64,
 }
 
+/// What moving messages displaced from the caches of the CPU that the sending thread ran on, by
+/// prime and probe: a working set is read until it is in a cache, messages are moved, and each of
+/// its lines is then timed (after Osvik, Shamir and Tromer, CT-RSA 2006). The first flow's alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Footprint {
+    /// One for each cache of data that the CPU has, nearest first.
+    pub levels: Vec<LevelProbe>,
+}
+
+/// What was found of one cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LevelProbe {
+    /// 1, 2, 3 …
+    pub level: u32,
+    /// The cache's size, as the kernel reports it.
+    pub size_bytes: u64,
+    /// The working set that was primed.
+    pub primed_bytes: u64,
+    /// Lines of it that are timed; each stands for as large a part of the set.
+    pub lines: u32,
+    /// How well hits and misses can be told apart; absent with a reason where they cannot.
+    pub calibration: Calibration,
+    /// What was found, round by round.
+    pub rounds: Vec<ProbeRound>,
+}
+
+/// How hits and misses of a cache were told apart, within the trial itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// What is timed at once and takes more ticks counts as so many: what comes from further away
+    /// than the next cache, and what an interrupt held up, is no more than displaced.
+    pub most_ticks: u32,
+    /// Ticks of all lines together where nothing came between priming and probing, a number a
+    /// round.
+    pub hit_ticks: Vec<u64>,
+    /// The same where twice the cache's size was read between.
+    pub miss_ticks: Vec<u64>,
+    /// Why the two cannot be told apart, where they cannot: there are then no rounds.
+    pub refused: Option<String>,
+}
+
+/// One round: primed, moved and probed; and primed, waited for as long and probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRound {
+    /// Messages that were moved.
+    pub messages: u64,
+    /// Payload bytes that were moved.
+    pub bytes: u64,
+    /// Ticks of all lines together after moving.
+    pub ticks: u64,
+    /// Ticks of all lines together after nothing was moved for as long.
+    pub idle_ticks: u64,
+}
+
 /// What one trial for evidence found. It is never compared by its times: looking disturbs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -273,6 +334,9 @@ pub struct Evidence {
     /// What else happened within the window, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EventCount>,
+    /// What moving displaced from the caches of the sending CPU, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footprint: Option<Footprint>,
 }
 
 #[cfg(test)]

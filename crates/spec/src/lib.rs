@@ -31,7 +31,7 @@ pub use manifest::Manifest;
 pub use metric::{Better, Measure, Metric, Side};
 pub use published::{Imported, Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
-pub use sample::{Failure, Held, Record, Sample, SideReadings, TrialKey};
+pub use sample::{Failure, Held, PacketSocket, Record, Sample, SideReadings, TrialKey};
 pub use study::{Study, StudyError};
 pub use survey::{LeftOut, Refusal, Route, Support, Survey};
 pub use table::Table;

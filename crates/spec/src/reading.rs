@@ -97,6 +97,7 @@ counters! {
     Migrations "migrations" Side "moves to another CPU, perf software event or /proc/self/sched";
     PageFaultsMinor "page_faults_minor" Side "getrusage ru_minflt";
     PageFaultsMajor "page_faults_major" Side "getrusage ru_majflt";
+    RunQueueNs "run_queue_ns" Side "time for which the threads were ready and waited for a CPU, /proc/thread-self/schedstat";
     Cycles "cycles" Side "hardware cycles, kernel included";
     Instructions "instructions" Side "hardware instructions, kernel included";
     L1dLoadMisses "l1d_load_misses" Side "L1 data cache load misses, kernel included";
@@ -113,6 +114,7 @@ counters! {
     NowaitMisses "nowait_misses" Side "requests that RWF_NOWAIT could not serve from the page cache, made again without it";
     AsideNs "aside_ns" Side "CPU time within the window on what is not measured: dropping the page cache between two passes, and reading what a process did that works for the mover";
     Tasks "tasks" Side "threads of a server's processes with everyone connected, before the window; each has a kernel stack";
+    HugeMemoryBytes "huge_memory_bytes" Side "memory of the sending process in huge pages before the window, where it registers its buffers (AnonHugePages and hugetlb of smaps_rollup)";
     MemoryBytes "memory_bytes" Side "anonymous memory (Pss_Anon) and page tables of a server's processes with everyone connected, before the window";
     ErrorsRefused "errors_refused" Side "connections that the server refused, warm-up included";
     ErrorsReset "errors_reset" Side "connections that were reset, as errors_refused";
@@ -136,6 +138,7 @@ counters! {
     TcpRwndLimitedUs "tcp_rwnd_limited_us" Side "TCP_INFO time limited by the receive window, sum of flows";
     TcpSndbufLimitedUs "tcp_sndbuf_limited_us" Side "TCP_INFO time limited by the send buffer, sum of flows";
     TcpRetransmits "tcp_retransmits" Side "TCP_INFO retransmitted segments within the window, sum of flows";
+    TcpDataSegments "tcp_data_segments" Side "TCP_INFO segments with data sent within the window, sum of flows";
     SendBufferBytes "send_buffer_bytes" Side "SO_SNDBUF as the kernel has it at the end, first flow";
     ReceiveBufferBytes "receive_buffer_bytes" Side "SO_RCVBUF as the kernel has it at the end, first flow";
     MachineElapsedNs "machine_elapsed_ns" Machine "time between the two machine readings";
@@ -144,6 +147,8 @@ counters! {
     MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
+    FrequencyKhz "frequency_khz" Machine "highest frequency of a CPU at the end of the window, scaling_cur_freq";
+    ThermalThrottles "thermal_throttles" Machine "times within the window that a core or package was slowed down for its heat, thermal_throttle";
     NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";

@@ -54,6 +54,16 @@ pub struct SideReadings {
     pub held: Vec<Held>,
 }
 
+/// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
+/// copy what a zero-copy send left where it was (packet(7), ETH_P_ALL).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PacketSocket {
+    /// The device that it is bound to; none where it takes packets of all.
+    pub device: Option<String>,
+    /// Who holds it: `tcpdump (pid 812)`; none where that cannot be seen.
+    pub holder: Option<String>,
+}
+
 /// What was checked of the payload over the whole trial, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truth {
@@ -91,6 +101,9 @@ pub struct Sample {
     /// The threads of the neighbour beside it, where there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbour: Vec<Held>,
+    /// Packet sockets that took the trial's packets too, as far as they were there at its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packet_sockets: Vec<PacketSocket>,
     /// Why this trial will be repeated, where it will.
     pub repeated_because: Option<String>,
 }

@@ -80,6 +80,7 @@ fn sample() -> impl Strategy<Value = Sample> {
                 truth,
                 latency_ns_histogram,
                 neighbour: Vec::new(),
+                packet_sockets: Vec::new(),
                 repeated_because,
             },
         )

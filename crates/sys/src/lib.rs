@@ -29,6 +29,7 @@ pub mod region;
 pub mod sampler;
 pub mod switchboard;
 pub mod tcp;
+pub mod ticks;
 pub mod tun;
 pub mod udp;
 pub mod uring;

@@ -1,6 +1,7 @@
 //! Memory that is handed to the kernel: an anonymous mapping of whole pages.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
@@ -80,6 +81,23 @@ impl Drop for Region {
     }
 }
 
+/// Asks the kernel for huge pages for memory that nobody has touched yet, madvise(2)
+/// MADV_HUGEPAGE. It may have none: nothing changes then, and nobody is told.
+pub fn ask_for_huge_pages<T>(room: &mut [MaybeUninit<T>]) {
+    let page = rustix::param::page_size();
+    let start = room.as_mut_ptr().cast::<u8>();
+    let skipped = start.align_offset(page);
+    let len = size_of_val(room).saturating_sub(skipped) / page * page;
+    if len == 0 {
+        return;
+    }
+    // SAFETY: whole pages of the caller's own memory, and the advice leaves their content alone.
+    let _ = unsafe {
+        let pages = start.add(skipped).cast();
+        rustix::mm::madvise(pages, len, rustix::mm::Advice::LinuxHugepage)
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +110,15 @@ mod tests {
         assert_eq!(region.bytes()[9_999], 7);
         assert_eq!(region.len(), 10_000);
         assert!(Region::new(0).is_err());
+    }
+
+    #[test]
+    fn what_huge_pages_are_asked_for_can_be_used() {
+        for len in [0, 1, 5000, 3 << 20] {
+            let mut memory: Vec<u8> = Vec::with_capacity(len);
+            ask_for_huge_pages(memory.spare_capacity_mut());
+            memory.resize(len, 7);
+            assert!(memory.iter().all(|b| *b == 7));
+        }
     }
 }

@@ -65,6 +65,8 @@ pub struct TcpInfo {
     pub snd_mss_bytes: u32,
     /// Retransmitted segments so far.
     pub retransmits: u32,
+    /// Segments with data sent so far.
+    pub data_segments_out: u32,
     /// Rate at which sending is paced; all ones where it is not.
     pub pacing_rate: u64,
     /// Rate at which data were delivered lately.
@@ -136,6 +138,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         cwnd_segments: raw.snd_cwnd,
         snd_mss_bytes: raw.snd_mss,
         retransmits: raw.total_retrans,
+        data_segments_out: raw.data_segs_out,
         pacing_rate: raw.pacing_rate,
         delivery_rate: raw.delivery_rate,
         busy_us: raw.busy_time,
@@ -162,6 +165,7 @@ mod tests {
         assert!(info.cwnd_segments > 0);
         assert!((500..100_000).contains(&info.snd_mss_bytes), "{info:?}");
         assert_eq!(info.retransmits, 0);
+        assert_eq!(info.data_segments_out, 1);
     }
 
     #[test]

@@ -1,15 +1,21 @@
 //! Whether the first of several counted metrics falls more than the others.
 
 use bytecost_spec::claim::{Contrast, Quantity};
-use bytecost_spec::{Cell, Metric};
+use bytecost_spec::{Cell, Measure, Metric};
 use bytecost_stats::{Interval, trimmed_mean};
 
 use super::desk::Desk;
 use super::draft::{Draft, Item, State};
 use super::ratio;
 use crate::cells::exp;
+use crate::footprint::against;
 use crate::pairing::Pairing;
 use crate::{FEWEST, LEVEL, words};
+
+/// How an item begins that no counter has told.
+const BY_TIMING: &str = "by timing";
+/// What is said of such items.
+const INSTEAD: &str = "No counter told this: what is displaced from the caches of the sending CPU was found by timing (prime and probe) instead.";
 
 pub(super) fn draft(
     desk: &Desk<'_>,
@@ -24,22 +30,25 @@ pub(super) fn draft(
     let nouns: Vec<String> = others.iter().map(|m| words::metric(*m)).collect();
     let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
     let places = desk.places(&cells_of, &[contrast.axis]);
+    let items = pairs.iter().zip(places).map(|(pair, place)| Item {
+        place,
+        stalled: desk.stalls_apart(pair),
+        twin: ratio::twin(pair),
+        ..item(desk, pair, metrics)
+    });
+    let items: Vec<Item> = items.collect();
+    let timed = |i: &Item| {
+        i.measured
+            .as_ref()
+            .is_some_and(|m| m.starts_with(BY_TIMING))
+    };
     Draft {
         subject: ratio::subject(contrast, *first),
         expected: format!("below that of {}", words::list(&nouns)),
         noun: "cell",
         cells,
-        items: pairs
-            .iter()
-            .zip(places)
-            .map(|(pair, place)| Item {
-                place,
-                stalled: desk.stalls_apart(pair),
-                twin: ratio::twin(pair),
-                ..item(desk, pair, metrics)
-            })
-            .collect(),
-        note: None,
+        note: items.iter().any(timed).then(|| INSTEAD.to_owned()),
+        items,
         missing: None,
     }
 }
@@ -60,6 +69,14 @@ fn item(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
             None => why = why.or_else(|| Some(ratio::absent(desk, pair, *metric))),
         }
     }
+    let timed = why.as_ref().and_then(|_| by_timing(desk, pair, metrics));
+    if let Some((state, told)) = timed {
+        return Item {
+            state,
+            measured: Some(told),
+            ..bare()
+        };
+    }
     let state = match (why, intervals.split_first()) {
         (Some(why), _) => State::Open(why),
         (None, Some((first, others))) if others.iter().all(|o| first.high < o.low) => State::Met,
@@ -68,12 +85,58 @@ fn item(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
     };
     Item {
         value: intervals.first().map_or(0.0, |i| i.low),
-        place: String::new(),
         state,
-        published: None,
         measured: (!texts.is_empty()).then(|| texts.join(", ")),
+        ..bare()
+    }
+}
+
+/// An item of which nothing is known.
+fn bare() -> Item {
+    Item {
+        value: 0.0,
+        place: String::new(),
+        state: State::Open("nothing was read".to_owned()),
+        published: None,
+        measured: None,
         finding: None,
         stalled: false,
         twin: String::new(),
     }
+}
+
+/// Where the nearest and the last cache were to be counted and were not: what is displaced from
+/// them, found by timing.
+fn by_timing(
+    desk: &Desk<'_>,
+    pair: &Pairing<'_, '_>,
+    metrics: &[Metric],
+) -> Option<(State, String)> {
+    const CACHES: [Metric; 2] = [
+        Metric::both(Measure::L1dLoadMissesPerKib),
+        Metric::both(Measure::LlcLoadMissesPerKib),
+    ];
+    let of = |id: &str| desk.analysis.footprints.iter().find(|f| f.cell == id);
+    let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
+    let levels = [one.levels.first()?.level, one.levels.last()?.level];
+    if metrics != CACHES || levels[0] == levels[1] {
+        return None;
+    }
+    let ratio = |level| against(&[(one.level(level)?, baseline.level(level)?)]);
+    let (near, last) = (ratio(levels[0])?, ratio(levels[1])?);
+    let told = format!(
+        "{BY_TIMING}: displaced from L{} {}, from L{} {}",
+        levels[0],
+        ratio::times(near.value),
+        levels[1],
+        ratio::times(last.value)
+    );
+    let state = if near.high < last.low {
+        State::Met
+    } else if near.low > last.high {
+        State::NotMet
+    } else {
+        State::Open("their intervals, found by timing, overlap".to_owned())
+    };
+    Some((state, told))
 }

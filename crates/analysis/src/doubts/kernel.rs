@@ -4,7 +4,7 @@ use bytecost_spec::{Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
 use super::flags::after_all;
-use super::{Told, View, ids, span};
+use super::{Told, View, huge_pages, ids, packet_socket, span};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
 use crate::words::{self, percent};
@@ -93,7 +93,18 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
 
 pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
     let told = copied(view).into_iter().map(|c| {
+        let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
+        let mut takers: Vec<String> = own
+            .flat_map(packet_socket::of)
+            .map(packet_socket::named)
+            .collect();
+        takers.sort();
+        takers.dedup();
         let (why, cure) = match c.transport {
+            Transport::Wire | Transport::WireUdp if !takers.is_empty() => (
+                " A packet socket took the packets too, and the kernel copies what it clones for it.",
+                "end what holds the packet socket and run again",
+            ),
             Transport::Loopback | Transport::Veth => (
                 " A packet that reaches a local socket is copied on delivery.",
                 "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
@@ -111,13 +122,17 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
         Told {
             text: format!("{}{why}", c.sentence()),
             evidence: format!(
-                "{}: {} over {}",
+                "{}: {} over {}{}",
                 match c.is_counted {
                     true => "bytes counted as copied before they were read",
                     false => "completions flagged as copied",
                 },
                 span(&c.shares, percent),
-                words::count(c.cells.len(), "cell")
+                words::count(c.cells.len(), "cell"),
+                match takers.is_empty() {
+                    true => String::new(),
+                    false => format!("; /proc/net/packet: {}", words::list(&takers)),
+                }
             ),
             cure: cure.to_owned(),
             cells: c.cells,
@@ -189,9 +204,9 @@ fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
 pub(super) fn send_buffer(view: &View<'_>) -> Vec<Told> {
     let mut cells = Vec::new();
     let (mut shares, mut buffers) = (Vec::new(), Vec::new());
-    for cell in view.measured() {
-        let known: Vec<f64> = cell.trials().filter_map(held_by_send_buffer).collect();
-        let Some(share) = median(&known).filter(|s| *s > SEND_BUFFER) else {
+    // Where huge pages fill it, a larger one does not help, and another doubt says so.
+    for cell in view.measured().filter(|c| !huge_pages::fill(view, c)) {
+        let Some(share) = buffer_holds(cell) else {
             continue;
         };
         cells.push(cell.id.clone());
@@ -213,6 +228,12 @@ pub(super) fn send_buffer(view: &View<'_>) -> Vec<Told> {
         cure: "a larger --socket-buffer, or auto".to_owned(),
         cells,
     }]
+}
+
+/// The share of the busy time for which the send buffer held a cell back, where that is most.
+pub(super) fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
+    let known: Vec<f64> = cell.trials().filter_map(held_by_send_buffer).collect();
+    median(&known).filter(|s| *s > SEND_BUFFER)
 }
 
 fn held_by_send_buffer(trial: &Trial<'_>) -> Option<f64> {

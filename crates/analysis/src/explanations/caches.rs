@@ -4,7 +4,7 @@ use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::mean;
 
 use super::zero_copy_from::{is_real, withheld};
-use super::{Told, Why, why_absent};
+use super::{Told, Why, footprint, why_absent};
 use crate::crossovers::{Curve, Ratio};
 use crate::words;
 
@@ -25,10 +25,13 @@ pub(super) const LEVELS: [(&str, Measure, Counter); 2] = [
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let pairs = why.zero_copy_pairs();
     let (zero, copying) = *pairs.first()?;
+    let timed = footprint::of(why);
+    let smallest_effect = why.view.input.manifest.study.smallest_effect;
+    let rows_of_timing = || timed.as_ref().map_or_else(Vec::new, |t| t.rows());
     let told = |answer| Told {
         answer,
-        numbers: Vec::new(),
-        evidence: Vec::new(),
+        numbers: rows_of_timing(),
+        evidence: timed.as_ref().map_or_else(Vec::new, |t| t.evidence()),
         would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
         findings: Vec::new(),
     };
@@ -41,8 +44,11 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     };
     if let Some((name, measure, counter)) = LEVELS.iter().find(|l| !counted(l)) {
         let reason = why_absent(why.view, Metric::both(*measure), counter.name());
-        let missing = format!("misses of the {name} cannot be counted here: {reason}");
-        return Some(told(Err(missing)));
+        let uncounted = format!("misses of the {name} cannot be counted here: {reason}");
+        return Some(told(match &timed {
+            Some(timed) => timed.answer(smallest_effect),
+            None => Err(format!("{uncounted}; {}", footprint::how(why))),
+        }));
     }
     let curve = pairs.iter().find_map(|(zero, copying)| {
         let curves = why.over_size(copying, zero);
@@ -60,7 +66,6 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     if !is_real(why, &curve) {
         return Some(told(Err(withheld(why, &curve.value))));
     }
-    let smallest_effect = why.view.input.manifest.study.smallest_effect;
     let numbers = ratios.iter().map(|(name, r)| {
         format!(
             "`{}` against `{}`, load misses of the {name} per KiB over all sizes: {}",
@@ -73,7 +78,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .iter()
         .filter_map(|l| super::row(&curve, Metric::both(l.1)));
     Some(Told {
-        numbers: numbers.chain(rows).collect(),
+        numbers: numbers.chain(rows).chain(rows_of_timing()).collect(),
         ..told(answer(&curve, &ratios, smallest_effect))
     })
 }

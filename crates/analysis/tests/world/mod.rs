@@ -298,6 +298,7 @@ fn sample(
         latency_ns_histogram: (cell.pattern == Pattern::Ask)
             .then(|| histogram(truth.latency_us * factor, g)),
         neighbour: Vec::new(),
+        packet_sockets: Vec::new(),
         repeated_because: None,
     }
 }

@@ -7,6 +7,7 @@ use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
 use bytecost_meter::{ProcessMeter, ThreadMeter};
 use bytecost_spec::{Cache, Cell, Reaping};
 
+use super::probed::Probed;
 use super::side::{Completions, FlowDone, Measured, flow_done};
 use crate::files::{self, FileTask};
 use crate::flow::Finish;
@@ -57,6 +58,11 @@ pub(super) fn run(
         huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_millis(task.patience_ms),
     })?;
+    let mut seen = None;
+    if flow == 0 && !task.probed.is_empty() {
+        let (probed, found) = Probed::around(engine, cell.size_bytes, &task.probed);
+        (engine, seen) = (probed, Some(found));
+    }
     let full = task.check == Check::Full;
     let content = (at.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
@@ -89,6 +95,7 @@ pub(super) fn run(
     compared += look_after(at, mover, &gone, done.total_messages(), full)?;
     let mut done = flow_done(done, Completions::None, compared, Some(latency_ns));
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    done.footprint = seen.map(|seen| seen.take());
     Ok(done)
 }
 

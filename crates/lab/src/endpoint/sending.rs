@@ -10,6 +10,7 @@ use bytecost_spec::{Cache, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
 use super::file_side;
+use super::probed::{Probed, Seen};
 use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh, meter};
 use super::turn::Turn;
 use crate::cold;
@@ -35,7 +36,8 @@ pub(super) fn run(
         let (ready, closed) = (|| turn.ready(), || turn.closed());
         return file_side::run(task, mover, flow, turn.gate, ready, closed);
     }
-    let mut flow = Flow::ready(task, mover, socket, flow)?;
+    let number = flow;
+    let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
     // What io_uring's workers do is the mover's, and what a process does that it has started.
     let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
         let thread = ThreadMeter::open_without_perf();
@@ -47,6 +49,7 @@ pub(super) fn run(
     };
     let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
+    done.footprint = seen.map(|seen| seen.take());
     Ok(done)
 }
 
@@ -122,6 +125,17 @@ impl<'a> Flow<'a> {
             cooled,
             patience,
         })
+    }
+
+    /// Has the first flow's footprint looked at, where that was asked for and its own thread does
+    /// the work.
+    fn looked_at(self, flow: u32) -> (Flow<'a>, Option<Seen>) {
+        let caches = &self.task.probed;
+        if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
+            return (self, None);
+        }
+        let (engine, seen) = Probed::around(self.engine, self.task.cell.size_bytes, caches);
+        (Flow { engine, ..self }, Some(seen))
     }
 
     fn carry<M: Meter>(

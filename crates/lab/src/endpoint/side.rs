@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytecost_engine::{Checker, Mover, Tally, file};
 use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
+use bytecost_spec::evidence::Footprint;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Held, Pattern as Exchange, Reading, Readings, SideReadings};
@@ -37,6 +38,7 @@ pub(super) struct FlowDone {
     latency_ns: Option<Histogram<u64>>,
     /// Its threads, where anything was chosen for them.
     pub(super) held: Vec<Held>,
+    pub(super) footprint: Option<Footprint>,
 }
 
 /// Carries one flow of a side through the trial.
@@ -266,6 +268,7 @@ pub(super) fn flow_done(
         compared_bytes,
         latency_ns,
         held: Vec::new(),
+        footprint: None,
     }
 }
 
@@ -283,6 +286,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         done.side.held.extend(flow.held);
         done.total_bytes.push(flow.total_bytes);
         done.compared_bytes += flow.compared_bytes;
+        done.footprint = done.footprint.or(flow.footprint);
         if let Some(histogram) = flow.latency_ns {
             match &mut merged {
                 None => merged = Some(histogram),

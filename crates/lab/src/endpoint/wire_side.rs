@@ -114,6 +114,7 @@ fn respond(
         total_bytes: far.seen().map(|s| s.bytes - HELLO_BYTES).collect(),
         compared_bytes: 0,
         latency_ns_histogram: None,
+        footprint: None,
     })
 }
 

@@ -210,5 +210,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         machine,
         truth,
         neighbour: Vec::new(),
+        packet_sockets: Vec::new(),
     }
 }

@@ -41,6 +41,7 @@ fn snapshot(step: u64) -> Snapshot {
         software: group(10),
         hardware: group(20),
         sched_migrations: Some(step * 30),
+        run_queue_ns: Some(step * 31),
     }
 }
 
@@ -68,6 +69,7 @@ fn each_counter_is_the_increase_of_its_own_source() {
         (Counter::PerfRunningNs, 9),
         (Counter::TaskClockNs, 10),
         (Counter::Migrations, 12),
+        (Counter::RunQueueNs, 31),
         (Counter::Cycles, 20),
         (Counter::Instructions, 21),
         (Counter::LlcLoadMisses, 22),
@@ -127,8 +129,11 @@ fn what_cannot_be_read_is_absent_not_zero() {
     let readings = readings(&layout(), &start, &end);
     for counter in THREAD_COUNTERS {
         let measured = readings[counter].measured().is_some();
-        let clock = matches!(counter, Counter::ElapsedNs | Counter::CpuNs);
-        assert_eq!(measured, clock, "{counter:?}");
+        let other = matches!(
+            counter,
+            Counter::ElapsedNs | Counter::CpuNs | Counter::RunQueueNs
+        );
+        assert_eq!(measured, other, "{counter:?}");
     }
 }
 
@@ -165,11 +170,13 @@ fn without_perf_the_clocks_are_left() {
             )
     };
     for counter in THREAD_COUNTERS {
-        if *counter == Counter::Migrations {
-            assert_eq!(
-                readings[counter].measured().is_some(),
-                meter.sched.is_some()
-            );
+        let file = match counter {
+            Counter::Migrations => Some(&meter.sched),
+            Counter::RunQueueNs => Some(&meter.schedstat),
+            _ => None,
+        };
+        if let Some(file) = file {
+            assert_eq!(readings[counter].measured().is_some(), file.is_some());
         } else {
             assert_eq!(readings[counter].measured().is_none(), perf(*counter));
         }
@@ -199,4 +206,28 @@ fn check_refused(mut meter: ThreadMeter) {
         .map(|r| (r.what, r.why))
         .collect();
     assert_eq!(absent, refused);
+}
+
+#[test]
+fn who_waits_for_a_cpu_is_seen_to_wait() {
+    if open_schedstat().is_none() {
+        return println!("skipped: {NO_SCHEDSTAT}");
+    }
+    let cpus = process::affinity().unwrap();
+    // Two that are always ready on one CPU: each waits about as long as it runs.
+    let waited = |_| {
+        process::set_affinity(&cpus[..1]).unwrap();
+        let mut meter = ThreadMeter::open_without_perf();
+        let start = meter.read_start();
+        while clock::thread_cpu_ns() - start.cpu_ns < 30_000_000 {}
+        let end = meter.read_end();
+        meter.difference(&start, &end)[&Counter::RunQueueNs]
+            .measured()
+            .unwrap()
+    };
+    let waited: u64 = std::thread::scope(|scope| {
+        let both = [0, 1].map(|n| scope.spawn(move || waited(n)));
+        both.into_iter().map(|t| t.join().unwrap()).sum()
+    });
+    assert!(waited > 10_000_000, "{waited} ns of 60 ms");
 }

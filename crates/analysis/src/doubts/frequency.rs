@@ -1,0 +1,69 @@
+//! CPUs that changed their speed during the run.
+
+use bytecost_spec::Counter;
+use bytecost_stats::quantile;
+
+use super::{Told, View, ids};
+use crate::trials::CellTrials;
+use crate::value::machine;
+use crate::words;
+
+/// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
+const STEADY: f64 = 1.1;
+
+/// Trials of very different frequencies.
+pub(super) fn changes(view: &View<'_>) -> Vec<Told> {
+    let cells: Vec<&CellTrials<'_>> = view.measured().collect();
+    let known = |c: &&CellTrials<'_>| -> Vec<f64> {
+        let khz = c
+            .trials()
+            .filter_map(|t| machine(t.sample, Counter::FrequencyKhz).ok());
+        khz.filter(|k| *k > 0.0).collect()
+    };
+    let all: Vec<f64> = cells.iter().flat_map(known).collect();
+    let (Some(low), Some(high)) = (quantile(&all, 0.1), quantile(&all, 0.9)) else {
+        return Vec::new();
+    };
+    if high <= STEADY * low {
+        return Vec::new();
+    }
+    let told: Vec<&CellTrials<'_>> = cells.into_iter().filter(|c| !known(c).is_empty()).collect();
+    vec![Told {
+        text: "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.".to_owned(),
+        evidence: format!(
+            "scaling_cur_freq of the fastest CPU at the end of each window: {:.2} GHz (10 % quantile) to {:.2} GHz (90 %)",
+            low / 1e6,
+            high / 1e6
+        ),
+        cure: "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters".to_owned(),
+        cells: ids(told),
+    }]
+}
+
+/// Windows in which heat made a core or a package slower.
+pub(super) fn throttled(view: &View<'_>) -> Vec<Told> {
+    let (mut cells, mut times, mut trials) = (Vec::new(), 0.0, 0);
+    for cell in view.measured() {
+        let counts = cell
+            .trials()
+            .filter_map(|t| machine(t.sample, Counter::ThermalThrottles).ok());
+        let counts: Vec<f64> = counts.filter(|n| *n > 0.0).collect();
+        if !counts.is_empty() {
+            trials += counts.len();
+            times += counts.iter().sum::<f64>();
+            cells.push(cell.id.clone());
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "Heat made CPUs slower during these trials.".to_owned(),
+        evidence: format!(
+            "thermal_throttle: slowed down {times:.0} times in {}",
+            words::count(trials, "trial")
+        ),
+        cure: "cool the machine, or hold its frequency below what it can keep up".to_owned(),
+        cells,
+    }]
+}

@@ -1,0 +1,52 @@
+//! A receive window that held the sender back although the receiver had time.
+
+use bytecost_spec::{Counter, units};
+
+use super::{Told, View, receiver_bound, span, typical};
+use crate::trials::CellTrials;
+use crate::value::{Trial, read};
+use crate::words::percent;
+
+/// Share of the busy time that the window may hold a flow back.
+const HELD: f64 = 0.5;
+
+fn held(trial: &Trial<'_>) -> Option<f64> {
+    let sender = &trial.sample.sender;
+    let busy = read(sender, Counter::TcpBusyUs).ok()?;
+    let limited = read(sender, Counter::TcpRwndLimitedUs).ok()?;
+    (busy > 0.0).then(|| limited / busy)
+}
+
+pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+    let (mut cells, mut shares, mut buffers) = (Vec::new(), Vec::new(), Vec::new());
+    // A receiver that is busy fills its buffer whatever its size.
+    let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
+    for cell in view.moved().filter(has_time) {
+        if let Some(share) = typical(cell, held).filter(|s| *s > HELD) {
+            cells.push(cell.id.clone());
+            shares.push(share);
+            let buffer =
+                |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
+            buffers.extend(typical(cell, buffer));
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    let sizes = match buffers.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", SO_RCVBUF {}",
+            span(&buffers, |b| format!("{} B", units::number(b)))
+        ),
+    };
+    vec![Told {
+        text: "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
+        evidence: format!(
+            "TCP_INFO: limited by the receive window for {} of the busy time{sizes}",
+            span(&shares, percent)
+        ),
+        cure: "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone".to_owned(),
+        cells,
+    }]
+}

@@ -1,0 +1,76 @@
+//! Comparisons of movers whose bytes went out in packets of different sizes.
+
+use bytecost_spec::{Counter, Transport, units};
+
+use super::{Told, View, typical};
+use crate::result::Verdict;
+use crate::trials::CellTrials;
+use crate::value::{machine, read};
+use crate::words;
+
+/// How far apart the sizes may be, larger over smaller.
+const ALIKE: f64 = 1.25;
+
+/// Bytes of a packet or segment with data, mean of a trial, median over trials; none where they
+/// are not counted.
+fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
+    typical(cell, |t| {
+        let bytes = read(&t.sample.sender, Counter::Bytes).ok()?;
+        let packets = match cell.cell.transport {
+            Transport::Wire => machine(t.sample, Counter::WirePackets).ok()?,
+            _ => read(&t.sample.sender, Counter::TcpDataSegments).ok()?,
+        };
+        (packets > 0.0).then(|| bytes / packets)
+    })
+}
+
+pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+    let of = |id: &str| {
+        let cell = view.trials.cells.iter().find(|c| c.id == id)?;
+        Some((cell, packet_bytes(cell)?))
+    };
+    let mut cells: Vec<String> = Vec::new();
+    let mut worst: Option<(f64, String)> = None;
+    for finding in view.findings {
+        let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
+        if !finding.primary || !decided || view.stalls.touch(finding) {
+            continue;
+        }
+        let (Some((one, a)), Some((other, b))) = (of(&finding.baseline), of(&finding.cell)) else {
+            continue;
+        };
+        let same_link = one.cell.transport == other.cell.transport
+            && one.cell.mtu_bytes == other.cell.mtu_bytes
+            && one.cell.size_bytes == other.cell.size_bytes;
+        let times = a.max(b) / a.min(b);
+        if !same_link || times < ALIKE {
+            continue;
+        }
+        for id in [&finding.baseline, &finding.cell] {
+            if !cells.contains(id) {
+                cells.push(id.clone());
+            }
+        }
+        if worst.as_ref().is_none_or(|(most, _)| times > *most) {
+            let told = format!(
+                "{} {} B, {} {} B",
+                words::named(finding.axis, &finding.baseline_value),
+                units::number(a.round()),
+                words::named(finding.axis, &finding.value),
+                units::number(b.round())
+            );
+            worst = Some((times, told));
+        }
+    }
+    let Some((_, told)) = worst else {
+        return Vec::new();
+    };
+    vec![Told {
+        text: "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.".to_owned(),
+        evidence: format!(
+            "bytes of a segment with data, where they are furthest apart: {told}"
+        ),
+        cure: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
+        cells,
+    }]
+}

@@ -1,0 +1,139 @@
+//! What each cell displaced from the caches, from the rounds of its trial for evidence.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
+use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
+
+use crate::crossovers::Ratio;
+use crate::result::{CellFootprint, Estimate, Input, LevelFootprint};
+use crate::{FEWEST, LEVEL};
+
+const KIB: f64 = 1024.0;
+/// A set of which less is displaced, as a share, is as good as untouched.
+const UNTOUCHED: f64 = 0.02;
+/// The most of what is displaced, as a share, that may go without moving anything: where it is
+/// more, others use the cache.
+const OWN: f64 = 0.5;
+
+/// Every cell whose footprint was looked at, in the order of the plan; the first evidence of a
+/// cell counts.
+pub(crate) fn all(input: &Input<'_>) -> Vec<CellFootprint> {
+    let mut by_cell: BTreeMap<u32, (&str, &Footprint)> = BTreeMap::new();
+    for evidence in input.evidence {
+        if let Some(footprint) = &evidence.footprint {
+            let first = by_cell.entry(evidence.trial.cell);
+            first.or_insert((evidence.cell.as_str(), footprint));
+        }
+    }
+    let known = |(cell, (id, footprint)): (u32, (&str, &Footprint))| {
+        let cell = input.cells.get(usize::try_from(cell).ok()?)?;
+        (cell.id() == id).then(|| CellFootprint {
+            cell: id.to_owned(),
+            levels: footprint.levels.iter().map(level).collect(),
+        })
+    };
+    by_cell.into_iter().filter_map(known).collect()
+}
+
+fn level(probe: &LevelProbe) -> LevelFootprint {
+    let c = &probe.calibration;
+    let lines = f64::from(probe.lines.max(1));
+    let a_line = |ticks: &[u64]| {
+        let ticks: Vec<f64> = ticks.iter().map(|t| *t as f64 / lines).collect();
+        median(&ticks).unwrap_or(0.0)
+    };
+    let (hit_ticks, miss_ticks) = (a_line(&c.hit_ticks), a_line(&c.miss_ticks));
+    let missing = match &c.refused {
+        Some(why) => Some(why.clone()),
+        None if miss_ticks <= hit_ticks => {
+            Some("its hits and misses cannot be told apart".to_owned())
+        }
+        None if probe.rounds.len() < FEWEST => Some(format!(
+            "{} rounds of its set came to an end; an interval takes {FEWEST}",
+            probe.rounds.len()
+        )),
+        None => None,
+    };
+    let kib = |ticks: fn(&ProbeRound) -> u64| -> Option<Estimate> {
+        if missing.is_some() {
+            return None;
+        }
+        let displaced = |round: &ProbeRound| {
+            let above = ticks(round) as f64 / lines - hit_ticks;
+            let share = (above / (miss_ticks - hit_ticks)).clamp(0.0, 1.0);
+            share * probe.primed_bytes as f64 / KIB
+        };
+        estimate(&probe.rounds.iter().map(displaced).collect::<Vec<f64>>())
+    };
+    let moved: Vec<f64> = probe.rounds.iter().map(|r| r.bytes as f64).collect();
+    LevelFootprint {
+        level: probe.level,
+        size_bytes: probe.size_bytes,
+        primed_bytes: probe.primed_bytes,
+        moved_bytes: median(&moved).unwrap_or(0.0) as u64,
+        displaced_kib: kib(|r| r.ticks),
+        idle_kib: kib(|r| r.idle_ticks),
+        hit_ticks,
+        miss_ticks,
+        missing,
+    }
+}
+
+/// On the scale of the values: many rounds displace nothing.
+fn estimate(kib: &[f64]) -> Option<Estimate> {
+    let interval = trimmed_mean(kib).and_then(|l| l.interval(LEVEL));
+    Some(Estimate {
+        value: trimmed_mean_value(kib)?,
+        low: interval.map(|i| i.low.max(0.0)),
+        high: interval.map(|i| i.high),
+        trials: kib.len(),
+    })
+}
+
+impl CellFootprint {
+    /// What was found of a level; the greatest is the last.
+    pub(crate) fn level(&self, level: u32) -> Option<&LevelFootprint> {
+        self.levels.iter().find(|l| l.level == level)
+    }
+}
+
+/// How much one way displaces from a cache against another, over all places together: the sums,
+/// and the ratios of the ends of their intervals, which is wider than need be. None where the
+/// other displaces next to nothing, or not much more than goes in as much time without moving
+/// anything, or either is not known.
+pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
+    let (mut one, mut other) = (Sum::default(), Sum::default());
+    let (mut primed, mut idle) = (0.0, 0.0);
+    for (of, baseline) in pairs {
+        one.add(of.displaced_kib.as_ref()?)?;
+        other.add(baseline.displaced_kib.as_ref()?)?;
+        primed += baseline.primed_bytes as f64 / KIB;
+        idle += f64::max(
+            of.idle_kib.as_ref()?.value,
+            baseline.idle_kib.as_ref()?.value,
+        );
+    }
+    let told = other.low > UNTOUCHED * primed && idle < OWN * other.value;
+    told.then(|| Ratio {
+        value: one.value / other.value,
+        low: one.low / other.high,
+        high: one.high / other.low,
+    })
+}
+
+#[derive(Default)]
+struct Sum {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Sum {
+    fn add(&mut self, e: &Estimate) -> Option<()> {
+        self.value += e.value;
+        self.low += e.low?;
+        self.high += e.high?;
+        Some(())
+    }
+}

@@ -1,0 +1,220 @@
+//! What is displaced from the caches, from rounds whose truth is known.
+
+mod judge;
+mod world;
+
+use bytecost_analysis::{Analysis, Ruling};
+use bytecost_spec::evidence::{
+    Calibration, Evidence, EvidenceAsked, Footprint, LevelProbe, Means, ProbeRound,
+};
+use bytecost_spec::{Cell, TrialKey};
+use world::{STUDY, True, World};
+
+/// Ticks of a line that is there, and of one that is not.
+const HIT: f64 = 30.0;
+const MISS: f64 = 50.0;
+const LINES: u32 = 128;
+
+/// What a cell displaces from a cache, as a share of the set, round by round.
+fn probe(level: u32, displaced: &[f64]) -> LevelProbe {
+    let ticks = |share: f64| (f64::from(LINES) * (HIT + share * (MISS - HIT))) as u64;
+    LevelProbe {
+        level,
+        size_bytes: 32 << (10 * level),
+        primed_bytes: 16 << 10,
+        lines: LINES,
+        calibration: Calibration {
+            most_ticks: 60,
+            // One round of each was disturbed.
+            hit_ticks: vec![ticks(0.0), ticks(0.9), ticks(0.0)],
+            miss_ticks: vec![ticks(1.0), ticks(1.0), ticks(0.4)],
+            refused: None,
+        },
+        rounds: displaced
+            .iter()
+            .map(|share| ProbeRound {
+                messages: 4,
+                bytes: 16 << 10,
+                ticks: ticks(*share),
+                idle_ticks: ticks(0.01),
+            })
+            .collect(),
+    }
+}
+
+fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> Evidence {
+    Evidence {
+        trial: TrialKey {
+            block: 2,
+            cell: cell as u32,
+            attempt: 0,
+        },
+        cell: world.cells[cell].id(),
+        started_ms: 0,
+        sent_bytes: 1 << 20,
+        sent_messages: 16,
+        time: None,
+        footprint: Some(Footprint { levels }),
+    }
+}
+
+/// `send` and `send-zerocopy` at one size, each with what it displaces from two caches.
+fn world(of: impl Fn(&Cell) -> [f64; 2]) -> World {
+    let study = STUDY
+        .replace(
+            r#"mover = ["null", "send", "writev", "send-zerocopy", "sendfile"]"#,
+            r#"mover = ["send", "send-zerocopy"]"#,
+        )
+        .replace(
+            r#"size = ["256", "4KiB", "64KiB", "1MiB"]"#,
+            r#"size = ["64KiB"]"#,
+        );
+    let mut world = World::new(&study).run(1, 8, 0.003, |_| True::costs(0.2));
+    world.manifest.evidence = vec![EvidenceAsked {
+        means: Means::Footprint,
+        refused: None,
+    }];
+    for cell in 0..world.cells.len() {
+        let shares = of(&world.cells[cell]);
+        let rounds = |share: f64| [-0.01, 0.0, 0.01, 0.0, -0.01, 0.01, 0.0].map(|d| share + d);
+        let levels = [1, 2].map(|l| probe(l, &rounds(shares[l as usize - 1])));
+        let found = evidence(&world, cell, levels.to_vec());
+        world.evidence.push(found);
+    }
+    world
+}
+
+fn kib(analysis: &Analysis, mover: &str, level: usize) -> f64 {
+    let own = analysis
+        .footprints
+        .iter()
+        .find(|f| f.cell.contains(&format!("/{mover}/")));
+    own.unwrap().levels[level]
+        .displaced_kib
+        .as_ref()
+        .unwrap()
+        .value
+}
+
+fn question(analysis: &Analysis) -> &bytecost_analysis::Explanation {
+    let mut all = analysis.explanations.iter();
+    all.find(|e| e.key == "cache-level").expect("a question")
+}
+
+fn copying(cell: &Cell) -> bool {
+    cell.mover == "send"
+}
+
+#[test]
+fn what_was_displaced_comes_out_as_it_was_put_in() {
+    let analysis = world(|c| if copying(c) { [1.0, 0.5] } else { [0.25, 0.0] }).analyse();
+    for (mover, level, expected) in [
+        ("send", 0, 16.0),
+        ("send", 1, 8.0),
+        ("send-zerocopy", 0, 4.0),
+        ("send-zerocopy", 1, 0.0),
+    ] {
+        let found = kib(&analysis, mover, level);
+        assert!((found - expected).abs() < 0.2, "{mover} {level}: {found}");
+    }
+    let level = &analysis.footprints[0].levels[0];
+    assert_eq!((level.hit_ticks, level.miss_ticks), (HIT, MISS));
+    assert!(level.idle_kib.as_ref().unwrap().value < 0.2);
+    assert_eq!(level.moved_bytes, 16 << 10);
+}
+
+#[test]
+fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
+    let analysis = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] }).analyse();
+    let asked = question(&analysis);
+    let answer = asked.answer.as_deref().expect("an answer");
+    let told = "The L2 cache, by timing and without counters: `send-zerocopy` displaces 0.25×";
+    assert!(answer.starts_with(told), "{answer}");
+    assert_eq!(asked.numbers.len(), 2, "{asked:#?}");
+    let row = "by timing, `send-zerocopy` against `send`, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
+    assert!(asked.numbers[0].starts_with(row), "{asked:#?}");
+    assert!(
+        asked.evidence[0].starts_with("prime and probe"),
+        "{asked:#?}"
+    );
+
+    let none = world(|_| [0.9, 0.9]).analyse();
+    let answer = question(&none).answer.as_deref().expect("an answer");
+    assert!(
+        answer.starts_with("None was shown to gain, by timing"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn what_was_not_looked_at_or_cannot_be_told_apart_is_told_with_its_reason() {
+    let mut refused = world(|_| [0.9, 0.9]);
+    for evidence in &mut refused.evidence {
+        for level in &mut evidence.footprint.as_mut().unwrap().levels {
+            level.calibration.refused = Some("its hits look like its misses".to_owned());
+            level.rounds.clear();
+        }
+    }
+    let analysis = refused.analyse();
+    let level = &analysis.footprints[0].levels[1];
+    assert_eq!(
+        level.missing.as_deref(),
+        Some("its hits look like its misses")
+    );
+    assert!(level.displaced_kib.is_none());
+    let missing = question(&analysis).missing.as_deref().unwrap_or("");
+    assert!(
+        missing.contains("its hits cannot be told from its misses"),
+        "{missing}"
+    );
+
+    // Others use the cache as much as the cell does.
+    let mut shared = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
+    for evidence in &mut shared.evidence {
+        for level in &mut evidence.footprint.as_mut().unwrap().levels {
+            level.rounds.iter_mut().for_each(|r| r.idle_ticks = r.ticks);
+        }
+    }
+    let analysis = shared.analyse();
+    assert!(question(&analysis).answer.is_none());
+    let rows = &question(&analysis).numbers;
+    assert!(
+        rows[0].contains("hardly more from it than goes"),
+        "{rows:?}"
+    );
+
+    let mut few = world(|_| [0.9, 0.9]);
+    few.evidence[0].footprint.as_mut().unwrap().levels[0]
+        .rounds
+        .truncate(2);
+    let level = few.analyse().footprints[0].levels[0].clone();
+    let why = "2 rounds of its set came to an end; an interval takes 3";
+    assert_eq!(level.missing.as_deref(), Some(why));
+
+    let mut unasked = world(|_| [0.9, 0.9]);
+    unasked.evidence.clear();
+    unasked.manifest.evidence.clear();
+    let analysis = unasked.analyse();
+    assert!(analysis.footprints.is_empty());
+    let missing = question(&analysis).missing.as_deref().unwrap_or("");
+    assert!(missing.contains("--evidence footprint finds"), "{missing}");
+}
+
+#[test]
+fn a_claim_about_cache_levels_is_settled_by_timing_where_nothing_counts() {
+    let claim = judge::test(
+        "kind = \"counter\"\nmetrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]\naxis = \"mover\"\nvalue = \"send-zerocopy\"\nagainst = \"send\"\n",
+    );
+    let near = world(|c| if copying(c) { [1.0, 0.8] } else { [0.2, 0.7] });
+    let far = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
+    for (world, ruling) in [(near, Ruling::Holds), (far, Ruling::DoesNotHold)] {
+        let audited = judge::judged(&world, &world.analyse(), &claim);
+        assert_eq!(audited.ruling, ruling, "{audited:#?}");
+        assert!(
+            audited
+                .because
+                .contains("found by timing (prime and probe)"),
+            "{audited:#?}"
+        );
+    }
+}

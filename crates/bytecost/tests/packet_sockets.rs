@@ -1,0 +1,72 @@
+//! Who takes a run's packets meanwhile is found and named.
+
+mod fault_common;
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::thread;
+
+use fault_common::networks::{network, process};
+use fault_common::{PATIENCE, Place, endpoints_of, records};
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
+use rustix::process::geteuid;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::Value;
+
+/// Every protocol, as packet(7) wants it: ETH_P_ALL in the order of the network.
+fn every_protocol() -> Option<Protocol> {
+    NonZeroU32::new(u32::from(3_u16.to_be())).map(Protocol::from_raw)
+}
+
+/// A packet socket in the network of a process, made by a thread that goes there for it; none
+/// where the process is gone by then.
+fn listening(pid: u32) -> Option<OwnedFd> {
+    let there = File::open(process(pid).join("ns/net")).ok()?;
+    let open = move || {
+        move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        let (family, raw) = (AddressFamily::PACKET, SocketType::RAW);
+        socket_with(family, raw, SocketFlags::CLOEXEC, every_protocol()).unwrap()
+    };
+    Some(thread::spawn(open).join().unwrap())
+}
+
+#[test]
+fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
+    if !geteuid().is_root() {
+        return eprintln!("skipped: a wire needs root");
+    }
+    let place = Place::new();
+    let words = "run --transport wire --mover send,send-zerocopy --size 64KiB --blocks 8 --precision 0.1% --window 100ms --warmup 5ms --budget 60s --quiet";
+    let mut run = place.start(&mut place.bytecost(words));
+    let coordinator = run.pid();
+    let own = network(Path::new("/proc/self"));
+    let socket = RefCell::new(None);
+    run.until("a trial of two ends", || {
+        let ends = endpoints_of(coordinator);
+        let apart = |pid: &&u32| {
+            let there = network(&process(**pid));
+            there.is_some() && there != own
+        };
+        if let (true, Some(end)) = (place.lines() >= 2, ends.iter().find(apart)) {
+            socket.replace(listening(*end));
+        }
+        socket.borrow().is_some()
+    });
+    run.end(PATIENCE).measured();
+    let all = records(&place.run());
+    let taken = |i: usize| &all[i]["sample"]["packet_sockets"];
+    assert!(taken(0).is_null(), "{}", all[0]);
+    let told = taken(all.len() - 1).as_array().expect("one was there");
+    let holder = told[0]["holder"].as_str().expect("it is ours");
+    let pid = format!("(pid {})", std::process::id());
+    assert!(holder.ends_with(&pid), "{told:?}");
+    let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
+    let findings: Value = serde_json::from_str(&findings).unwrap();
+    let mut doubts = findings["doubts"].as_array().unwrap().iter();
+    let doubt = doubts.find(|d| d["kind"] == "packet-socket");
+    let evidence = doubt.unwrap()["evidence"].as_str().unwrap();
+    assert!(evidence.contains(holder), "{evidence}");
+}

@@ -1,0 +1,414 @@
+//! Which lines of a cache something displaces, found by timing alone: prime and probe.
+//!
+//! A working set of half a cache's size is read until it lies in that cache. Whatever is to be
+//! looked at then happens, and each line of the set is timed: those that were displaced take
+//! longer. How long a line takes that is there, and one that is not, is found in the same run, so
+//! that the sum over all lines tells how many were displaced. Of a near cache several lines are
+//! timed together, since the counter of ticks may advance in steps that hide what lies between two
+//! near caches: that of a virtual machine of 2026 (AMD EPYC) goes in steps of some 25 ticks.
+//!
+//! Lines are 128 bytes apart, since processors fetch lines in pairs, and gone through in a random
+//! order in which each names the next, so that nothing is fetched ahead.
+//!
+//! Source of the method: D. A. Osvik, A. Shamir, E. Tromer, Cache Attacks and Countermeasures,
+//! CT-RSA 2006, section 3.4; here a program looks at its own cache only.
+
+use std::hint::black_box;
+
+use bytecost_spec::evidence::Calibration;
+use bytecost_sys::region::ask_for_huge_pages;
+use bytecost_sys::ticks::timed;
+
+/// From one line that is timed to the next, in bytes.
+const APART_BYTES: usize = 128;
+/// Up to this size a cache is so near that what is displaced from it is hardly later.
+const NEAR_BYTES: u64 = 128 << 10;
+/// Lines of such a cache that are timed together.
+const TOGETHER: usize = 8;
+/// What takes longer is counted as taking so long.
+const MOST_TICKS: usize = 1024;
+/// The largest cache that is looked at, in bytes: a set of half its size and something of twice its
+/// size must fit into memory and be read in a short time.
+const MOST_BYTES: u64 = 128 << 20;
+/// Rounds of a calibration.
+const ROUNDS: usize = 7;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(128))]
+struct Line {
+    next: u64,
+}
+
+/// A working set in a cache.
+#[derive(Debug)]
+pub struct WorkingSet {
+    memory: Vec<Line>,
+    first: usize,
+    lines: usize,
+    /// Lines that are timed together.
+    together: usize,
+    calibration: Calibration,
+}
+
+impl WorkingSet {
+    /// One for a cache of so many bytes, with what tells its hits from its misses here and now. It
+    /// takes as long as reading a few dozen times the cache's size.
+    #[must_use]
+    pub fn new(cache_bytes: u64) -> WorkingSet {
+        let bytes = usize::try_from(cache_bytes.min(MOST_BYTES)).unwrap_or(0) / 2;
+        let near = cache_bytes <= NEAR_BYTES;
+        let lines = (bytes / APART_BYTES).max(TOGETHER);
+        let (mut memory, places) = laid_out(lines, near);
+        cycle(&mut memory, &places);
+        let mut set = WorkingSet {
+            memory,
+            first: places[0],
+            lines,
+            together: if near { TOGETHER } else { 1 },
+            calibration: Calibration {
+                most_ticks: 0,
+                hit_ticks: Vec::new(),
+                miss_ticks: Vec::new(),
+                refused: None,
+            },
+        };
+        if cache_bytes > MOST_BYTES {
+            set.calibration.refused = Some(format!(
+                "a cache of more than {} MiB is not primed",
+                MOST_BYTES >> 20
+            ));
+            return set;
+        }
+        let other = vec![1_u8; 4 * bytes];
+        let (mut hits, mut misses) = (Vec::new(), Vec::new());
+        let look = |set: &WorkingSet, before: &dyn Fn()| {
+            let mut ticks = Ticks::default();
+            set.prime();
+            before();
+            set.time(|took| ticks.add(took));
+            ticks
+        };
+        for _ in 0..ROUNDS {
+            hits.push(look(&set, &|| ()));
+            misses.push(look(&set, &|| displace(&other)));
+        }
+        set.calibration = told_apart(&hits, &misses);
+        set
+    }
+
+    /// Lines that are timed.
+    #[must_use]
+    pub fn lines(&self) -> u32 {
+        self.lines as u32
+    }
+
+    /// Bytes of the set.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        (self.lines * APART_BYTES) as u64
+    }
+
+    /// How hits and misses are told apart.
+    #[must_use]
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
+    /// Brings the set into the cache.
+    pub fn prime(&self) {
+        let mut at = self.first;
+        // Once brings it in, once more makes all of it lately used.
+        for _ in 0..2 * self.lines {
+            at = black_box(self.memory[at].next) as usize;
+        }
+        black_box(at);
+    }
+
+    /// Ticks of all lines together now. They are all in the cache afterwards.
+    #[must_use]
+    pub fn probe(&self) -> u64 {
+        let most = u64::from(self.calibration.most_ticks);
+        let mut ticks = 0;
+        self.time(|took| ticks += took.min(most));
+        ticks
+    }
+
+    fn time(&self, mut see: impl FnMut(u64)) {
+        let mut at = self.first;
+        for _ in 0..self.lines / self.together {
+            let (next, ticks) = match self.together {
+                TOGETHER => timed(|| self.after_eight(at)),
+                _ => timed(|| self.after(at)),
+            };
+            see(ticks);
+            at = next;
+        }
+    }
+
+    /// The line that a line names.
+    #[inline]
+    fn after(&self, at: usize) -> usize {
+        self.memory[at].next as usize
+    }
+
+    /// The one eight lines on. Written out, so that a loop's own work cannot hide how long the
+    /// loads take.
+    #[inline]
+    fn after_eight(&self, at: usize) -> usize {
+        let four = |at| self.after(self.after(self.after(self.after(at))));
+        four(four(at))
+    }
+}
+
+/// Reads all of a memory that is larger than a cache, twice.
+pub fn displace(memory: &[u8]) {
+    for _ in 0..2 {
+        let mut sum = 0_u8;
+        for byte in memory.iter().step_by(64) {
+            sum = sum.wrapping_add(*byte);
+        }
+        black_box(sum);
+    }
+}
+
+/// Lines that name each other in one round, in an order that looks random (Sattolo, 1986), at these
+/// places; the others name nothing.
+fn cycle(memory: &mut [Line], places: &[usize]) {
+    let mut next: Vec<usize> = places.to_vec();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for i in (1..next.len()).rev() {
+        // Marsaglia's xorshift; a fixed seed, so that each trial walks the same way.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        next.swap(i, (state % i as u64) as usize);
+    }
+    for (place, next) in places.iter().zip(next) {
+        memory[*place].next = next as u64;
+    }
+}
+
+/// Memory for so many lines, and their places in it. Those of a near cache lie each in a page of its
+/// own, as far apart as to leave no two of them to one set of the cache: a processor that fetches
+/// what was used of a page before would hide that they were displaced.
+fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
+    const OF_PAGE: usize = 4096 / APART_BYTES;
+    const OF_HUGE: usize = (2 << 20) / APART_BYTES;
+    let span = if near { lines * OF_PAGE } else { lines };
+    let room = if near {
+        span.max(OF_HUGE) + OF_HUGE
+    } else {
+        span
+    };
+    let mut memory: Vec<Line> = Vec::with_capacity(room);
+    // Else far memory would be slow for its translations as well.
+    ask_for_huge_pages(memory.spare_capacity_mut());
+    memory.resize(room, Line { next: 0 });
+    let first = match near {
+        true => memory.as_ptr().align_offset(2 << 20).min(room - span),
+        false => 0,
+    };
+    let place = |i: usize| match near {
+        true => first + i * OF_PAGE + i % OF_PAGE,
+        false => i,
+    };
+    let places = (0..lines).map(place).collect();
+    (memory, places)
+}
+
+/// How many loads took how long.
+#[derive(Clone, Debug)]
+struct Ticks {
+    counts: Vec<u64>,
+}
+
+impl Default for Ticks {
+    fn default() -> Ticks {
+        Ticks {
+            counts: vec![0; MOST_TICKS],
+        }
+    }
+}
+
+impl Ticks {
+    fn add(&mut self, ticks: u64) {
+        let most = MOST_TICKS as u64 - 1;
+        self.counts[ticks.min(most) as usize] += 1;
+    }
+
+    /// All loads together, of which none counts as more than `most`.
+    fn sum(&self, most: usize) -> u64 {
+        let ticks = self.counts.iter().enumerate();
+        ticks.map(|(t, n)| t.min(most) as u64 * n).sum()
+    }
+}
+
+/// What bounds a load best, and how long lines take that are there and that are not. The bound is
+/// the one at which the means of hits and misses are furthest apart in units of their spread: a
+/// lower one takes misses for hits, a higher one lets a few loads decide. Refused where most rounds
+/// of the one are not below most of the other.
+fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
+    let (all_hits, all_misses) = (together(hits), together(misses));
+    let mut best = (0.0, MOST_TICKS - 1);
+    for most in 1..MOST_TICKS {
+        let (hit, miss) = (all_hits.spread(most), all_misses.spread(most));
+        let apart = (miss.0 - hit.0) / (hit.1 + miss.1 + 1.0).sqrt();
+        if apart > best.0 {
+            best = (apart, most);
+        }
+    }
+    let sums = |rounds: &[Ticks]| rounds.iter().map(|r| r.sum(best.1)).collect::<Vec<u64>>();
+    let (hit_ticks, miss_ticks) = (sums(hits), sums(misses));
+    let quarter = |ticks: &[u64], quarters: usize| {
+        let mut sorted = ticks.to_vec();
+        sorted.sort_unstable();
+        sorted
+            .get(sorted.len().saturating_sub(1) * quarters / 4)
+            .copied()
+            .unwrap_or(0)
+    };
+    let apart = quarter(&hit_ticks, 3) < quarter(&miss_ticks, 1);
+    let refused = (!apart).then(|| {
+        format!(
+            "its hits and misses cannot be told apart by timing: in the middle of {} rounds all lines took {} ticks where they were there and {} where they were not, and the rounds overlap",
+            hits.len(),
+            quarter(&hit_ticks, 2),
+            quarter(&miss_ticks, 2)
+        )
+    });
+    Calibration {
+        most_ticks: best.1 as u32,
+        hit_ticks,
+        miss_ticks,
+        refused,
+    }
+}
+
+fn together(rounds: &[Ticks]) -> Ticks {
+    let mut all = Ticks::default();
+    for round in rounds {
+        for (sum, n) in all.counts.iter_mut().zip(&round.counts) {
+            *sum += n;
+        }
+    }
+    all
+}
+
+impl Ticks {
+    /// Mean and variance of the loads, of which none counts as more than `most`.
+    fn spread(&self, most: usize) -> (f64, f64) {
+        let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (ticks, count) in self.counts.iter().enumerate() {
+            let (ticks, count) = (ticks.min(most) as f64, *count as f64);
+            n += count;
+            sum += count * ticks;
+            squares += count * ticks * ticks;
+        }
+        let mean = sum / f64::max(n, 1.0);
+        (mean, (squares / f64::max(n, 1.0) - mean * mean).max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(of: &[(u64, u64)]) -> Ticks {
+        let mut ticks = Ticks::default();
+        for (took, times) in of {
+            (0..*times).for_each(|_| ticks.add(*took));
+        }
+        ticks
+    }
+
+    /// Several rounds that are alike.
+    fn rounds(of: &[(u64, u64)]) -> Vec<Ticks> {
+        vec![ticks(of); ROUNDS]
+    }
+
+    /// How much of a round's loads are told as displaced.
+    fn displaced(c: &Calibration, round: &Ticks) -> f64 {
+        let [hit, miss] = [&c.hit_ticks, &c.miss_ticks].map(|ticks| ticks[ROUNDS / 2] as f64);
+        (round.sum(c.most_ticks as usize) as f64 - hit) / (miss - hit)
+    }
+
+    #[test]
+    fn what_lies_between_hits_and_misses_is_told_by_its_share() {
+        let check =
+            |hits: &[(u64, u64)], misses: &[(u64, u64)], seen: &[(u64, u64)], share: f64| {
+                let found = told_apart(&rounds(hits), &rounds(misses));
+                assert_eq!(found.refused, None);
+                let told = displaced(&found, &ticks(seen));
+                assert!((told - share).abs() < 0.05, "{told} for {share}: {found:?}");
+            };
+        let (hits, misses) = (&[(30, 100)], &[(44, 100)]);
+        check(hits, misses, &[(30, 100)], 0.0);
+        check(hits, misses, &[(30, 75), (44, 25)], 0.25);
+        check(hits, misses, &[(44, 100)], 1.0);
+        // A few loads that an interrupt held up do not count for more than displaced.
+        check(hits, misses, &[(30, 98), (1000, 2)], 0.02);
+        // A counter that goes in steps longer than the caches are apart.
+        let (hits, misses) = (&[(50, 80), (75, 20)], &[(50, 40), (75, 60)]);
+        check(hits, misses, &[(50, 60), (75, 40)], 0.5);
+        // What lies further away than the next cache is displaced, and no more.
+        let (hits, misses) = (&[(30, 99), (900, 1)], &[(44, 97), (900, 3)]);
+        check(hits, misses, &[(30, 50), (300, 50)], 0.5);
+    }
+
+    #[test]
+    fn what_is_alike_is_refused_with_what_was_seen() {
+        let same = rounds(&[(30, 60), (40, 40)]);
+        let why = told_apart(&same, &same).refused.unwrap();
+        let told = "its hits and misses cannot be told apart by timing: in the middle of 7 rounds";
+        assert!(why.starts_with(told), "{why}");
+        // Two noisy rounds of seven do not make it so.
+        let mut hits = rounds(&[(30, 100)]);
+        hits[0] = ticks(&[(300, 100)]);
+        hits[6] = ticks(&[(80, 100)]);
+        assert_eq!(told_apart(&hits, &rounds(&[(60, 100)])).refused, None);
+        let huge = WorkingSet::new(MOST_BYTES + 1);
+        let why = huge.calibration().refused.as_deref();
+        assert_eq!(why, Some("a cache of more than 128 MiB is not primed"));
+    }
+
+    #[test]
+    fn the_walk_visits_every_line_once() {
+        for (lines, near) in [(2, true), (3, false), (128, true), (4096, false)] {
+            let (mut memory, places) = laid_out(lines, near);
+            cycle(&mut memory, &places);
+            let (mut at, mut seen) = (places[0], Vec::new());
+            for _ in 0..lines {
+                seen.push(at);
+                at = memory[at].next as usize;
+            }
+            assert_eq!(at, places[0]);
+            seen.sort_unstable();
+            assert_eq!(seen, places);
+        }
+    }
+
+    #[test]
+    fn lines_of_a_near_cache_share_neither_page_nor_set() {
+        let (memory, places) = laid_out(128, true);
+        let address = |place: &usize| std::ptr::from_ref(&memory[*place]).addr();
+        let mut pages: Vec<usize> = places.iter().map(|p| address(p) / 4096).collect();
+        pages.dedup();
+        assert_eq!(pages.len(), 128);
+        // 64 sets of 8 lines: lines 128 bytes apart leave 32 of them.
+        for set in 0..64 {
+            let own = places.iter().filter(|p| address(p) / 64 % 64 == set);
+            assert!([0, 4].contains(&own.count()), "set {set}");
+        }
+    }
+
+    #[test]
+    fn sets_are_half_of_the_cache_in_pairs_of_lines() {
+        let set = WorkingSet::new(32 << 10);
+        assert_eq!((set.bytes(), set.lines()), (16 << 10, 128));
+        let loads = set.calibration();
+        assert_eq!(
+            (loads.hit_ticks.len(), loads.miss_ticks.len()),
+            (ROUNDS, ROUNDS)
+        );
+    }
+}

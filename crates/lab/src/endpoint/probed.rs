@@ -1,0 +1,300 @@
+//! A mover whose footprint in the caches is looked at while it sends.
+//!
+//! Every so many messages a working set is primed before and probed after them, on the thread that
+//! sends; then it is primed once more and probed after as much time in which nothing is sent. The
+//! loop that drives the mover does not know of it. For evidence alone: it is no timed trial.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use bytecost_engine::{Move, Offer, Tally};
+use bytecost_evidence::WorkingSet;
+use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
+use bytecost_spec::host::Cache;
+use bytecost_sys::clock;
+
+/// Rounds of a cache at most.
+const MOST_ROUNDS: usize = 200;
+/// The longest time that messages are moved in one round.
+const MOST_MOVING_NS: u64 = 30_000_000;
+/// Rounds of a cache for each of the next larger one, whose rounds take longer.
+const ROUNDS_FOR_NEXT: u64 = 4;
+
+/// What was found so far.
+pub(super) type Seen = Rc<RefCell<Footprint>>;
+
+/// The mover, looked at.
+pub(super) struct Probed {
+    mover: Box<dyn Move>,
+    sets: Vec<(usize, WorkingSet)>,
+    size_bytes: u64,
+    turn: u64,
+    round: Option<Round>,
+    seen: Seen,
+}
+
+/// A round under way.
+struct Round {
+    set: usize,
+    from: Tally,
+    began_ns: u64,
+    messages: u64,
+}
+
+impl Probed {
+    /// A mover of messages of so many bytes, looked at in these caches; and where to find what was
+    /// seen.
+    pub(super) fn around(
+        mover: Box<dyn Move>,
+        size_bytes: u64,
+        caches: &[Cache],
+    ) -> (Box<dyn Move>, Seen) {
+        let (mut levels, mut sets) = (Vec::new(), Vec::new());
+        for cache in caches {
+            let set = WorkingSet::new(cache.size_bytes);
+            levels.push(LevelProbe {
+                level: cache.level,
+                size_bytes: cache.size_bytes,
+                primed_bytes: set.bytes(),
+                lines: set.lines(),
+                calibration: set.calibration().clone(),
+                rounds: Vec::with_capacity(MOST_ROUNDS),
+            });
+            if set.calibration().refused.is_none() {
+                sets.push((levels.len() - 1, set));
+            }
+        }
+        let seen = Rc::new(RefCell::new(Footprint { levels }));
+        let probed = Probed {
+            mover,
+            sets,
+            size_bytes: size_bytes.max(1),
+            turn: 0,
+            round: None,
+            seen: Rc::clone(&seen),
+        };
+        (Box::new(probed), seen)
+    }
+
+    /// Primes the next set, in whose round as many bytes are moved as it has, or one message.
+    fn begin(&mut self) {
+        let turn = self.turn;
+        self.turn += 1;
+        let set = whose_turn(turn, self.sets.len());
+        let Some((_, lines)) = self.sets.get(set) else {
+            return;
+        };
+        lines.prime();
+        self.round = Some(Round {
+            set,
+            messages: lines.bytes().div_ceil(self.size_bytes),
+            from: self.mover.tally(),
+            began_ns: clock::monotonic_ns(),
+        });
+    }
+
+    fn is_over(&self, round: &Round) -> bool {
+        let moved = self.mover.tally().messages - round.from.messages;
+        moved >= round.messages
+            || moved > 0 && clock::monotonic_ns() - round.began_ns > MOST_MOVING_NS
+    }
+
+    fn end(&mut self, round: &Round) {
+        let Some((level, set)) = self.sets.get(round.set) else {
+            return;
+        };
+        let ticks = set.probe();
+        let moved = self.mover.tally().since(&round.from);
+        let took_ns = clock::monotonic_ns() - round.began_ns;
+        set.prime();
+        let until_ns = clock::monotonic_ns() + took_ns.min(MOST_MOVING_NS);
+        while clock::monotonic_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        let idle_ticks = set.probe();
+        let rounds = &mut self.seen.borrow_mut().levels[*level].rounds;
+        if rounds.len() < MOST_ROUNDS {
+            rounds.push(ProbeRound {
+                messages: moved.messages,
+                bytes: moved.bytes,
+                ticks,
+                idle_ticks,
+            });
+        }
+    }
+}
+
+/// Which of so many sets has a turn: the larger a cache, the more seldom.
+fn whose_turn(turn: u64, sets: usize) -> usize {
+    let (mut set, mut turn) = (0, turn);
+    while set + 1 < sets && turn % ROUNDS_FOR_NEXT == ROUNDS_FOR_NEXT - 1 {
+        turn /= ROUNDS_FOR_NEXT;
+        set += 1;
+    }
+    set
+}
+
+impl Move for Probed {
+    fn offer(&mut self) -> io::Result<Offer> {
+        if self.round.as_ref().is_none_or(|round| self.is_over(round)) {
+            if let Some(round) = self.round.take() {
+                self.end(&round);
+            }
+            self.begin();
+        }
+        self.mover.offer()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.mover.flush()
+    }
+
+    fn reap(&mut self, min: u32) -> io::Result<()> {
+        self.mover.reap(min)
+    }
+
+    fn tally(&self) -> Tally {
+        self.mover.tally()
+    }
+
+    fn place(&self) -> usize {
+        self.mover.place()
+    }
+
+    fn finished(&mut self) -> io::Result<Option<usize>> {
+        self.mover.finished()
+    }
+
+    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        self.mover.look(place, most, see);
+    }
+
+    fn helper(&self) -> Option<u32> {
+        self.mover.helper()
+    }
+
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mover.let_go()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    /// Moves memory from one place to another.
+    struct Copying {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        tally: Tally,
+    }
+
+    impl Move for Copying {
+        fn offer(&mut self) -> io::Result<Offer> {
+            self.to.copy_from_slice(black_box(&self.from));
+            black_box(&self.to);
+            self.tally.messages += 1;
+            self.tally.bytes += self.from.len() as u64;
+            Ok(Offer::Moved)
+        }
+
+        fn tally(&self) -> Tally {
+            self.tally
+        }
+    }
+
+    const L1_BYTES: u64 = 32 << 10;
+    const L2_BYTES: u64 = 256 << 10;
+
+    fn caches() -> [Cache; 2] {
+        [(1, L1_BYTES), (2, L2_BYTES)].map(|(level, size_bytes)| Cache {
+            level,
+            kind: "Unified".to_owned(),
+            size_bytes,
+            shared_by: vec![0],
+        })
+    }
+
+    fn rounds_of(bytes: usize, offers: usize) -> Footprint {
+        let copying = Copying {
+            from: vec![1; bytes],
+            to: vec![0; bytes],
+            tally: Tally::default(),
+        };
+        let (mut mover, seen) = Probed::around(Box::new(copying), bytes as u64, &caches());
+        for _ in 0..offers {
+            mover.offer().unwrap();
+        }
+        drop(mover);
+        seen.take()
+    }
+
+    #[test]
+    fn the_larger_a_cache_the_more_seldom_is_its_turn() {
+        let turns = |sets| (0..64).map(|t| whose_turn(t, sets)).collect::<Vec<_>>();
+        let count = |sets, set| turns(sets).iter().filter(|s| **s == set).count();
+        assert_eq!([0, 1, 2].map(|set| count(3, set)), [48, 12, 4]);
+        assert_eq!([0, 1].map(|set| count(2, set)), [48, 16]);
+        assert_eq!(count(1, 0), 64);
+        assert_eq!(whose_turn(63, 0), 0);
+    }
+
+    #[test]
+    fn a_round_moves_as_much_as_its_set_has() {
+        let seen = rounds_of(4096, 1000);
+        for level in &seen.levels {
+            let usable = level.calibration.refused.is_none();
+            assert_eq!(usable, !level.rounds.is_empty(), "{level:?}");
+            // A thread that was off its CPU for long may end a round early.
+            let whole = |r: &&ProbeRound| r.bytes == level.primed_bytes;
+            let all = level.rounds.len();
+            assert!(2 * level.rounds.iter().filter(whole).count() >= all);
+            for round in &level.rounds {
+                assert_eq!(round.bytes, 4096 * round.messages);
+                // Of a near cache several lines are timed together.
+                let most = u64::from(level.lines * level.calibration.most_ticks);
+                assert!((1..=most).contains(&round.ticks) && round.idle_ticks <= most);
+            }
+        }
+    }
+
+    /// The number that so many tenths of these are below.
+    fn quantile(mut all: Vec<u64>, tenths: usize) -> f64 {
+        all.sort_unstable();
+        all[(all.len() - 1) * tenths / 10] as f64
+    }
+
+    /// The share of the lines that were displaced, in one of the quietest rounds.
+    fn displaced(level: &LevelProbe, of: fn(&ProbeRound) -> u64) -> f64 {
+        let hit = quantile(level.calibration.hit_ticks.clone(), 5);
+        let miss = quantile(level.calibration.miss_ticks.clone(), 5);
+        (quantile(level.rounds.iter().map(of).collect(), 1) - hit) / (miss - hit)
+    }
+
+    #[test]
+    fn a_copy_of_twice_a_cache_displaces_what_is_in_it_and_nothing_displaces_nothing() {
+        let bytes = 2 * L2_BYTES as usize;
+        // Another guest or thread may take the cache meanwhile, but hardly in all rounds of all
+        // attempts.
+        let mut last = String::new();
+        for _ in 0..8 {
+            let seen = rounds_of(bytes, 60);
+            let usable = |l: &&LevelProbe| !l.rounds.is_empty();
+            let levels: Vec<&LevelProbe> = seen.levels.iter().filter(usable).collect();
+            if levels.is_empty() {
+                return println!("skipped: {:?}", seen.levels);
+            }
+            let told: Vec<(f64, f64)> = levels
+                .iter()
+                .map(|l| (displaced(l, |r| r.ticks), displaced(l, |r| r.idle_ticks)))
+                .collect();
+            if told.iter().all(|(moved, idle)| moved - idle > 0.2) {
+                return;
+            }
+            last = format!("{told:?}");
+        }
+        panic!("displaced by moving, and by nothing: {last}");
+    }
+}

@@ -1,0 +1,145 @@
+//! The meter of the CPUs' frequency, and of how often heat made them slower.
+//!
+//! Sources: `cpufreq/scaling_cur_freq` and `thermal_throttle/*_throttle_count` of each CPU, below
+//! `/sys/devices/system/cpu` (Documentation/admin-guide/pm/cpufreq.rst,
+//! Documentation/ABI/testing/sysfs-devices-system-cpu). Virtual machines have neither, as a rule.
+
+use std::fs::File;
+use std::path::Path;
+
+use bytecost_spec::{Counter, Reading, Readings};
+
+use crate::{grown, proc_text};
+
+/// The counters of a [`FrequencyMeter`].
+pub const FREQUENCY_COUNTERS: &[Counter] = &[Counter::FrequencyKhz, Counter::ThermalThrottles];
+
+const DIR: &str = "sys/devices/system/cpu";
+const FREQUENCY: &str = "cpufreq/scaling_cur_freq";
+const THROTTLES: [&str; 2] = ["core_throttle_count", "package_throttle_count"];
+/// CPUs that are looked at: each takes the kernel some µs.
+const MOST_CPUS: usize = 64;
+
+/// Reads how fast the CPUs run. For the thread that watches a trial, outside of its window.
+#[derive(Debug, Default)]
+pub struct FrequencyMeter {
+    frequencies: Vec<File>,
+    throttles: Vec<File>,
+}
+
+/// What a [`FrequencyMeter`] read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrequencySnapshot {
+    /// The highest, since a CPU that is idle runs slowly.
+    khz: Option<u64>,
+    throttles: Option<u64>,
+}
+
+impl FrequencyMeter {
+    /// Opens the files of these CPUs below `root`, which is `/` but in tests; of more than 64 those
+    /// of the first 64.
+    #[must_use]
+    pub fn open(root: &Path, cpus: &[u32]) -> FrequencyMeter {
+        let open = |cpu: &u32, file: &str| File::open(root.join(format!("{DIR}/cpu{cpu}/{file}")));
+        let cpus = || cpus.iter().take(MOST_CPUS);
+        let counts = |cpu| {
+            THROTTLES
+                .into_iter()
+                .filter_map(move |file| open(cpu, &format!("thermal_throttle/{file}")).ok())
+        };
+        FrequencyMeter {
+            frequencies: cpus().filter_map(|cpu| open(cpu, FREQUENCY).ok()).collect(),
+            throttles: cpus().flat_map(counts).collect(),
+        }
+    }
+
+    /// Reads all of them. Does not allocate.
+    #[must_use]
+    pub fn read(&self) -> FrequencySnapshot {
+        let mut buffer = [0_u8; 32];
+        let mut number = |file| proc_text::lone_number(proc_text::reread(file, &mut buffer)?);
+        let khz = self.frequencies.iter().filter_map(&mut number).max();
+        let mut throttles = None;
+        for count in self.throttles.iter().filter_map(&mut number) {
+            throttles = Some(throttles.unwrap_or(0_u64).saturating_add(count));
+        }
+        FrequencySnapshot { khz, throttles }
+    }
+
+    /// The frequency at the end, and how often heat slowed a CPU down between two reads.
+    #[must_use]
+    pub fn difference(&self, start: &FrequencySnapshot, end: &FrequencySnapshot) -> Readings {
+        let khz = end.khz.map_or_else(
+            || {
+                Reading::absent(format!(
+                    "no CPU tells its frequency in /{DIR}/*/{FREQUENCY}"
+                ))
+            },
+            Reading::Measured,
+        );
+        let throttles = match (start.throttles, end.throttles) {
+            (Some(start), Some(end)) => grown(start, end),
+            _ => Reading::absent(format!("no CPU tells it in /{DIR}/*/thermal_throttle")),
+        };
+        [
+            (Counter::FrequencyKhz, khz),
+            (Counter::ThermalThrottles, throttles),
+        ]
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn put(root: &Path, cpu: u32, file: &str, text: &str) {
+        let path = root.join(format!("{DIR}/cpu{cpu}/{file}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_fastest_cpu_and_the_sum_of_throttles_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        for (cpu, khz, core, package) in [(0, 3_400_000, 5, 9), (1, 1_200_000, 7, 9)] {
+            put(root.path(), cpu, FREQUENCY, &format!("{khz}\n"));
+            let counts = [core, package];
+            for (file, n) in THROTTLES.into_iter().zip(counts) {
+                put(
+                    root.path(),
+                    cpu,
+                    &format!("thermal_throttle/{file}"),
+                    &format!("{n}\n"),
+                );
+            }
+        }
+        let meter = FrequencyMeter::open(root.path(), &[0, 1]);
+        let start = meter.read();
+        put(
+            root.path(),
+            1,
+            "thermal_throttle/core_throttle_count",
+            "10\n",
+        );
+        put(root.path(), 0, FREQUENCY, "2900000\n");
+        let readings = meter.difference(&start, &meter.read());
+        assert_eq!(
+            readings[&Counter::FrequencyKhz],
+            Reading::Measured(2_900_000)
+        );
+        assert_eq!(readings[&Counter::ThermalThrottles], Reading::Measured(3));
+    }
+
+    #[test]
+    fn what_no_cpu_tells_is_absent() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), 0, FREQUENCY, "<unknown>\n");
+        let meter = FrequencyMeter::open(root.path(), &[0, 1]);
+        let start = meter.read();
+        let readings = meter.difference(&start, &meter.read());
+        assert_eq!(readings.len(), FREQUENCY_COUNTERS.len());
+        assert!(readings.values().all(|r| r.measured().is_none()));
+    }
+}

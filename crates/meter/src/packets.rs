@@ -1,0 +1,256 @@
+//! Who else takes a trial's packets: packet sockets, packet(7), and who holds them.
+//!
+//! A packet socket for every protocol gets a clone of each packet that a device sends, and before
+//! a clone is handed out the kernel copies what a zero-copy send left in the user's pages. Sockets
+//! for one protocol alone are given packets that come in, never those that go out, so they do not
+//! matter here. Source: `/proc/net/packet` (net/packet/af_packet.c, packet_seq_show).
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use bytecost_spec::PacketSocket;
+
+/// The protocol of those that take everything, in hexadecimal (ETH_P_ALL).
+const ALL_PROTOCOLS: u32 = 0x0003;
+/// How much is read of a file.
+const MOST_BYTES: u64 = 1 << 20;
+/// Descriptors that are looked at to find who holds a socket.
+const MOST_DESCRIPTORS: usize = 200_000;
+
+/// A packet socket as the kernel lists it.
+#[derive(Debug, PartialEq, Eq)]
+struct Listed {
+    device: u32,
+    inode: u64,
+}
+
+/// The packet sockets of one network: the list stays readable when the process is gone that it
+/// was opened of.
+#[derive(Debug)]
+pub struct PacketSockets {
+    list: File,
+    devices: Option<File>,
+}
+
+impl PacketSockets {
+    /// Those of the network that a process is in; `process` is its directory in `/proc`.
+    ///
+    /// # Errors
+    /// What opening the kernel's list answers: `NotFound` where it has no packet sockets at all.
+    pub fn open(process: &Path) -> io::Result<PacketSockets> {
+        Ok(PacketSockets {
+            list: File::open(process.join("net/packet"))?,
+            devices: File::open(process.join("net/igmp")).ok(),
+        })
+    }
+
+    /// Those that are there now and take every packet of a device for which `is_meant`, or of all
+    /// devices. Who holds them is looked for below `proc`, which is `/proc` but in tests.
+    ///
+    /// # Errors
+    /// What reading the list answers.
+    pub fn find(
+        &self,
+        proc: &Path,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> io::Result<Vec<PacketSocket>> {
+        let list = again(&self.list)?;
+        let devices = self.devices.as_ref().and_then(|file| again(file).ok());
+        let mut found = Vec::new();
+        for socket in list.lines().skip(1).filter_map(listed) {
+            let device = match socket.device {
+                0 => None,
+                index => Some(named(devices.as_deref().unwrap_or(""), index)),
+            };
+            if device.as_deref().is_none_or(&is_meant) {
+                found.push((device, socket.inode));
+            }
+        }
+        let holders = match found.is_empty() {
+            true => Vec::new(),
+            false => holders(proc, &found.iter().map(|f| f.1).collect::<Vec<u64>>()),
+        };
+        let told = found.into_iter().map(|(device, inode)| {
+            let holder = holders.iter().find(|(of, _)| *of == inode);
+            PacketSocket {
+                device,
+                holder: holder.map(|(_, name)| name.clone()),
+            }
+        });
+        Ok(told.collect())
+    }
+}
+
+/// A line of the list, where it is of a socket that takes everything and is running.
+fn listed(line: &str) -> Option<Listed> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [_, _, _, protocol, device, running, _, _, inode] = words[..] else {
+        return None;
+    };
+    let all = u32::from_str_radix(protocol, 16).ok()? == ALL_PROTOCOLS && running == "1";
+    all.then_some(Listed {
+        device: device.parse().ok()?,
+        inode: inode.parse().ok()?,
+    })
+}
+
+/// The name of a device: `/proc/net/igmp` lists those with an address by number and name.
+fn named(devices: &str, index: u32) -> String {
+    let name = devices.lines().skip(1).find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let own = !line.starts_with(char::is_whitespace) && words.next()?.parse() == Ok(index);
+        own.then(|| words.next().map(|w| w.trim_end_matches(':').to_owned()))?
+    });
+    name.unwrap_or_else(|| format!("device {index}"))
+}
+
+/// The processes that hold these sockets, by inode: those that may be looked at.
+fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
+    let mut found = Vec::new();
+    let mut left = MOST_DESCRIPTORS;
+    let Ok(entries) = fs::read_dir(proc) else {
+        return found;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|n| n.parse::<u32>().ok()) else {
+            continue;
+        };
+        let Ok(descriptors) = fs::read_dir(entry.path().join("fd")) else {
+            continue;
+        };
+        for descriptor in descriptors.flatten() {
+            let Some(rest) = left.checked_sub(1) else {
+                return found;
+            };
+            left = rest;
+            let Some(inode) = fs::read_link(descriptor.path()).ok().and_then(socket) else {
+                continue;
+            };
+            if inodes.contains(&inode) && found.iter().all(|(of, _)| *of != inode) {
+                let command = text(&entry.path().join("comm")).unwrap_or_default();
+                found.push((inode, format!("{} (pid {pid})", command.trim())));
+            }
+        }
+    }
+    found
+}
+
+/// The inode behind `socket:[123]`.
+fn socket(link: std::path::PathBuf) -> Option<u64> {
+    let link = link.to_str()?.strip_prefix("socket:[")?;
+    link.strip_suffix(']')?.parse().ok()
+}
+
+/// How much of a process's memory is in huge pages, in bytes; `process` is its directory in
+/// `/proc`. None where the kernel does not say.
+#[must_use]
+pub fn huge_memory(process: &Path) -> Option<u64> {
+    let rollup = text(&process.join("smaps_rollup")).ok()?;
+    let kib = |key: &str| {
+        let line = rollup.lines().find_map(|l| l.strip_prefix(key))?;
+        let number = line.trim_start_matches(':').trim().strip_suffix(" kB")?;
+        number.parse::<u64>().ok()
+    };
+    let anonymous = kib("AnonHugePages")?;
+    let reserved = ["Private_Hugetlb", "Shared_Hugetlb"];
+    let reserved: u64 = reserved.iter().filter_map(|key| kib(key)).sum();
+    Some((anonymous + reserved) * 1024)
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    again(&File::open(path)?)
+}
+
+/// A file from its beginning, as it is now.
+fn again(mut file: &File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    const LIST: &str = "\
+sk               RefCnt Type Proto  Iface R Rmem   User   Inode
+0000000000000000 3      3    0003   7     1 0      0      4711
+0000000000000000 3      3    0800   7     1 0      0      4712
+0000000000000000 3      3    0003   0     1 0      0      4713
+0000000000000000 3      3    0003   1     1 0      0      4714
+0000000000000000 3      3    0003   9     0 0      0      4715
+cut off
+";
+    const DEVICES: &str = "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter
+1\tlo        :     1      V3
+\t\t\t\t010000E0     1 0:00000000\t\t0
+7\tbytecost-wire:     1      V3
+\t\t\t\t010000E0     1 0:00000000\t\t0
+";
+
+    fn machine() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("40/net/packet", LIST);
+        put("40/net/igmp", DEVICES);
+        put("812/comm", "tcpdump\n");
+        put("812/fd/1", "");
+        symlink("socket:[4711]", root.path().join("812/fd/3")).unwrap();
+        symlink("pipe:[4713]", root.path().join("812/fd/4")).unwrap();
+        put("self/fd/1", "");
+        root
+    }
+
+    fn found(is_meant: impl Fn(&str) -> bool) -> Vec<(Option<String>, Option<String>)> {
+        let root = machine();
+        let sockets = PacketSockets::open(&root.path().join("40")).unwrap();
+        let found = sockets.find(root.path(), is_meant).unwrap();
+        found.into_iter().map(|s| (s.device, s.holder)).collect()
+    }
+
+    #[test]
+    fn those_that_take_every_packet_of_a_device_are_found_and_named() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            found(|device| device != "lo"),
+            [
+                (some("bytecost-wire"), some("tcpdump (pid 812)")),
+                (None, None)
+            ]
+        );
+        assert_eq!(
+            found(|device| device == "lo"),
+            [(None, None), (some("lo"), None)]
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_packet_sockets_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let missing = PacketSockets::open(&root.path().join("40"));
+        assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn huge_pages_of_either_kind_are_counted() {
+        let root = tempfile::tempdir().unwrap();
+        let check = |text: &str, expected| {
+            fs::write(root.path().join("smaps_rollup"), text).unwrap();
+            assert_eq!(huge_memory(root.path()), expected, "{text}");
+        };
+        check(
+            "00400000-7fff00000000 ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nAnonHugePages:      4096 kB\nShared_Hugetlb:        0 kB\nPrivate_Hugetlb:    2048 kB\n",
+            Some(6144 * 1024),
+        );
+        check("AnonHugePages:         0 kB\n", Some(0));
+        check("Rss: 9000 kB\n", None);
+    }
+}
