@@ -109,17 +109,7 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         .map(|s| vec![s.name.clone(), s.question.clone()])
         .collect();
     out.table(&["study", "question"], &rows, &[24, 100]);
-    if !survey.counters_refused.is_empty() {
-        out.heading("Counters that cannot be had here");
-        for refusal in &survey.counters_refused {
-            out.prose(
-                None,
-                &format!("{}: {}", refusal.what, refusal.why),
-                "  ",
-                "    ",
-            );
-        }
-    }
+    out.counters(survey);
     out.text
 }
 
@@ -213,6 +203,18 @@ struct Out {
 }
 
 impl Out {
+    /// Counters that cannot be had, each with its reason.
+    fn counters(&mut self, survey: &Survey) {
+        if survey.counters_refused.is_empty() {
+            return;
+        }
+        self.heading("Counters that cannot be had here");
+        for refusal in &survey.counters_refused {
+            let told = format!("{}: {}", refusal.what, refusal.why);
+            self.prose(None, &told, "  ", "    ");
+        }
+    }
+
     /// Servers and what they answer; below them why one does not work here.
     fn servers(&mut self, serving: &ServerSurvey) {
         self.heading("Servers");
