@@ -77,6 +77,7 @@ fn world(of: impl Fn(&Cell) -> [f64; 2]) -> World {
     world.manifest.evidence = vec![EvidenceAsked {
         means: Means::Footprint,
         refused: None,
+        unasked: false,
     }];
     for cell in 0..world.cells.len() {
         let shares = of(&world.cells[cell]);
