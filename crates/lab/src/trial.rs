@@ -24,7 +24,7 @@ use crate::groups::Group;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
-use crate::protocol::{Answer, Check, Order, Role, Task};
+use crate::protocol::{Answer, Check, Done, Order, Role, Task};
 use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
@@ -290,12 +290,7 @@ impl Lab {
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
         let own = task.file.as_ref().is_none_or(|file| file.own);
-        let start_ns = match task.java {
-            Some(_) => START_PATIENCE.as_nanos() as u64,
-            None if task.probed.is_empty() => 0,
-            None => CALIBRATION_NS,
-        };
-        let ready_ns = slowest_ns + start_ns;
+        let ready_ns = slowest_ns + start_ns(&task);
         let receiver = has_peer.then_some(pins.receiver);
         let started = started(&self.settings, task, receiver, between, ready_ns, stop)?;
         let (mut ends, address) = started;
@@ -304,10 +299,8 @@ impl Lab {
         }
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
-        // Pages that are given to the kernel for good: how large they are decides what they cost.
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
-        let sender = ends.last().filter(|_| registers);
-        let huge_bytes = sender.and_then(|e| huge_memory(&of_process(e.pid())));
+        let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = Span {
             warmup: self.settings.warmup,
             window: watch
@@ -347,11 +340,7 @@ impl Lab {
             None if is_of_cpus => Some(truth::of_work(&sender)),
             None => moves.then(|| truth::of_one(&sender)),
         };
-        if let Some(responder) = receiver.as_ref().filter(|_| !cell.transport.has_receiver()) {
-            let of_machine = responder.side.readings.iter();
-            let of_machine = of_machine.filter(|(counter, _)| counter.row().of == Of::Machine);
-            machine.extend(of_machine.map(|(counter, reading)| (*counter, reading.clone())));
-        }
+        machine.extend(of_responder(cell, receiver.as_ref()));
         Ok(Parts {
             sender,
             receiver,
@@ -371,6 +360,30 @@ impl Lab {
             parts.read_late().or_else(|| parts.crowded(bound))
         }
     }
+}
+
+/// How long a sender may take to start what it works with, beside its longest message.
+fn start_ns(task: &Task) -> u64 {
+    match task.java {
+        Some(_) => START_PATIENCE.as_nanos() as u64,
+        None if task.probed.is_empty() => 0,
+        None => CALIBRATION_NS,
+    }
+}
+
+/// Pages that are given to the kernel for good: how large they are decides what they cost.
+fn huge_bytes(end: &Endpoint) -> Option<u64> {
+    huge_memory(&of_process(end.pid()))
+}
+
+/// What the far end of wire has read of its machine, in a receiver's place.
+fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
+    let responder = far.filter(|_| !cell.transport.has_receiver());
+    let all = responder.into_iter().flat_map(|r| &r.side.readings);
+    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
+    of_machine
+        .map(|(counter, reading)| (*counter, reading.clone()))
+        .collect()
 }
 
 /// The processes of a trial, ready and waiting: the receiver's first, where there is one with

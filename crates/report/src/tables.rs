@@ -113,8 +113,11 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     out.text
 }
 
+/// Whether movers of a route are meant.
+type Meant = fn(Route) -> bool;
+
 /// Movers that move nothing over a path: their heading, and which they are.
-const WITHOUT_A_PATH: &[(&str, fn(Route) -> bool)] = &[
+const WITHOUT_A_PATH: &[(&str, Meant)] = &[
     ("Work, which moves nothing", Route::is_work),
     (
         "Two threads that take turns, on two CPUs or one",
