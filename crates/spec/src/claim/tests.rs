@@ -251,8 +251,8 @@ fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
 
 #[test]
 fn what_stands_beside_a_claim_is_a_test_without_a_reason() {
-    let beside = "[[claim.beside]]\nkind = \"copies-per-byte\"\n";
-    let text = with("kind = \"copies-per-byte\"");
+    let beside = "[[claim.beside]]\nkind = \"copies-per-byte\"\nexpect = \"is 0\"\n";
+    let text = with("kind = \"copies-per-byte\"\nexpect = \"is 0\"");
     let claim = parse(&format!("{text}\n{beside}")).unwrap().remove(0);
     assert_eq!((claim.tests.len(), claim.beside.len()), (1, 1));
     let odd = format!("{text}\n{beside}otherwise = \"x\"\n");
