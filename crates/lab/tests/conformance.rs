@@ -410,15 +410,8 @@ fn marked(name: &str) -> Result<PathBuf, Failed> {
 
 /// The endpoints that were started by that name.
 fn endpoints(marked: &Path) -> Vec<Pid> {
-    let own = std::process::id();
     // Trials run in threads of the harness, which are the parents of their endpoints.
-    let threads = std::fs::read_dir(format!("/proc/{own}/task"));
-    let children = threads.into_iter().flatten().flatten().flat_map(|thread| {
-        let children = std::fs::read_to_string(thread.path().join("children"));
-        let children = children.unwrap_or_default();
-        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
-        pids.collect::<Vec<i32>>()
-    });
+    let children = children(&std::process::id().to_string()).into_iter();
     let is_marked = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let name = marked.as_os_str().as_encoded_bytes();
@@ -428,6 +421,18 @@ fn endpoints(marked: &Path) -> Vec<Pid> {
         .filter(is_marked)
         .filter_map(Pid::from_raw)
         .collect()
+}
+
+/// The processes that any thread of a process has started.
+fn children(pid: &str) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let of_each = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        let children = children.unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    of_each.collect()
 }
 
 fn no_endpoint() -> Result<(), Failed> {

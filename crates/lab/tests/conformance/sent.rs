@@ -287,7 +287,12 @@ pub fn disturbed(
         move || {
             let until = Instant::now() + SOON;
             while Instant::now() < until {
-                let has_it = |pid: &Pid| has_open(&pid.to_string(), &path);
+                // A Java machine takes it over from the endpoint that starts it.
+                let has_it = |pid: &Pid| {
+                    let pid = pid.to_string();
+                    let mut started = super::children(&pid).into_iter();
+                    has_open(&pid, &path) || started.any(|c| has_open(&c.to_string(), &path))
+                };
                 let (with, others): (Vec<Pid>, Vec<Pid>) =
                     super::endpoints(&marked).into_iter().partition(has_it);
                 if !with.is_empty() {
