@@ -301,27 +301,4 @@ mod tests {
         );
         assert_eq!(Used::parse(b"12 (a) S 1 2 3 4 5 6 7 8 9 10\n"), None);
     }
-
-    #[test]
-    fn the_switches_of_all_threads_are_added_up() {
-        let meter = HelpedMeter::new(ThreadMeter::open_without_perf(), std::process::id());
-        let (go, wait) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
-        let before = meter.switches().unwrap();
-        let thread = std::thread::spawn(move || {
-            for _ in 0..5 {
-                clock::sleep_until_ns(clock::monotonic_ns() + 100_000);
-            }
-            tell.send(()).unwrap();
-            let _ = wait.recv();
-        });
-        told.recv().unwrap();
-        let after = meter.switches().unwrap();
-        assert!(
-            after.voluntary >= before.voluntary + 5,
-            "{before:?} {after:?}"
-        );
-        drop(go);
-        thread.join().unwrap();
-    }
 }
