@@ -96,7 +96,7 @@ fn every_wait_is_a_switch() {
     let waited = number(&readings, Counter::ContextSwitchesVoluntary);
     let taken_off = number(&readings, Counter::ContextSwitchesInvoluntary);
     // A thread that is taken off its CPU on its way to sleep may find that its time has come.
-    assert!(waited + taken_off + 3 >= SLEEPS, "{waited} and {taken_off}");
+    assert!(waited + taken_off >= SLEEPS, "{waited} and {taken_off}");
     assert!(waited >= SLEEPS / 2, "{waited}");
     assert!(waited <= SLEEPS + 20, "{waited}");
 }
