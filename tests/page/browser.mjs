@@ -1,6 +1,8 @@
 // The browser and the pages that the tests look at.
+import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import { after, before } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
@@ -33,7 +35,7 @@ function named(variable) {
 }
 
 /** Starts the browser. */
-export async function launch() {
+async function launch() {
   if (!existsSync(executablePath)) {
     throw new Error(`${executablePath}: no browser; install chromium or set CHROMIUM to its path`);
   }
@@ -44,7 +46,7 @@ export async function launch() {
 }
 
 /** Opens a page and notes everything that a quiet page never does. */
-export async function open(browser, file, options = {}) {
+async function open(browser, file, options = {}) {
   const context = await browser.newContext({
     viewport: { width: options.width ?? 1280, height: 900 },
     colorScheme: options.scheme ?? 'light',
@@ -61,4 +63,23 @@ export async function open(browser, file, options = {}) {
   });
   await page.goto(url);
   return { page, noise, close: () => context.close() };
+}
+
+/**
+ * One browser for all tests of a file. What it gives opens a page, lets `act` use it, and expects
+ * that it stayed quiet.
+ */
+export function inBrowser() {
+  let browser;
+  before(async () => { browser = await launch(); });
+  after(async () => { await browser?.close(); });
+  return async (file, options, act) => {
+    const { page, noise, close } = await open(browser, file, options);
+    try {
+      await act(page);
+      assert.deepEqual(noise, []);
+    } finally {
+      await close();
+    }
+  };
 }

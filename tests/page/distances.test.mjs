@@ -1,22 +1,10 @@
 // The heat maps of what the distance between two CPUs costs, read by mouse, as a table and by ear.
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { distances, launch, open } from './browser.mjs';
+import { describe, test } from 'node:test';
+import { inBrowser, distances } from './browser.mjs';
 
-let browser;
-before(async () => { browser = await launch(); });
-after(async () => { await browser?.close(); });
-
-async function using(file, options, act) {
-  const { page, noise, close } = await open(browser, file, options);
-  try {
-    await act(page);
-    assert.deepEqual(noise, []);
-  } finally {
-    await close();
-  }
-}
+const using = inBrowser();
 
 for (const file of distances()) {
   describe(path.basename(file), () => {

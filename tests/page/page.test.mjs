@@ -1,26 +1,13 @@
 // What a reader does with a report, done in a real browser.
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { launch, open, reports } from './browser.mjs';
+import { describe, test } from 'node:test';
+import { inBrowser, reports } from './browser.mjs';
 
 /** Figures that have a point. */
 const DRAWN = 'figure.chart:not(.empty)';
 
-let browser;
-before(async () => { browser = await launch(); });
-after(async () => { await browser?.close(); });
-
-/** Opens the page, lets `act` use it, and expects that it stayed quiet. */
-async function using(file, options, act) {
-  const { page, noise, close } = await open(browser, file, options);
-  try {
-    await act(page);
-    assert.deepEqual(noise, []);
-  } finally {
-    await close();
-  }
-}
+const using = inBrowser();
 
 /** The middle of an element, in the coordinates of the window. */
 async function middle(locator) {

@@ -2,22 +2,10 @@
 // that show it.
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { launch, open, reasons } from './browser.mjs';
+import { describe, test } from 'node:test';
+import { inBrowser, reasons } from './browser.mjs';
 
-let browser;
-before(async () => { browser = await launch(); });
-after(async () => { await browser?.close(); });
-
-async function using(file, options, act) {
-  const { page, noise, close } = await open(browser, file, options);
-  try {
-    await act(page);
-    assert.deepEqual(noise, []);
-  } finally {
-    await close();
-  }
-}
+const using = inBrowser();
 
 for (const file of reasons()) {
   describe(path.basename(file), () => {
