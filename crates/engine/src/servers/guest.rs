@@ -49,6 +49,7 @@ pub(super) struct Guest<S = OwnedFd> {
     crumbs: u32,
     /// Whether the sending half is shut already.
     has_said_farewell: bool,
+    is_cut_off: bool,
 }
 
 impl<S: AsFd> Guest<S> {
@@ -61,6 +62,7 @@ impl<S: AsFd> Guest<S> {
             quiet_ticks: 0,
             crumbs: 0,
             has_said_farewell: false,
+            is_cut_off: false,
         }
     }
 
@@ -181,6 +183,14 @@ impl<S: AsFd> Guest<S> {
     pub(super) fn tick(&mut self) -> u32 {
         self.quiet_ticks = self.quiet_ticks.saturating_add(1);
         self.quiet_ticks
+    }
+
+    /// Shuts the socket, so that whoever serves it next finds the end; false where that was done
+    /// before and nobody has come to it yet.
+    pub(super) fn cut_off(&mut self) -> bool {
+        // It may be gone already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        !std::mem::replace(&mut self.is_cut_off, true)
     }
 
     /// Ends the client's input: what has come is still read, and then the end.
