@@ -4,23 +4,13 @@ mod world;
 
 use bytecost_analysis::ceiling::{Ceiling, CeilingKind, ceiling};
 use bytecost_analysis::{Analysis, Input, analyse};
-use bytecost_spec::survey::{FileSurvey, InFlight, Release, Route};
+use bytecost_spec::survey::{FileSurvey, Route};
 use bytecost_spec::{Cell, Measure, Metric};
 use world::{True, World};
 
-const CEILING: &str = r#"
-name = "ceiling"
-title = "Most"
-question = "What?"
-prediction = "Much."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const CEILING: &str = world::study!(
+    "ceiling",
+    r#"
 [axes]
 mover = ["null", "memcpy", "pread", "libaio", "uring-read"]
 size = ["64KiB"]
@@ -41,18 +31,14 @@ mover = ["libaio", "uring-read"]
 cache = ["direct"]
 depth = [16]
 ring = ["16MiB"]
-"#;
+"#
+);
 
 /// A world whose movers are of files, by their names.
 fn of_files(study: &str, routes: &[(&str, Route)], truth: impl Fn(&Cell) -> True) -> World {
     let mut world = World::new(study);
-    let mut facts = Vec::new();
-    for (name, route) in routes {
-        let mut row = world::facts(name, Release::AtReturn, route.has_peer());
-        (row.route, row.in_flight) = (*route, InFlight::One);
-        facts.push(row);
-    }
-    world.manifest.survey.mover_facts = facts;
+    let rows = routes.iter().map(|(name, route)| world::row(name, *route));
+    world.manifest.survey.mover_facts = rows.collect();
     world.manifest.survey.files = Some(FileSurvey {
         dir: "/there".to_owned(),
         device: Some(7),
@@ -83,19 +69,9 @@ fn measured() -> Ceiling {
     ceiling(&world.manifest, &world.analyse()).unwrap()
 }
 
-const STUDY: &str = r#"
-name = "files"
-title = "Files"
-question = "Which?"
-prediction = "One."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = world::study!(
+    "files",
+    r#"
 [axes]
 mover = ["null", "pread", "read-null"]
 size = ["4KiB", "64KiB"]
@@ -118,7 +94,8 @@ title = "CPU time"
 x = "size"
 y = "cpu_s_per_gb"
 series = "mover"
-"#;
+"#
+);
 
 fn told(study: &str, ceiling: Option<&Ceiling>) -> Analysis {
     let world = of_files(

@@ -7,19 +7,9 @@ use bytecost_spec::survey::{InFlight, Route};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Reading};
 use world::{True, World};
 
-const STUDY: &str = r#"
-name = "files"
-title = "Files"
-question = "When is asynchronous slower?"
-prediction = "From the page cache."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = world::study!(
+    "files",
+    r#"
 [axes]
 mover = ["null", "pread", "uring-read", "pwrite"]
 size = ["4KiB", "64KiB"]
@@ -36,7 +26,8 @@ title = "Throughput"
 x = "size"
 y = "throughput_gbit_per_s"
 series = "mover"
-"#;
+"#
+);
 
 /// What a request costs: several in flight are four times as fast and as cheap.
 fn truth(cell: &Cell) -> True {
@@ -59,8 +50,8 @@ fn world() -> World {
         ("uring-read", Route::FileToMemory, InFlight::Several),
         ("pwrite", Route::MemoryToFile, InFlight::One),
     ] {
-        let mut row = world::facts(name, bytecost_spec::survey::Release::AtReturn, false);
-        (row.route, row.in_flight) = (route, requests);
+        let mut row = world::row(name, route);
+        row.in_flight = requests;
         facts.push(row);
     }
     world.manifest.survey.mover_facts = facts;

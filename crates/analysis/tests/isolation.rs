@@ -4,25 +4,15 @@ mod world;
 
 use base64::Engine as _;
 use bytecost_analysis::{Analysis, Explanation};
-use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Class, Counter, Measure, Metric, Reading};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 use world::{True, World};
 
-const STUDY: &str = r#"
-name = "isolation"
-title = "Isolation"
-question = "What keeps work from others?"
-prediction = "Real time."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = world::study!(
+    "isolation",
+    r#"
 [[tier]]
 title = "classes"
 [tier.axes]
@@ -59,16 +49,14 @@ title = "Work"
 x = "class"
 y = "messages_per_s"
 series = "mover"
-"#;
+"#
+);
 
 fn world(study: &str) -> World {
     let mut world = World::new(study);
-    let row = |name: &str| {
-        let mut row = world::facts(name, Release::AtReturn, false);
-        row.route = Route::Work;
-        row
-    };
-    world.manifest.survey.mover_facts = vec![row("work-integer"), row("wake-up")];
+    world.manifest.survey.mover_facts = ["work-integer", "wake-up"]
+        .map(|name| world::row(name, Route::Work))
+        .to_vec();
     let mut cells = Vec::new();
     for cell in std::mem::take(&mut world.cells) {
         if !cells.contains(&cell) {

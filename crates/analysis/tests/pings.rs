@@ -4,23 +4,13 @@ mod world;
 
 use bytecost_analysis::{Analysis, MatrixData, Point};
 use bytecost_spec::host::{Cache, Cpu};
-use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
 use world::{True, World};
 
-const STUDY: &str = r#"
-name = "cpu-to-cpu"
-title = "Distance"
-question = "What does it cost?"
-prediction = "More with each step away."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = world::study!(
+    "cpu-to-cpu",
+    r#"
 [axes]
 mover = ["null", "ping-cache-line", "ping-futex"]
 size = [8]
@@ -43,7 +33,8 @@ title = "A turn"
 x = "placement"
 y = "round_trip_ns"
 series = "mover"
-"#;
+"#
+);
 
 fn cpus(cell: &Cell) -> (u32, u32) {
     match &cell.placement {
@@ -63,11 +54,6 @@ fn times(cell: &Cell) -> f64 {
 
 fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
     let mut world = World::new(study);
-    let row = |name: &str, route| {
-        let mut row = world::facts(name, Release::AtReturn, false);
-        row.route = route;
-        row
-    };
     let host = &mut world.manifest.host;
     host.cpus = (0..3)
         .map(|cpu| Cpu {
@@ -84,9 +70,9 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
         shared_by: vec![0, 1],
     }];
     world.manifest.survey.mover_facts = vec![
-        row("null", Route::Nowhere),
-        row("ping-cache-line", Route::PingPongSpinning),
-        row("ping-futex", Route::PingPong),
+        world::row("null", Route::Nowhere),
+        world::row("ping-cache-line", Route::PingPongSpinning),
+        world::row("ping-futex", Route::PingPong),
     ];
     // Who spins is refused on one CPU.
     let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;

@@ -5,23 +5,13 @@ mod world;
 
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::host::Cache;
-use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Reading, Refusal};
 use world::{True, World};
 
-const STUDY: &str = r#"
-name = "work"
-title = "Work"
-question = "What do two threads get done?"
-prediction = "It depends on where."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+const STUDY: &str = world::study!(
+    "work",
+    r#"
 [axes]
 mover = ["null", "work-integer", "work-chase"]
 threads = [1, 2]
@@ -38,19 +28,15 @@ title = "Work"
 x = "threads"
 y = "messages_per_s"
 series = "mover"
-"#;
+"#
+);
 
 fn world(study: &str, truth: impl Fn(&Cell) -> True) -> World {
     let mut world = World::new(study);
-    let row = |name: &str, route| {
-        let mut row = world::facts(name, Release::AtReturn, false);
-        row.route = route;
-        row
-    };
     world.manifest.survey.mover_facts = vec![
-        row("null", Route::Nowhere),
-        row("work-integer", Route::Work),
-        row("work-chase", Route::Work),
+        world::row("null", Route::Nowhere),
+        world::row("work-integer", Route::Work),
+        world::row("work-chase", Route::Work),
     ];
     let mut world = world.run(7, 12, 0.01, truth);
     world.change(|c| c.mover != "null", |sample| sample.receiver = None);

@@ -1,24 +1,14 @@
 //! Runs of files with known truths: reads in several ways, and files sent to sockets.
 #![allow(dead_code)] // each test file uses a part of it
 
-use bytecost_spec::survey::{InFlight, Release, Route};
+use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Counter, Reading, Sample, SideReadings};
 
 use crate::world::{self, True, World};
 
-pub const READS: &str = r#"
-name = "file-read"
-title = "Files"
-question = "When is asynchronous slower?"
-prediction = "From the page cache."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+pub const READS: &str = world::study!(
+    "file-read",
+    r#"
 [axes]
 mover = ["null", "pread", "posix-aio", "libaio"]
 size = ["4KiB", "64KiB"]
@@ -29,21 +19,12 @@ cache = ["warm", "direct"]
 axis = "mover"
 baseline = "pread"
 metrics = ["throughput_gbit_per_s", "latency_us_p99"]
-"#;
+"#
+);
 
-pub const SENDS: &str = r#"
-name = "file-to-socket"
-title = "Files to sockets"
-question = "What does sendfile save?"
-prediction = "The calls."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+pub const SENDS: &str = world::study!(
+    "file-to-socket",
+    r#"
 [axes]
 mover = ["read-write", "sendfile", "mmap-send"]
 size = ["64KiB", "256KiB"]
@@ -53,13 +34,13 @@ cache = ["warm", "cold"]
 axis = "mover"
 baseline = "read-write"
 metrics = ["throughput_gbit_per_s", "sender_cpu_s_per_gb"]
-"#;
+"#
+);
 
 fn facts(world: &mut World, rows: &[(&str, Route, InFlight)]) {
-    let row = |(name, route, in_flight): &(&str, Route, InFlight)| {
-        let mut row = world::facts(name, Release::AtReturn, route.has_peer());
-        (row.route, row.in_flight) = (*route, *in_flight);
-        row
+    let row = |(name, route, in_flight): &(&str, Route, InFlight)| MoverFacts {
+        in_flight: *in_flight,
+        ..world::row(name, *route)
     };
     world.manifest.survey.mover_facts = rows.iter().map(row).collect();
 }

@@ -1,24 +1,14 @@
 //! Runs of work with known truths: threads of work free and held, alone and beside others.
 #![allow(dead_code)] // each test file uses a part of it
 
-use bytecost_spec::survey::{Release, Route};
+use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Counter, Nearness, Placement, Reading, Refusal};
 
 use crate::world::{self, True, World};
 
-pub const STUDY: &str = r#"
-name = "os-features"
-title = "Features"
-question = "What do they do?"
-prediction = "It depends."
-smallest-effect = "5%"
-precision = "3%"
-budget = "60s"
-warmup = "10ms"
-window = "100ms"
-blocks-least = 6
-blocks-most = 40
-
+pub const STUDY: &str = world::study!(
+    "os-features",
+    r#"
 [[tier]]
 title = "one thread"
 [tier.axes]
@@ -77,7 +67,8 @@ metric = "messages_per_s"
 axis = "mover"
 values = ["posix-aio"]
 against = "pread"
-"#;
+"#
+);
 
 /// Whether a cell is at that placement.
 pub fn is_at(cell: &Cell, nearness: Nearness) -> bool {
@@ -107,11 +98,7 @@ pub fn truth(siblings: f64, cores: f64, pinned: f64) -> impl Fn(&Cell) -> True {
 pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
     let mut world = World::new(study);
     world.manifest.survey.mover_facts = ["work-integer", "work-float"]
-        .map(|name| {
-            let mut row = world::facts(name, Release::AtReturn, false);
-            row.route = Route::Work;
-            row
-        })
+        .map(|name| world::row(name, Route::Work))
         .to_vec();
     let mut world = world.run(7, 12, 0.01, truth);
     world.change(

@@ -1,12 +1,12 @@
 //! A small machine in memory: cells whose true costs are known, and samples of them with noise.
-#![allow(dead_code)] // each test file uses a part of it
+#![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part of it
 
 use base64::Engine as _;
 use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
 use bytecost_spec::evidence::Evidence;
 use bytecost_spec::host::Host;
 use bytecost_spec::sample::{FlowReading, Truth};
-use bytecost_spec::survey::{MoverFacts, Release, Survey};
+use bytecost_spec::survey::{MoverFacts, Release, Route, Survey};
 use bytecost_spec::{
     Cell, Counter, Failure, Manifest, Pattern, Reading, Readings, Refusal, Sample, SideReadings,
     Study, TrialKey,
@@ -49,6 +49,31 @@ impl True {
         }
     }
 }
+
+/// The text of a study of that name with these axes, comparisons and figures, where all else makes
+/// no difference.
+macro_rules! study {
+    ($name:literal, $asks:literal) => {
+        concat!(
+            "name = \"",
+            $name,
+            "\"\n",
+            r#"title = "Made up"
+question = "Which is best?"
+prediction = "It depends."
+smallest-effect = "5%"
+precision = "3%"
+budget = "60s"
+warmup = "10ms"
+window = "100ms"
+blocks-least = 6
+blocks-most = 40
+"#,
+            $asks
+        )
+    };
+}
+pub(crate) use study;
 
 /// The study that most tests ask.
 pub const STUDY: &str = r#"
@@ -100,6 +125,14 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
         can_refill: true,
         leaves_completions: false,
         caution: None,
+    }
+}
+
+/// What is known of a mover that goes this way, and has its buffers back at once.
+pub fn row(name: &str, route: Route) -> MoverFacts {
+    MoverFacts {
+        route,
+        ..facts(name, Release::AtReturn, route.has_peer())
     }
 }
 
