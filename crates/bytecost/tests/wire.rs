@@ -94,7 +94,7 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
         return;
     }
     let place = Place::new();
-    let words = "run --transport loopback,wire --mover send,send-zerocopy --size 64KiB --threads 1,2 --blocks 6 --window 200ms --warmup 20ms --budget 60s --quiet";
+    let words = "run --transport loopback,wire --mover send,send-zerocopy --size 64KiB --threads 1,2 --blocks 6 --window 50ms --warmup 10ms --budget 60s --quiet";
     ended(&mut place.bytecost(words)).measured();
     let mut cells = BTreeSet::new();
     for record in records(&place.run()) {

@@ -7,12 +7,14 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
+use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
@@ -23,8 +25,9 @@ use bytecost_spec::{
     Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Survey, Transport, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
-use rustix::process::Pid;
 
+#[path = "conformance/endpoints.rs"]
+mod endpoints;
 #[path = "conformance/files.rs"]
 mod files;
 #[path = "conformance/sent.rs"]
@@ -33,6 +36,9 @@ mod sent;
 mod served;
 #[path = "conformance/wire.rs"]
 mod wire;
+
+/// Within which a trial is disturbed that lasts as long, on a busy machine.
+const SOON: Duration = Duration::from_secs(30);
 /// The ring of the table's cells.
 const TABLE_RING: Ring = Ring::Bytes(256 << 10);
 
@@ -66,13 +72,17 @@ fn main() -> ExitCode {
     trials.push(Trial::test("memcpy counts what it copies", memcpy));
     trials.push(Trial::test(
         "a lost endpoint fails the trial alone",
-        lost_endpoint,
+        endpoints::lost_endpoint,
     ));
     trials.push(Trial::test(
         "a program that is no endpoint is told",
-        no_endpoint,
+        endpoints::no_endpoint,
     ));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let mut arguments = Arguments::from_args();
+    // A trial waits for its processes, its clock and its disk more than for a CPU.
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    arguments.test_threads.get_or_insert(2 * cpus);
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// Short for the cells of the table, which differ in these axes; whole for all others.
@@ -189,7 +199,7 @@ fn settings() -> Settings {
     Settings {
         program: std::env::current_exe().unwrap(),
         warmup: Duration::from_millis(2),
-        window: Duration::from_millis(20),
+        window: Duration::from_millis(10),
         check: Check::Full,
         port: None,
         neighbour_bound: 1.0,
@@ -199,8 +209,26 @@ fn settings() -> Settings {
     }
 }
 
-fn trial(cell: &Cell, settings: Settings) -> Result<Sample, Failure> {
-    let mut lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+/// A lab of its own, with these files.
+fn lab(settings: Settings, files: Files) -> Lab {
+    Lab::new(settings, MachineMeter::open(Path::new("/"))).with_files(files)
+}
+
+/// Labs of the usual settings that are not in use: what one has made for a cell (a network, a file,
+/// the program of Java) it has for the next, as in a run.
+static LABS: Mutex<Vec<Lab>> = Mutex::new(Vec::new());
+
+/// A trial of the usual settings.
+fn trial(cell: &Cell) -> Result<Sample, Failure> {
+    let labs = || LABS.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = labs().pop();
+    let mut lab = free.unwrap_or_else(|| lab(settings(), files::files()));
+    let ended = trial_in(&mut lab, cell);
+    labs().push(lab);
+    ended
+}
+
+fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
     let key = TrialKey {
         block: 0,
         cell: 0,
@@ -213,7 +241,7 @@ fn trial(cell: &Cell, settings: Settings) -> Result<Sample, Failure> {
 }
 
 fn sample(cell: &Cell) -> Result<Sample, Failed> {
-    match trial(cell, settings()) {
+    match trial(cell) {
         Ok(sample) => Ok(sample),
         Err(failure) => Err(failure.reason.into()),
     }
@@ -294,7 +322,7 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
 /// What the survey refuses must fail when it is tried all the same, with a reason.
 fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
     ensure(!why.is_empty(), || "a refusal has a reason".into())?;
-    match trial(cell, settings()) {
+    match trial(cell) {
         Err(failure) => ensure(!failure.reason.is_empty(), || {
             "a failure has a reason".into()
         }),
@@ -366,84 +394,4 @@ fn null() -> Result<(), Failed> {
     ensure(read(&sample.sender.readings, Counter::Calls)? == 0, || {
         "null makes no call".into()
     })
-}
-
-/// Ends the first endpoint that appears, as a crash would.
-fn lost_endpoint() -> Result<(), Failed> {
-    let marked = marked("any")?;
-    let killer = std::thread::spawn({
-        let marked = marked.clone();
-        move || {
-            for _ in 0..2000 {
-                if let Some(pid) = endpoints(&marked).first() {
-                    let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-    });
-    let long = Settings {
-        program: marked.clone(),
-        window: Duration::from_secs(3),
-        ..settings()
-    };
-    let record = trial(&cell(&[]), long);
-    std::fs::remove_file(&marked)?;
-    killer.join().map_err(|_| "the killer panicked")?;
-    match record {
-        Err(f) => ensure(
-            f.reason.contains("signal 9") || f.reason.contains("gone"),
-            || f.reason.clone(),
-        ),
-        Ok(_) => Err("a trial without its endpoint gave a sample".into()),
-    }
-}
-
-/// A link of another name, which marks the endpoints of one trial apart from those beside it.
-fn marked(name: &str) -> Result<PathBuf, Failed> {
-    let own = std::process::id();
-    let marked = std::env::temp_dir().join(format!("bytecost-marked-{name}-{own}"));
-    std::os::unix::fs::symlink(std::env::current_exe()?, &marked)?;
-    Ok(marked)
-}
-
-/// The endpoints that were started by that name.
-fn endpoints(marked: &Path) -> Vec<Pid> {
-    // Trials run in threads of the harness, which are the parents of their endpoints.
-    let children = children(&std::process::id().to_string()).into_iter();
-    let is_marked = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let name = marked.as_os_str().as_encoded_bytes();
-        line.starts_with(name)
-    };
-    children
-        .filter(is_marked)
-        .filter_map(Pid::from_raw)
-        .collect()
-}
-
-/// The processes that any thread of a process has started.
-fn children(pid: &str) -> Vec<i32> {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
-    let of_each = threads.into_iter().flatten().flatten().flat_map(|thread| {
-        let children = std::fs::read_to_string(thread.path().join("children"));
-        let children = children.unwrap_or_default();
-        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
-        pids.collect::<Vec<i32>>()
-    });
-    of_each.collect()
-}
-
-fn no_endpoint() -> Result<(), Failed> {
-    match trial(
-        &cell(&[]),
-        Settings {
-            program: "/bin/false".into(),
-            ..settings()
-        },
-    ) {
-        Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
-        Ok(_) => Err("/bin/false gave a sample".into()),
-    }
 }

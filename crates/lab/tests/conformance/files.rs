@@ -2,20 +2,16 @@
 //! above the number of requests, with every byte checked.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
-use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, Outcome};
-use bytecost_meter::MachineMeter;
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample, TrialKey};
+use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample};
 use libtest_mimic::{Failed, Trial};
 
 use super::sent::{cut, disturbed};
-use super::{cell, ensure, read, settings};
+use super::{cell, ensure, lab, read, sample, settings, trial, trial_in};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
 pub fn files() -> Files {
@@ -74,32 +70,20 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-pub fn trial(cell: &Cell, files: Files) -> Result<Sample, Failure> {
-    trial_with(cell, files, settings())
+/// A trial with other files than the usual.
+pub fn trial_of(cell: &Cell, files: Files) -> Result<Sample, Failure> {
+    trial_in(&mut lab(settings(), files), cell)
 }
 
-pub fn trial_with(cell: &Cell, files: Files, settings: Settings) -> Result<Sample, Failure> {
-    let mut lab = Lab::new(settings, MachineMeter::open("/".as_ref())).with_files(files);
-    let key = TrialKey {
-        block: 0,
-        cell: 0,
-        attempt: 0,
-    };
-    match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => record.timed().expect("nobody watches"),
-        Outcome::Interrupted => panic!("nobody interrupts"),
-    }
-}
-
-pub fn sample(cell: &Cell, files: Files) -> Result<Sample, Failed> {
-    match trial(cell, files) {
+pub fn sample_of(cell: &Cell, files: Files) -> Result<Sample, Failed> {
+    match trial_of(cell, files) {
         Ok(sample) => Ok(sample),
         Err(failure) => Err(failure.reason.into()),
     }
 }
 
 fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell, files())?;
+    let sample = sample(cell)?;
     let truth = sample.truth.ok_or("nothing was checked")?;
     ensure(sample.receiver.is_none(), || {
         "a file has no other end".into()
@@ -167,7 +151,7 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
 }
 
 fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
-    match trial(cell, files()) {
+    match trial(cell) {
         Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
         Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
@@ -219,7 +203,7 @@ fn of_the_user() -> Result<(), Failed> {
         ("read-write-file", 256 << 10),
         ("copy_file_range", 256 << 10),
     ] {
-        let truth = sample(&cell(mover, "256KiB"), mine())?
+        let truth = sample_of(&cell(mover, "256KiB"), mine())?
             .truth
             .ok_or("no truth")?;
         ensure(truth.compared_bytes == compared, || {
@@ -230,7 +214,7 @@ fn of_the_user() -> Result<(), Failed> {
         ("pwrite", "256KiB", "never written to"),
         ("pread", "1MiB", "too short"),
     ] {
-        match trial(&cell(mover, ring), mine()) {
+        match trial_of(&cell(mover, ring), mine()) {
             Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
             Ok(_) => return Err(format!("{mover} went through").into()),
         }

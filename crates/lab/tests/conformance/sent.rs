@@ -2,7 +2,6 @@
 //! sizes below and above what one call and one window take in, with every byte checked.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytecost_engine::{MOVERS, Mover, Route};
@@ -15,8 +14,9 @@ use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Pattern, Sample, Survey
 use libtest_mimic::{Failed, Trial};
 use rustix::process::Pid;
 
-use super::files::{files, has_open, sample, trial, trial_with};
-use super::{cell, ensure, read};
+use super::endpoints::{children, endpoints, marked};
+use super::files::{files, has_open, sample_of, trial_of};
+use super::{SOON, cell, ensure, lab, read, sample, trial, trial_in};
 
 /// Messages of one kind, and from where they are sent.
 struct Class {
@@ -130,7 +130,7 @@ fn refused(survey: &Survey, found: &FileSurvey, cell: &Cell) -> Option<String> {
 }
 
 fn all_arrives(cell: &Cell) -> Result<(), Failed> {
-    let sample = sample(cell, files())?;
+    let sample = sample(cell)?;
     let truth = sample.truth.ok_or("nothing was checked")?;
     let receiver = sample.receiver.ok_or("no receiver")?;
     ensure(
@@ -178,7 +178,7 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
 
 /// What the survey refuses must fail when it is tried all the same, with a reason.
 fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
-    match trial(cell, files()) {
+    match trial(cell) {
         Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
         Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
@@ -208,7 +208,7 @@ fn of_the_user() -> Result<(), Failed> {
     let files = || Files::new(dir.path().to_owned(), Some(path.clone()));
     for mover in ["read-write", "sendfile", "mmap-send"] {
         for cache in ["warm", "cold"] {
-            let truth = sample(&sending(mover, "6000001", cache), files())?
+            let truth = sample_of(&sending(mover, "6000001", cache), files())?
                 .truth
                 .ok_or("no truth")?;
             ensure(
@@ -221,7 +221,7 @@ fn of_the_user() -> Result<(), Failed> {
         ("6000002", "warm", "too short"),
         ("6000001", "memory", "no memory file"),
     ] {
-        match trial(&sending("sendfile", size, cache), files()) {
+        match trial_of(&sending("sendfile", size, cache), files()) {
             Err(f) => ensure(f.reason.contains(word), || f.reason.clone())?,
             Ok(_) => return Err(format!("{size} {cache} went through").into()),
         }
@@ -278,10 +278,8 @@ pub fn disturbed(
     bytes: usize,
     then: impl FnOnce(&Path, &[Pid]) -> bool + Send + 'static,
 ) -> Result<Result<Sample, Failure>, Failed> {
-    const SOON: Duration = Duration::from_secs(30);
     let (dir, path) = mine(bytes)?;
-    let number = DISTURBED.fetch_add(1, Ordering::Relaxed);
-    let marked = super::marked(&format!("sent-{number}"))?;
+    let (_link, marked) = marked()?;
     let disturber = std::thread::spawn({
         let (marked, path) = (marked.clone(), path.clone());
         move || {
@@ -290,11 +288,11 @@ pub fn disturbed(
                 // A Java machine takes it over from the endpoint that starts it.
                 let has_it = |pid: &Pid| {
                     let pid = pid.to_string();
-                    let mut started = super::children(&pid).into_iter();
+                    let mut started = children(&pid).into_iter();
                     has_open(&pid, &path) || started.any(|c| has_open(&c.to_string(), &path))
                 };
                 let (with, others): (Vec<Pid>, Vec<Pid>) =
-                    super::endpoints(&marked).into_iter().partition(has_it);
+                    endpoints(&marked).into_iter().partition(has_it);
                 if !with.is_empty() {
                     return then(&path, &others);
                 }
@@ -304,13 +302,12 @@ pub fn disturbed(
         }
     });
     let long = Settings {
-        program: marked.clone(),
+        program: marked,
         window: SOON,
         ..super::settings()
     };
     let files = Files::new(dir.path().to_owned(), Some(path));
-    let record = trial_with(cell, files, long);
-    std::fs::remove_file(&marked)?;
+    let record = trial_in(&mut lab(long, files), cell);
     let done = disturber.join().unwrap_or(false);
     ensure(done, || match &record {
         Err(f) => format!("nothing was disturbed: {}", f.reason),
@@ -318,6 +315,3 @@ pub fn disturbed(
     })?;
     Ok(record)
 }
-
-/// How many trials were disturbed: each has a name of its own.
-static DISTURBED: AtomicU32 = AtomicU32::new(0);

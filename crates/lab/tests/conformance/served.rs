@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use bytecost_engine::{SERVERS, Server};
+use bytecost_lab::files::Files;
 use bytecost_lab::trial::Settings;
 use bytecost_spec::{Axis, Cell, Counter, Reading, Sample};
 use libtest_mimic::{Failed, Trial};
 
-use super::{cell, ensure, read, settings};
+use super::{cell, ensure, lab, read, settings, trial, trial_in};
 
 /// A load: its name, whether a server that serves in turn can have it, and its axes.
 type Load = (&'static str, bool, &'static [(Axis, &'static str)]);
@@ -79,7 +80,7 @@ fn sample(cell: &Cell) -> Result<Sample, Failed> {
         window: Duration::from_millis(100),
         ..settings()
     };
-    match super::trial(cell, patient) {
+    match trial_in(&mut lab(patient, Files::default()), cell) {
         Ok(sample) => Ok(sample),
         Err(f) => Err(f.reason.into()),
     }
@@ -164,7 +165,7 @@ fn told() -> Result<(), Failed> {
     let check = |values: &[(Axis, &str)], words: &str| {
         let mut all = vec![(Axis::Server, "epoll"), (Axis::Size, "64")];
         all.extend_from_slice(values);
-        match super::trial(&cell(&all), settings()) {
+        match trial(&cell(&all)) {
             Err(f) => ensure(f.reason.contains(words), || f.reason.clone()),
             Ok(_) => Err(format!("{words}: it gave a sample").into()),
         }

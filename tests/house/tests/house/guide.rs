@@ -39,8 +39,8 @@ fn the_mover_of_the_guide_moves_every_byte() {
             "test",
             "--offline",
             "--locked",
-            "-p",
-            "bytecost-lab",
+            // By itself the package would have its dependencies built with other features.
+            "--workspace",
             "--test",
             "conformance",
         ])

@@ -1,0 +1,91 @@
+//! Endpoints that are lost, and how those of one trial are known among others.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bytecost_lab::files::Files;
+use bytecost_lab::trial::Settings;
+use libtest_mimic::Failed;
+use rustix::process::Pid;
+use tempfile::TempDir;
+
+use super::{SOON, cell, ensure, lab, settings, trial_in};
+
+/// Ends the first endpoint that appears, as a crash would.
+pub fn lost_endpoint() -> Result<(), Failed> {
+    let (_dir, marked) = marked()?;
+    let killer = std::thread::spawn({
+        let marked = marked.clone();
+        move || {
+            let until = Instant::now() + SOON;
+            while Instant::now() < until {
+                if let Some(pid) = endpoints(&marked).first() {
+                    let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let long = Settings {
+        program: marked,
+        window: SOON,
+        ..settings()
+    };
+    let record = trial_in(&mut lab(long, Files::default()), &cell(&[]));
+    killer.join().map_err(|_| "the killer panicked")?;
+    match record {
+        Err(f) => ensure(
+            f.reason.contains("signal 9") || f.reason.contains("gone"),
+            || f.reason.clone(),
+        ),
+        Ok(_) => Err("a trial without its endpoint gave a sample".into()),
+    }
+}
+
+/// A link of another name, which marks the endpoints of one trial apart from those beside it, and
+/// the directory that it goes with.
+pub fn marked() -> Result<(TempDir, PathBuf), Failed> {
+    let dir = tempfile::tempdir()?;
+    let marked = dir.path().join("marked");
+    std::os::unix::fs::symlink(std::env::current_exe()?, &marked)?;
+    Ok((dir, marked))
+}
+
+/// The endpoints that were started by that name.
+pub fn endpoints(marked: &Path) -> Vec<Pid> {
+    // Trials run in threads of the harness, which are the parents of their endpoints.
+    let children = children(&std::process::id().to_string()).into_iter();
+    let is_marked = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = marked.as_os_str().as_encoded_bytes();
+        line.starts_with(name)
+    };
+    children
+        .filter(is_marked)
+        .filter_map(Pid::from_raw)
+        .collect()
+}
+
+/// The processes that any thread of a process has started.
+pub fn children(pid: &str) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let of_each = threads.into_iter().flatten().flatten().flat_map(|thread| {
+        let children = std::fs::read_to_string(thread.path().join("children"));
+        let children = children.unwrap_or_default();
+        let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
+        pids.collect::<Vec<i32>>()
+    });
+    of_each.collect()
+}
+
+pub fn no_endpoint() -> Result<(), Failed> {
+    let without = Settings {
+        program: "/bin/false".into(),
+        ..settings()
+    };
+    match trial_in(&mut lab(without, Files::default()), &cell(&[])) {
+        Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
+        Ok(_) => Err("/bin/false gave a sample".into()),
+    }
+}
