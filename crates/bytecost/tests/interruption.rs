@@ -6,9 +6,10 @@ mod fault_common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
 
-use fault_common::{Place, Started, assert_only_known_files, ended, endpoints_of, records, until};
+use fault_common::{
+    PATIENCE, Place, Started, assert_only_known_files, ended, endpoints_of, records, until,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ fn interrupted_by(signal: Signal) -> Place {
     let run = under_way(&place, LONG);
     let coordinator = run.pid();
     run.send(signal);
-    let end = run.end(Duration::from_secs(10));
+    let end = run.end(PATIENCE);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     let dir = place.run();
     assert_eq!(endpoints_of(coordinator), [0u32; 0]);
@@ -95,8 +96,8 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
         place.lines() >= 1 && endpoints_of(coordinator).len() == 2
     });
     run.send(Signal::KILL);
-    assert_eq!(run.end(Duration::from_secs(10)).status, None);
-    until("the end of the endpoints", Duration::from_secs(10), || {
+    assert_eq!(run.end(PATIENCE).status, None);
+    until("the end of the endpoints", PATIENCE, || {
         endpoints_of(coordinator).is_empty()
     });
     let dir = place.run();
@@ -112,7 +113,7 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let mut run = place.start(&mut place.bytecost(&words));
     run.until("another trial", || place.lines() > had);
     run.send(Signal::INT);
-    let end = run.end(Duration::from_secs(10));
+    let end = run.end(PATIENCE);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     let after = fs::read_to_string(dir.join("samples.jsonl")).unwrap();
     assert!(after.starts_with(&text[..whole]));
@@ -129,7 +130,7 @@ fn a_run_that_goes_on_is_not_gone_on_with_by_another() {
     let line = other.refused();
     assert!(line.contains("another bytecost is writing"), "{line}");
     run.send(Signal::INT);
-    assert_eq!(run.end(Duration::from_secs(10)).status, Some(130));
+    assert_eq!(run.end(PATIENCE).status, Some(130));
     trials(&records(&dir));
 }
 

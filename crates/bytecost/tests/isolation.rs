@@ -5,16 +5,24 @@ mod fault_common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use bytecost_spec::{Cell, Class, Counter, Reading, Record, Sample};
-use fault_common::{Place, ended, endpoints_of, records, until};
+use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
 
+/// Every run removes what the dead have left, so that the test of that is alone with its own.
+static OTHERS: RwLock<()> = RwLock::new(());
+
+fn beside_others() -> RwLockReadGuard<'static, ()> {
+    OTHERS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The samples of a run, each with its cell; none where the machine refuses all of it.
 fn samples(place: &Place, words: &str) -> Vec<(Cell, Sample)> {
+    let _beside = beside_others();
     let end = ended(&mut place.bytecost(&format!("{SHORT} {words}")));
     if end.stderr.contains("nothing of this study works here") {
         eprintln!("skipped: {}", end.stderr);
@@ -120,12 +128,13 @@ fn a_quota_holds_back_and_says_for_how_long() {
 
 #[test]
 fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
+    let _alone = OTHERS.write().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 5s --cgroup max=50%");
     let mut run = place.start(&mut place.bytecost(&words));
     let coordinator = run.pid();
     let mut refused = false;
-    until("a process in a group", Duration::from_secs(60), || {
+    until("a process in a group", PATIENCE, || {
         let said = fs::read_to_string(place.dir.path().join("stderr")).unwrap();
         refused = said.contains("nothing of this study works here");
         let is_in = |dir: &PathBuf| {
@@ -138,8 +147,8 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     }
     run.until("its endpoint", || !endpoints_of(coordinator).is_empty());
     run.send(Signal::KILL);
-    run.end(Duration::from_secs(10));
-    until("the end of its endpoints", Duration::from_secs(10), || {
+    run.end(PATIENCE);
+    until("the end of its endpoints", PATIENCE, || {
         endpoints_of(coordinator).is_empty()
     });
     let left = groups_of(coordinator);
@@ -163,17 +172,19 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
 
 #[test]
 fn a_run_that_ends_well_leaves_no_group() {
+    let _beside = beside_others();
     let place = Place::new();
     let words = format!("{SHORT} --mover work-integer --window 2ms --cgroup weight=50");
     let run = place.start(&mut place.bytecost(&words));
     let coordinator = run.pid();
-    run.end(Duration::from_secs(60));
+    run.end(PATIENCE);
     let left = groups_of(coordinator);
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]
 fn what_cannot_be_had_is_refused_in_one_line() {
+    let _beside = beside_others();
     let place = Place::new();
     for (words, needles) in [
         ("--class blue", &["`deadline`", "other:nice=10"][..]),

@@ -6,9 +6,8 @@ mod fault_common;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use fault_common::{Place, ended, until};
+use fault_common::{PATIENCE, Place, ended, until};
 
 /// A process that looks like an endpoint of `coordinator` and goes on until it is ended: `yes`
 /// under our name, which soon waits for somebody to read what it writes.
@@ -43,7 +42,7 @@ fn gone() -> u32 {
 }
 
 fn is_ended(child: &mut Child) {
-    until("the end of the orphan", Duration::from_secs(10), || {
+    until("the end of the orphan", PATIENCE, || {
         child.try_wait().unwrap().is_some()
     });
     assert_eq!(child.wait().unwrap().signal(), Some(9));

@@ -12,7 +12,7 @@ use std::thread;
 use fault_common::networks::{network, process};
 use fault_common::{PATIENCE, Place, endpoints_of, records};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with};
-use rustix::process::geteuid;
+use rustix::process::{Signal, geteuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
@@ -39,7 +39,8 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
         return eprintln!("skipped: a wire needs root");
     }
     let place = Place::new();
-    let words = "run --transport wire --mover send,send-zerocopy --size 64KiB --blocks 8 --precision 0.1% --window 100ms --warmup 5ms --budget 60s --quiet";
+    // More trials than it takes to find one of them under way, and another one after it.
+    let words = "run --transport wire --mover send,send-zerocopy --size 64KiB --blocks 1000 --precision 0.1% --window 100ms --warmup 5ms --budget 200s --quiet";
     let mut run = place.start(&mut place.bytecost(words));
     let coordinator = run.pid();
     let own = network(Path::new("/proc/self"));
@@ -55,11 +56,16 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
         }
         socket.borrow().is_some()
     });
-    run.end(PATIENCE).measured();
+    let log = place.run().join("samples.jsonl");
+    run.until("a trial that tells of it", || {
+        fs::read_to_string(&log).unwrap().contains("\"holder\"")
+    });
+    run.send(Signal::INT);
+    assert_eq!(run.end(PATIENCE).status, Some(130));
     let all = records(&place.run());
-    let taken = |i: usize| &all[i]["sample"]["packet_sockets"];
-    assert!(taken(0).is_null(), "{}", all[0]);
-    let told = taken(all.len() - 1).as_array().expect("one was there");
+    let taken = |record: &Value| record["sample"]["packet_sockets"].as_array().cloned();
+    assert_eq!(taken(&all[0]), None, "{}", all[0]);
+    let told = all.iter().find_map(taken).expect("one was there");
     let holder = told[0]["holder"].as_str().expect("it is ours");
     let pid = format!("(pid {})", std::process::id());
     assert!(holder.ends_with(&pid), "{told:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_spec::{Cell, Counter, Held, Noise, Placement, Reading, Record, Sample};
 use bytecost_sys::process;
-use fault_common::{Place, ended, endpoints_of, records, until};
+use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
 use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
@@ -118,8 +118,9 @@ fn a_killed_run_takes_its_neighbour_along() {
         endpoints_of(coordinator).len() == 3
     });
     run.send(Signal::KILL);
-    assert_eq!(run.end(Duration::from_secs(10)).status, None);
-    until("the end of all three", Duration::from_secs(10), || {
+    assert_eq!(run.end(PATIENCE).status, None);
+    // Its time would be over in half a minute.
+    until("the end of all three", Duration::from_secs(25), || {
         endpoints_of(coordinator).is_empty()
     });
 }

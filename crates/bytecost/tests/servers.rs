@@ -4,9 +4,8 @@
 mod fault_common;
 
 use std::fs;
-use std::time::Duration;
 
-use fault_common::{Place, ended, endpoints_of, records, until};
+use fault_common::{PATIENCE, Place, ended, endpoints_of, records, until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -130,7 +129,7 @@ fn a_server_in_use_is_no_leftover_and_a_killed_run_leaves_none() {
         assert!(!said.contains(&format!("process {pid},")), "{said}");
     }
     run.send(Signal::KILL);
-    until("the end of all of them", Duration::from_secs(20), || {
+    until("the end of all of them", PATIENCE, || {
         endpoints_of(pid).is_empty()
     });
     drop(run);

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 
 use bytecost_engine::SERVERS;
-use fault_common::{PATIENCE, Place, ended, until};
+use fault_common::{PATIENCE, Place, ended, nobody, until};
 use hand_common::{ENDING, Running, last, objects};
 use rustix::process::Signal;
 use service_common::{Served, is_closed, line, patient};
@@ -84,9 +84,7 @@ fn what_is_bad_is_refused_in_one_line() {
 
 #[test]
 fn nobody_and_somebody_else_are_told_with_what_to_do() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
+    let (_held, port) = nobody();
     let end = ended(&mut Place::new().bytecost(&format!("ask 127.0.0.1:{port} echo")));
     assert_eq!(end.status, Some(1));
     let told = format!("start `bytecost serve echo --port {port}`");
@@ -185,15 +183,15 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn what_a_client_does_wrong_is_in_the_tally() {
-    let served = Served::start("top --patience 1s --idle-timeout 1s");
+    let served = Served::start("top --patience 3s --idle-timeout 3s");
     let mut long = served.client();
     let _ = long.write_all(&vec![b'x'; 10 << 20]);
     let _ = long.shutdown(Shutdown::Write);
     assert!(is_closed(&mut long));
     let mut half = served.client();
     half.write_all(b"to").unwrap();
-    assert!(is_closed(&mut half));
     let mut silent = served.client();
+    assert!(is_closed(&mut half));
     assert!(is_closed(&mut silent));
     served.asked("top");
     let tally = served.end(Signal::INT);

@@ -44,7 +44,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
         refill: false,
         reaping: Reaping::Full,
         huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_secs(5),
+        patience: Duration::from_secs(60),
     });
     if let Err(e) = &opened {
         eprintln!("{} does not work here: {e}", mover.name);

@@ -29,7 +29,7 @@ mod killed;
 const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGES: usize = 256;
 const PAYLOAD_BYTES: usize = MESSAGE_BYTES * MESSAGES;
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Copies that a byte may seem to have had too many or too few: on a busy machine TCP sends a
 /// segment again here and there, which is copied again.
 const NEAR: f64 = 0.05;

@@ -94,7 +94,7 @@ mod tests {
         file.grow(4 << 20).unwrap();
         for _ in 0..5 {
             let connection = sent(&file);
-            cool(&file, 0, file.len(), Duration::from_secs(20)).unwrap();
+            cool(&file, 0, file.len(), Duration::from_secs(60)).unwrap();
             let (resident, pages) = resident_pages(&file, 0, file.len()).unwrap();
             assert!(resident * 100 <= pages, "{resident} of {pages}");
             drop(connection);

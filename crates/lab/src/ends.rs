@@ -265,17 +265,23 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     /// What is said of an endpoint that ends itself by this signal.
     fn ended_by(signal: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("endpoint");
-        fs::write(&program, format!("#!/bin/sh\nkill -{signal} $$\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by a process of its own: what any process still has open for writing, as one
+        // does that another test is just starting, is not executed.
+        let written = Command::new("sh")
+            .args([
+                "-c",
+                "printf '#!/bin/sh\nkill -%s $$\n' $1 > $0 && chmod 755 $0",
+            ])
+            .args([program.as_os_str(), signal.as_ref()])
+            .status();
+        assert!(written.unwrap().success());
         let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
-        let until_ns = clock::monotonic_ns() + 10_000_000_000;
+        let until_ns = clock::monotonic_ns() + 60_000_000_000;
         match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
             Err(Trouble::Failed(why)) => why,
             _ => panic!("it was not told"),

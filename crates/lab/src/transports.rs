@@ -202,7 +202,7 @@ mod tests {
             let cell = cell(&[(Axis::Transport, transport.name())]);
             let listener = listen(&cell, None).unwrap();
             let a = connect(&cell, &listener.address()).unwrap();
-            let b = listener.accept(Duration::from_secs(5)).unwrap();
+            let b = listener.accept(Duration::from_secs(60)).unwrap();
             introduce(&a, 77, 3).unwrap();
             assert_eq!(introduced(&b, 77).unwrap(), Some(3));
             introduce(&a, 78, 3).unwrap();
@@ -231,7 +231,7 @@ mod tests {
         ]);
         let listener = listen(&cell, None).unwrap();
         let a = connect(&cell, &listener.address()).unwrap();
-        let b = listener.accept(Duration::from_secs(5)).unwrap();
+        let b = listener.accept(Duration::from_secs(60)).unwrap();
         for socket in [&a, &b] {
             assert_eq!(sockopt::tcp_congestion(socket).unwrap(), "reno");
             assert!(!sockopt::tcp_nodelay(socket).unwrap());

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,8 @@ use bytecost_host::Roots;
 use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage, Way, ask};
 
 const SIZE: usize = 64;
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn setup() -> services::Setup {
     services::Setup {
@@ -55,6 +58,16 @@ fn server_of(
     address
 }
 
+/// A port that is taken, and at which nobody listens.
+fn nobody() -> (OwnedFd, SocketAddrV4) {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = getsockname(&held).unwrap().try_into().unwrap();
+    (held, address)
+}
+
 fn honest() -> SocketAddrV4 {
     server(|_, socket, message| socket.write_all(message).is_ok())
 }
@@ -62,6 +75,7 @@ fn honest() -> SocketAddrV4 {
 fn load(address: SocketAddrV4, way: Way) -> Load {
     let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
     load.way = way;
+    load.patience = PATIENCE;
     load
 }
 
@@ -126,12 +140,19 @@ fn waiting_in_line_is_latency() {
 #[test]
 fn what_is_never_answered_is_not_left_out() {
     for way in ways() {
-        let address = server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
-        let mut load = load(address, way);
-        load.pace = Pace::Open { per_s: 500.0 };
-        load.span = time(0, 300);
-        load.patience = Duration::from_secs(1);
-        let outcome = run(&load);
+        let found = |patience_s| {
+            let silent =
+                server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
+            let mut load = load(silent, way);
+            load.pace = Pace::Open { per_s: 500.0 };
+            load.span = time(0, 300);
+            load.patience = Duration::from_secs(patience_s);
+            run(&load)
+        };
+        let mut outcome = found(1);
+        if outcome.answers < 10 {
+            outcome = found(20); // the machine stood still meanwhile
+        }
         assert_eq!(outcome.answers, 10);
         assert_eq!(
             outcome.answers + outcome.unanswered + outcome.errors.timeout,
@@ -144,10 +165,7 @@ fn what_is_never_answered_is_not_left_out() {
 #[test]
 fn every_kind_of_error_has_its_name() {
     for way in ways() {
-        let held = TcpListener::bind("127.0.0.1:0").unwrap();
-        let SocketAddr::V4(nobody) = held.local_addr().unwrap() else {
-            panic!("asked for an address of version 4");
-        };
+        let (_held, nobody) = nobody();
         let silent = server(|_, _, _| true);
         let closing = server(|_, _, _| false);
         let lying = server(|nth, socket, message| {
@@ -158,11 +176,12 @@ fn every_kind_of_error_has_its_name() {
         let chatty = server(|_, socket, message| {
             socket.write_all(message).is_ok() && socket.write_all(b"and more").is_ok()
         });
-        drop(held);
         let check = |address, kind: &str, answers: std::ops::RangeInclusive<u64>| {
             let mut load = load(address, way);
             load.span = Span::Requests(3);
-            load.patience = Duration::from_millis(if kind == "timeout" { 100 } else { 10_000 });
+            if kind == "timeout" {
+                load.patience = Duration::from_millis(100);
+            }
             let outcome = run(&load);
             let found: Vec<&str> = outcome
                 .errors
@@ -362,10 +381,16 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 #[test]
 fn a_person_gets_the_answer_or_the_reason() {
     let echo = Service::named("echo").unwrap();
-    let asked = |address| ask(address, echo, &setup(), Duration::from_millis(200));
-    assert_eq!(asked(honest()).unwrap().len(), SIZE);
+    let asked = |address, patience| ask(address, echo, &setup(), patience);
+    assert_eq!(asked(honest(), PATIENCE).unwrap().len(), SIZE);
     let check = |address, words: &str| {
-        let error = asked(address).unwrap_err().to_string();
+        let soon = words.contains("200ms");
+        let patience = if soon {
+            Duration::from_millis(200)
+        } else {
+            PATIENCE
+        };
+        let error = asked(address, patience).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     let refusing = server(|_, socket, _| {
@@ -375,5 +400,6 @@ fn a_person_gets_the_answer_or_the_reason() {
     check(refusing, "the server says: a request has at most");
     check(server(|_, _, _| true), "did not answer within 200ms");
     check(server(|_, _, _| false), "the same service in the same size");
-    check(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), "refused");
+    let (_held, nobody) = nobody();
+    check(nobody, "refused");
 }

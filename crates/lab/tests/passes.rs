@@ -18,7 +18,7 @@ use bytecost_spec::{Access, Cache, Cell, Reaping, Ring};
 const SIZE: usize = 50_001;
 /// Messages of a pass.
 const MESSAGES: u64 = 3;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn passes() -> Passes {
     Passes {

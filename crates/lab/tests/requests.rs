@@ -52,7 +52,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
         refill: false,
         reaping: Reaping::Full,
         huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_secs(5),
+        patience: Duration::from_secs(60),
     }
 }
 

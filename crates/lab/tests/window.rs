@@ -20,7 +20,7 @@ use bytecost_spec::{Cell, Counter, Reading, Transport};
 use bytecost_sys::pipe::Pipe;
 
 const SIZE: usize = 4096;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
     let cell = Cell {

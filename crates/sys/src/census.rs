@@ -215,7 +215,9 @@ mod tests {
         let before = census();
         let end = clock::thread_cpu_ns() + 20_000_000;
         while clock::thread_cpu_ns() < end {}
-        let told = ask(std::process::id(), from.as_fd()).unwrap();
+        // A process that does not come to its turn for a second may be asked again.
+        let ask_again = || ask(std::process::id(), from.as_fd()).ok();
+        let told = (0..60).find_map(|_| ask_again()).unwrap();
         assert!(told.clock_ns > before.clock_ns);
         assert!(told.cpu_ns - before.cpu_ns >= 15_000_000);
         assert!(cpu_ns_of(std::process::id()).unwrap() >= told.cpu_ns);

@@ -64,6 +64,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::fd::AsRawFd;
     use std::process::{Child, Stdio};
+    use std::time::{Duration, Instant};
 
     /// A shell that has one more descriptor, which is the end of a pipe.
     fn shell(script: &str) -> (Child, io::PipeReader) {
@@ -116,7 +117,14 @@ mod tests {
         read.read_exact(&mut line).unwrap();
         let begun = cpu_ns(child.id()).unwrap();
         read.read_exact(&mut line[..5]).unwrap();
-        assert!(cpu_ns(child.id()).unwrap() > begun);
+        // The kernel brings it up to date at ticks, and when a process begins to wait.
+        let told = Instant::now();
+        while cpu_ns(child.id()).unwrap() <= begun {
+            assert!(
+                told.elapsed() < Duration::from_secs(60),
+                "no time was added"
+            );
+        }
         child.stdin.take().unwrap().write_all(b"\n").unwrap();
         child.wait().unwrap();
         let gone = cpu_ns(child.id()).unwrap_err();

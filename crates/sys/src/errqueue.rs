@@ -183,7 +183,7 @@ mod tests {
             receiver.read_exact(&mut vec![0; data.len()]).unwrap();
         }
         while seen.len() < 3 {
-            assert!(wait(&sender, Duration::from_secs(5)).unwrap());
+            assert!(wait(&sender, Duration::from_secs(60)).unwrap());
             while let Some(done) = completion(&sender).unwrap() {
                 assert!(done.copied);
                 seen.extend(done.first..=done.last);

@@ -218,7 +218,7 @@ mod tests {
             assert!(aio.start(0, 0).is_err());
             let mut over = 0;
             while over < 8 {
-                assert!(aio.enter(1, Duration::from_secs(5)).unwrap().is_some());
+                assert!(aio.enter(1, Duration::from_secs(60)).unwrap().is_some());
                 while let Some((place, result)) = aio.finished() {
                     assert_eq!(result, 4096, "{round}");
                     assert_eq!(aio.places().bytes(place).unwrap()[7], 16 - place as u8);
@@ -228,7 +228,7 @@ mod tests {
         }
         // Past the end there is nothing to read.
         aio.start(0, 1 << 20).unwrap();
-        assert!(aio.enter(1, Duration::from_secs(5)).unwrap().is_some());
+        assert!(aio.enter(1, Duration::from_secs(60)).unwrap().is_some());
         assert_eq!(aio.finished(), Some((0, 0)));
         aio.start(1, 0).unwrap();
     }

@@ -166,7 +166,7 @@ mod tests {
         assert!(aio.start(0, 0).is_err());
         let mut over = 0;
         while over < 8 {
-            assert!(aio.wait(Duration::from_secs(5)).unwrap().is_some());
+            assert!(aio.wait(Duration::from_secs(60)).unwrap().is_some());
             while let Some((place, result)) = aio.finished() {
                 assert_eq!(result, 4096);
                 assert_eq!(aio.places().bytes(place).unwrap()[7], 16 - place as u8);
@@ -181,7 +181,7 @@ mod tests {
         drop(read);
         let mut aio = PosixAio::new(write, Places::new(1, 8).unwrap());
         aio.start(0, 0).unwrap();
-        assert!(aio.wait(Duration::from_secs(5)).unwrap().is_some());
+        assert!(aio.wait(Duration::from_secs(60)).unwrap().is_some());
         assert_eq!(aio.finished(), Some((0, -libc::EBADF)));
     }
 }

@@ -314,29 +314,44 @@ mod tests {
             Ok(sampler) => sampler,
             Err(e) => return println!("skipped: CPUs cannot be sampled here: {e}"),
         };
+        // What takes the machine away for a while is one look and much CPU time.
+        let found: Vec<String> = (0..5)
+            .map_while(|_| do_not_add_up(&mut sampler, EVERY_NS))
+            .collect();
+        assert!(found.len() < 5, "{found:?}");
+        assert_eq!(sampler.take(&mut |_| panic!("taken twice")), 0);
+    }
+
+    /// What is wrong with the looks at this process while it reads zeros; none where they add up.
+    fn do_not_add_up(sampler: &mut Sampler, every_ns: u64) -> Option<String> {
         let me = std::process::id();
         sampler.enable().unwrap();
         let from = clock::thread_cpu_ns();
         let zero = std::fs::File::open("/dev/zero").unwrap();
         let mut buffer = vec![0; 1 << 20];
+        let (mut mine, mut in_kernel, mut lost) = (0, 0, 0);
+        let mut take = |sampler: &mut Sampler| {
+            lost += sampler.take(&mut |look| {
+                if look.pid == me {
+                    mine += 1;
+                    in_kernel += u64::from(!look.kernel_chain.is_empty());
+                }
+            });
+        };
         while clock::thread_cpu_ns() < from + 200_000_000 {
             rustix::io::read(&zero, &mut buffer).unwrap();
+            take(sampler);
         }
         let cpu_ns = clock::thread_cpu_ns() - from;
         sampler.disable().unwrap();
-        let (mut mine, mut in_kernel) = (0, 0);
-        let lost = sampler.take(&mut |look| {
-            if look.pid == me {
-                mine += 1;
-                in_kernel += u64::from(!look.kernel_chain.is_empty());
-            }
-        });
-        assert_eq!(lost, 0);
-        // Other threads of the tests run in this process too, so that there may be more.
-        let counted_ns = mine * EVERY_NS;
-        assert!(counted_ns >= cpu_ns / 2, "{counted_ns} of {cpu_ns} ns");
-        assert!(in_kernel > 0, "reading zeros is the kernel's work");
-        assert_eq!(sampler.take(&mut |_| panic!("taken twice")), 0);
+        take(sampler);
+        // Other threads of the tests run in this process too, so that there may be more. What was
+        // lost while this one was kept waiting is told. Reading zeros is the kernel's work.
+        let counted_ns = (mine + lost) * every_ns;
+        let adds_up = counted_ns >= cpu_ns / 2 && mine > lost && in_kernel > 0;
+        (!adds_up).then(|| {
+            format!("{counted_ns} of {cpu_ns} ns, {lost} lost, {in_kernel} looks in the kernel")
+        })
     }
 
     #[test]
@@ -345,12 +360,18 @@ mod tests {
             return println!("skipped: CPUs cannot be sampled here");
         };
         sampler.enable().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        let mut looks = 0_u64;
-        let first = sampler.take(&mut |_| looks += 1);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        // The kernel tells what was lost when there is room again.
-        let lost = first + sampler.take(&mut |_| looks += 1);
+        let (mut looks, mut lost) = (0_u64, 0);
+        // A kernel that found its interrupts too long looks more seldom.
+        for _ in 0..100 {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            lost += sampler.take(&mut |_| looks += 1);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            // The kernel tells what was lost when there is room again.
+            lost += sampler.take(&mut |_| looks += 1);
+            if looks + lost > 1_000 {
+                break;
+            }
+        }
         assert!(looks > 0);
         assert!(looks + lost > 1_000, "{looks} looks and {lost} lost");
     }

@@ -164,8 +164,9 @@ mod tests {
         assert!(info.rtt_us > 0);
         assert!(info.cwnd_segments > 0);
         assert!((500..100_000).contains(&info.snd_mss_bytes), "{info:?}");
-        assert_eq!(info.retransmits, 0);
-        assert_eq!(info.data_segments_out, 1);
+        // On a busy machine it may be sent again for lack of patience, which counts as well.
+        let (all, again) = (info.data_segments_out, info.retransmits);
+        assert_eq!(u64::from(all), 1 + u64::from(again), "{info:?}");
     }
 
     #[test]

@@ -226,7 +226,7 @@ mod tests {
         let (mut ring, mut receiver) = ring(false);
         ring.send(0..4096, 1, true).unwrap();
         ring.send(4096..8192, 2, false).unwrap();
-        assert!(ring.enter(2, Duration::from_secs(5)).unwrap());
+        assert!(ring.enter(2, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
             Some(Event::Done {
@@ -253,7 +253,7 @@ mod tests {
     fn a_zero_copy_send_gives_its_buffer_back_and_says_that_loopback_copied() {
         let (mut ring, mut receiver) = ring(true);
         ring.send_zc(0..8192, 7, false, true).unwrap();
-        assert!(ring.enter(1, Duration::from_secs(5)).unwrap());
+        assert!(ring.enter(1, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
             Some(Event::Done {
@@ -265,7 +265,7 @@ mod tests {
         let mut got = vec![0; 8192];
         receiver.read_exact(&mut got).unwrap();
         assert_eq!(got, ring.bytes());
-        assert!(ring.enter(1, Duration::from_secs(5)).unwrap());
+        assert!(ring.enter(1, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
             Some(Event::Back {

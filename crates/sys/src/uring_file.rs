@@ -229,7 +229,7 @@ mod tests {
             assert!(ring.start(3, 0).is_err(), "its place is in use");
             let mut over = Vec::new();
             while over.len() < 8 {
-                assert!(ring.enter(1, Duration::from_secs(5)).unwrap().is_some());
+                assert!(ring.enter(1, Duration::from_secs(60)).unwrap().is_some());
                 while let Some((place, result)) = ring.finished() {
                     assert_eq!(result, 4096);
                     over.push(place);
@@ -259,7 +259,7 @@ mod tests {
             let mut ring = UringFile::new(file(), places, options).unwrap();
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
             for _ in 0..5000 {
-                assert!(ring.enter(1, Duration::from_secs(5)).unwrap().is_some());
+                assert!(ring.enter(1, Duration::from_secs(60)).unwrap().is_some());
                 while let Some((place, result)) = ring.finished() {
                     assert_eq!(result, 4096);
                     ring.start(place, 4096).unwrap();

@@ -3,11 +3,14 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -189,6 +192,15 @@ impl Drop for Started {
 /// Runs a command to its end.
 pub fn ended(command: &mut Command) -> Ended {
     command.output().unwrap().into()
+}
+
+/// A port that is taken, and at which nobody listens: it is nobody else's while this is held.
+pub fn nobody() -> (OwnedFd, u16) {
+    let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
+    let held = socket_with(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = SocketAddrV4::try_from(getsockname(&held).unwrap()).unwrap();
+    (held, address.port())
 }
 
 /// Sends a signal to one process.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::fault_common::{Ended, PATIENCE, Place, Started, ended};
 
 /// Far more than the second within which an end by Ctrl-C is to come, for a busy machine.
-pub const ENDING: Duration = Duration::from_secs(10);
+pub const ENDING: Duration = Duration::from_secs(60);
 
 /// A command that goes on, with its output so far.
 pub struct Running {

@@ -99,9 +99,10 @@ pub fn is_closed(client: &mut TcpStream) -> bool {
 /// Where each thread of a process, and each of its children, may run.
 pub fn places(pid: u32) -> Vec<String> {
     let mut places = Vec::new();
-    for task in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
-        let task = task.unwrap().path();
-        // One that ends meanwhile is nowhere.
+    // One that ends meanwhile is nowhere.
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let task = task.path();
         let Ok(status) = fs::read_to_string(task.join("status")) else {
             continue;
         };

@@ -145,7 +145,7 @@ fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move
         refill: false,
         reaping: bytecost_spec::Reaping::Full,
         huge_pages: bytecost_spec::HugePages::Auto,
-        patience: std::time::Duration::from_secs(5),
+        patience: std::time::Duration::from_secs(60),
     })
 }
 

@@ -1,8 +1,6 @@
 use super::*;
-use std::fs::Permissions;
 use std::io::Read;
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -187,8 +185,13 @@ fn fake(script: &str, patience: Duration, expected: &str) {
     let text = format!(
         "#!/bin/sh\nfor w; do C=$A; A=$w; done\nC=/proc/self/fd/$C; exec 9>/proc/self/fd/$A\n{script}\n"
     );
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    // Written by a process of its own: what any process still has open for writing, as one does
+    // that another test is just starting, is not executed.
+    let written = Command::new("sh")
+        .args(["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\""])
+        .args([path.as_os_str(), text.as_ref()])
+        .status();
+    assert!(written.unwrap().success());
     let (socket, peer) = unix();
     let begun = Start {
         start_patience: patience,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What is waited for somebody who does not answer.
 const SHORT: Duration = Duration::from_millis(30);
 

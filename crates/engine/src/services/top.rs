@@ -195,13 +195,13 @@ mod tests {
     use bytecost_host::Roots;
 
     /// A folder of `/proc`, gone with the value.
-    struct Proc(std::path::PathBuf);
+    struct Proc(tempfile::TempDir);
 
     impl Proc {
-        fn new(name: &str, processes: &[(u32, &str, u64, u64)]) -> Proc {
-            let dir = std::env::temp_dir().join(format!("top-{name}-{}", std::process::id()));
+        fn new(processes: &[(u32, &str, u64, u64)]) -> Proc {
+            let dir = tempfile::tempdir().unwrap();
             for (pid, name, user, kernel) in processes {
-                let place = dir.join("proc").join(pid.to_string());
+                let place = dir.path().join("proc").join(pid.to_string());
                 std::fs::create_dir_all(&place).unwrap();
                 let stat =
                     format!("{pid} ({name}) R 1 1 1 0 -1 4 0 0 0 0 {user} {kernel} 0 0 20 0 1\n");
@@ -211,16 +211,10 @@ mod tests {
         }
     }
 
-    impl Drop for Proc {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
     fn asked(proc: &Proc) -> String {
         let setup = Setup {
             size: 0,
-            roots: Roots::under(&proc.0),
+            roots: Roots::under(proc.0.path()),
         };
         let mut out = Vec::new();
         (Service::named("top").unwrap().open)(&setup).answer(b"top\n", &mut out);
@@ -229,16 +223,13 @@ mod tests {
 
     #[test]
     fn the_two_busiest_are_told_most_busy_first() {
-        let proc = Proc::new(
-            "busiest",
-            &[
-                (1, "init", 5, 5),
-                (20, "a (b) c", 1234, 120),
-                (7, "idle", 0, 0),
-                (9, "tmux: server", 10, 190),
-                (8, "same", 190, 10),
-            ],
-        );
+        let proc = Proc::new(&[
+            (1, "init", 5, 5),
+            (20, "a (b) c", 1234, 120),
+            (7, "idle", 0, 0),
+            (9, "tmux: server", 10, 190),
+            (8, "same", 190, 10),
+        ]);
         assert_eq!(
             asked(&proc),
             "a (b) c pid 20 user 12.34 s kernel 1.20 s\tsame pid 8 user 1.90 s kernel 0.10 s\n"
@@ -247,9 +238,9 @@ mod tests {
 
     #[test]
     fn fewer_processes_give_a_shorter_line() {
-        let proc = Proc::new("one", &[(4, "ta\tb", 100, 7)]);
+        let proc = Proc::new(&[(4, "ta\tb", 100, 7)]);
         assert_eq!(asked(&proc), "ta?b pid 4 user 1.00 s kernel 0.07 s\n");
-        assert_eq!(asked(&Proc::new("none", &[])), "\n");
+        assert_eq!(asked(&Proc::new(&[])), "\n");
     }
 
     #[test]

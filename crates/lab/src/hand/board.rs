@@ -138,7 +138,7 @@ impl Board {
     }
 
     /// A flow's row, where it has been written for this number.
-    fn read(&self, flow: usize, number: u32) -> Option<Entry> {
+    pub(super) fn read(&self, flow: usize, number: u32) -> Option<Entry> {
         let row = &self.rows[flow];
         if row.number.load(Ordering::Acquire) != number {
             return None;

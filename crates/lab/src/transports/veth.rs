@@ -187,7 +187,7 @@ mod tests {
         let sender = pair
             .of(Role::Sender)
             .within(|| connect(&cell(), &address).unwrap());
-        let receiver = listener.accept(Duration::from_secs(5)).unwrap();
+        let receiver = listener.accept(Duration::from_secs(60)).unwrap();
         (sender.unwrap(), receiver)
     }
 

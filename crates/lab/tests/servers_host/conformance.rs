@@ -96,7 +96,7 @@ pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> R
         load.depth = way.depth;
         load.threads = threads;
         load.span = Span::Requests(each);
-        load.patience = Duration::from_secs(20);
+        load.patience = Duration::from_secs(60);
         if let Some(per_s) = way.open_per_s {
             load.pace = Pace::Open { per_s };
         }

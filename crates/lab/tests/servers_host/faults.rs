@@ -3,6 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ pub fn client(running: &Running) -> TcpStream {
     let client = TcpStream::connect(running.address).unwrap();
     client.set_nodelay(true).unwrap();
     client
-        .set_read_timeout(Some(Duration::from_secs(20)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     client
 }
@@ -73,7 +74,7 @@ pub fn setup(size: usize) -> services::Setup {
 /// Asks as another client and gets the right answer, and not by waiting until others are closed.
 pub fn serves(running: &Running, size: usize) {
     let fixed = Service::named("fixed").unwrap();
-    let patience = Duration::from_secs(20);
+    let patience = Duration::from_secs(60);
     load::ask(running.address, fixed, &setup(size), patience).unwrap();
 }
 
@@ -133,6 +134,15 @@ fn holds_up_nobody(server: &'static Server, size: usize, does: fn(&mut TcpStream
     serves(&running, size);
 }
 
+/// Checks with short patience and, where that fails, with longer: on a machine that stands still
+/// for a while the others are late as well, and a fault is there each time.
+fn with_patience(check: impl Fn(u64)) {
+    let holds = |ms: &u64| catch_unwind(AssertUnwindSafe(|| check(*ms))).is_ok();
+    if ![SHORT_MS, 10 * SHORT_MS].iter().any(holds) {
+        check(50 * SHORT_MS);
+    }
+}
+
 /// Whether a client is closed that does what it does, and everything it had is free again.
 fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
     let running = Running::start(&start);
@@ -154,19 +164,21 @@ fn stalled(server: &'static Server) {
 }
 
 fn stalled_is_closed(server: &'static Server) {
-    is_closed_in_time(start(server, 100, SHORT_MS), half_a_request);
+    with_patience(|ms| is_closed_in_time(start(server, 100, ms), half_a_request));
 }
 
 fn crumbs_are_closed(server: &'static Server) {
-    let running = Running::start(&start(server, 100, SHORT_MS));
-    let mut client = client(&running);
-    // Each comes long before the patience is over, and all of them never make a request.
-    eventually(
-        || client.write_all(b"x").is_err(),
-        || "the connection is still there".to_owned(),
-    );
-    serves(&running, 100);
-    assert_eq!(running.stop().timed_out, 1);
+    with_patience(|ms| {
+        let running = Running::start(&start(server, 100, ms));
+        let mut client = client(&running);
+        // Each comes long before the patience is over, and all of them never make a request.
+        eventually(
+            || client.write_all(b"x").is_err(),
+            || "the connection is still there".to_owned(),
+        );
+        serves(&running, 100);
+        assert_eq!(running.stop().timed_out, 1);
+    });
 }
 
 /// One client that asks and reads as fast as it can.
@@ -199,11 +211,13 @@ fn silent(server: &'static Server) {
 }
 
 fn silent_is_closed(server: &'static Server) {
-    let mut start = start(server, 100, SHORT_MS);
-    start.idle_ms = Some(SHORT_MS);
-    is_closed_in_time(start, |client| {
-        client.write_all(b"get\n").unwrap();
-        answer(client, 100);
+    with_patience(|ms| {
+        let mut start = start(server, 100, ms);
+        start.idle_ms = Some(ms);
+        is_closed_in_time(start, |client| {
+            client.write_all(b"get\n").unwrap();
+            answer(client, 100);
+        });
     });
 }
 
@@ -217,18 +231,20 @@ fn deaf(server: &'static Server) {
 }
 
 fn deaf_is_closed(server: &'static Server) {
-    let running = Running::start(&start(server, LARGE, SHORT_MS));
-    let descriptors = running.descriptors_alone();
-    let mut client = client(&running);
-    asks_and_does_not_read(&mut client);
-    // Not read from: reading would set the server going again.
-    running.has_descriptors(descriptors);
-    eventually(
-        || client.write_all(b"get\n").is_err(),
-        || "the connection is still there".to_owned(),
-    );
-    serves(&running, LARGE);
-    assert_eq!(running.stop().timed_out, 1);
+    with_patience(|ms| {
+        let running = Running::start(&start(server, LARGE, ms));
+        let descriptors = running.descriptors_alone();
+        let mut client = client(&running);
+        asks_and_does_not_read(&mut client);
+        // Not read from: reading would set the server going again.
+        running.has_descriptors(descriptors);
+        eventually(
+            || client.write_all(b"get\n").is_err(),
+            || "the connection is still there".to_owned(),
+        );
+        serves(&running, LARGE);
+        assert_eq!(running.stop().timed_out, 1);
+    });
 }
 
 fn gone_in_mid_answer(server: &'static Server) {

@@ -21,6 +21,8 @@ pub struct Start {
     pub connections: usize,
     pub patience_ms: u64,
     pub idle_ms: Option<u64>,
+    /// How long answers may take that are under way at the end.
+    pub grace_ms: u64,
     /// The limit of descriptors.
     pub descriptors: Option<u64>,
     pub port: u16,
@@ -33,8 +35,9 @@ impl Start {
             service: Service::named(service).unwrap(),
             size,
             connections: Limits::default().connections,
-            patience_ms: 5000,
+            patience_ms: 60_000,
             idle_ms: None,
+            grace_ms: 5000,
             descriptors: None,
             port: 0,
         }
@@ -52,6 +55,7 @@ impl Start {
             or_none(self.idle_ms),
             or_none(self.descriptors),
             self.port.to_string(),
+            self.grace_ms.to_string(),
         ]
     }
 }
@@ -185,7 +189,7 @@ impl Drop for Running {
 
 /// Waits until something holds. The bound is long, since only a fault reaches it.
 pub fn eventually(mut holds: impl FnMut() -> bool, what: impl Fn() -> String) {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < end, "{}", what());
         std::thread::sleep(Duration::from_millis(5));
@@ -233,7 +237,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
             connections: number(3).unwrap() as usize,
             patience: Duration::from_millis(number(4).unwrap()),
             idle: number(5).map(Duration::from_millis),
-            grace: Duration::from_millis(500),
+            grace: Duration::from_millis(number(8).unwrap()),
         },
     };
     let tally = (server.serve)(setup)?;

@@ -88,7 +88,9 @@ fn stopped_with_faults(server: &'static Server) {
         |_: &mut TcpStream| (),
         asks_and_does_not_read,
     ] {
-        let mut running = Running::start(&start(server, LARGE, LONG_MS));
+        let mut start = start(server, LARGE, LONG_MS);
+        start.grace_ms = 500; // all of it is waited for who does not read
+        let mut running = Running::start(&start);
         let number = if server.in_turn { 1 } else { 3 };
         let mut clients: Vec<TcpStream> = (0..number).map(|_| client(&running)).collect();
         for client in &mut clients {

@@ -215,8 +215,10 @@ fn who_waits_for_a_cpu_is_seen_to_wait() {
     }
     let cpus = process::affinity().unwrap();
     // Two that are always ready on one CPU: each waits about as long as it runs.
+    let both = std::sync::Barrier::new(2);
     let waited = |_| {
         process::set_affinity(&cpus[..1]).unwrap();
+        both.wait();
         let mut meter = ThreadMeter::open_without_perf();
         let start = meter.read_start();
         while clock::thread_cpu_ns() - start.cpu_ns < 30_000_000 {}
