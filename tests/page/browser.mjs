@@ -1,6 +1,7 @@
 // The browser and the pages that the tests look at.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { cpus } from 'node:os';
 import path from 'node:path';
 import { after, before } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -33,6 +34,9 @@ function named(variable) {
   }
   return files;
 }
+
+/** Tests of a page that are done at the same time, each with a page of its own. */
+export const atOnce = { concurrency: Math.max(2, cpus().length) };
 
 /** Starts the browser. */
 async function launch() {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { inBrowser, distances } from './browser.mjs';
+import { atOnce, inBrowser, distances } from './browser.mjs';
 
 const using = inBrowser();
 
 for (const file of distances()) {
-  describe(path.basename(file), () => {
+  describe(path.basename(file), atOnce, () => {
     test('a map has a field for each two CPUs, painted the stronger the longer', () =>
       using(file, {}, async (page) => {
         const maps = await page.locator('figure.heat').all();

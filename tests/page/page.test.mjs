@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { inBrowser, reports } from './browser.mjs';
+import { atOnce, inBrowser, reports } from './browser.mjs';
 
 /** Figures that have a point. */
 const DRAWN = 'figure.chart:not(.empty)';
@@ -17,7 +17,7 @@ async function middle(locator) {
 }
 
 for (const file of reports()) {
-  describe(path.basename(file), () => {
+  describe(path.basename(file), atOnce, () => {
     test('it opens quietly, asks the network for nothing and has figures', () =>
       using(file, {}, async (page) => {
         assert.ok((await page.locator('figure.chart svg .dot').count()) > 0);

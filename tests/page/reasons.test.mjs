@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { inBrowser, reasons } from './browser.mjs';
+import { atOnce, inBrowser, reasons } from './browser.mjs';
 
 const using = inBrowser();
 
 for (const file of reasons()) {
-  describe(path.basename(file), () => {
+  describe(path.basename(file), atOnce, () => {
     test('an explanation folds out, by mouse and by key, and its evidence can be followed', () =>
       using(file, {}, async (page) => {
         const first = page.locator('.reason:not(.unanswered)').first();
