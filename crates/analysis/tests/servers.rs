@@ -276,6 +276,32 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
 }
 
 #[test]
+fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
+    // CPU time of the server in its window of 50 ms, its CPUs, how the clients may have limited it.
+    let doubted = |server_ms: u64, cpus: u64, how: u64| {
+        let mut world = run();
+        world.change(
+            |_| true,
+            |sample| {
+                let limited = Reading::Measured(how);
+                let readings = &mut sample.sender.readings;
+                readings.insert(Counter::GeneratorLimited, limited);
+                let readings = &mut sample.receiver.as_mut().unwrap().readings;
+                let cpu_ns = Reading::Measured(server_ms * 1_000_000);
+                readings.insert(Counter::CpuNs, cpu_ns);
+                readings.insert(Counter::CpusAllowed, Reading::Measured(cpus));
+            },
+        );
+        let doubts = world.analyse().doubts;
+        doubts.iter().any(|d| d.kind == "clients-limited")
+    };
+    assert!(!doubted(49, 1, 1));
+    assert!(doubted(49, 2, 1));
+    assert!(doubted(40, 1, 1));
+    assert!(doubted(49, 1, 2), "what is late is late all the same");
+}
+
+#[test]
 fn failed_requests_are_told_by_their_kind() {
     let mut world = run();
     world.change(

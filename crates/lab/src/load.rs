@@ -39,7 +39,7 @@ use wire::uring::Uring;
 pub(crate) use wire::SOURCES;
 
 pub use ask::ask;
-pub use outcome::{Errors, Fairness, Generator, Outcome};
+pub use outcome::{Errors, Fairness, Generator, Limit, Outcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
