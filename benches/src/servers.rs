@@ -57,7 +57,7 @@ struct Served {
     /// CPU time of the generator for one request.
     generator_us: f64,
     busy_share: f64,
-    /// CPU time of the server as a share of its one CPU's.
+    /// Share of the time in which the server had its one CPU or wanted it.
     server_share: f64,
     /// Why the generator may have been the bottleneck.
     limit: Option<String>,
@@ -118,7 +118,7 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         .collect();
     for (i, name) in names.iter().enumerate() {
         found.notes.push(format!(
-            "{connections} connections, {name}: {} requests/s, {} µs of CPU each, {} of its CPU; generator {} µs, busy {}",
+            "{connections} connections, {name}: {} requests/s, {} µs of CPU each, busy {}; generator {} µs, busy {}",
             units::number(blocks.typical(i, |s| s.per_s)),
             units::number(blocks.typical(i, |s| s.cpu_us)),
             units::percent(blocks.typical(i, |s| s.server_share)),
@@ -220,7 +220,8 @@ impl Place {
         let own_ns = cpu_ns + generator_ns;
         let answers = outcome.answers_in_window as f64;
         let window_ns = outcome.window_ns as f64;
-        let holds = |limit: &Limit| limit.holds_beside(cpu_ns, window_ns, 1.0);
+        let wanted_ns = edges.wanted_ns()?;
+        let holds = |limit: &Limit| limit.holds_beside(wanted_ns, window_ns, 1.0);
         let limit = outcome.generator_limit().filter(holds);
         if let (Some(share), Ok(mut others)) = (edges.others(own_ns), self.others.lock()) {
             others.push(share);
@@ -230,7 +231,7 @@ impl Place {
             cpu_us: cpu_ns / 1e3 / answers,
             generator_us: generator_ns / 1e3 / answers,
             busy_share: outcome.generator.busy_share,
-            server_share: cpu_ns / window_ns,
+            server_share: wanted_ns / window_ns,
             limit: limit.map(|l| l.to_string()),
         })
     }

@@ -118,10 +118,9 @@ pub(crate) fn is_limited(sample: &Sample) -> bool {
 fn is_never_idle(sample: &Sample) -> Result<bool, String> {
     let server = sample.receiver.as_ref().ok_or("there is no server")?;
     let value = |counter| read(server, counter);
-    let (cpu_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
-    Ok(is_saturated(
-        cpu_ns,
-        window_ns,
-        value(Counter::CpusAllowed)?,
-    ))
+    let (mut used_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
+    // It is told of servers with one thread; several would wait for each other.
+    used_ns += value(Counter::RunQueueNs).unwrap_or(0.0);
+    let cpus = value(Counter::CpusAllowed)?;
+    Ok(is_saturated(used_ns, window_ns, cpus))
 }

@@ -127,13 +127,13 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether it is one beside a server that used so much CPU time, in ns, of so many CPUs in a
-    /// window of so many ns. A server without idle time gives what it can, however busy whoever
-    /// asks it is ([`is_saturated`]); but requests that are late are late all the same.
+    /// Whether it is one beside a server that used so many ns of so many CPUs in a window of so
+    /// many ns. A server without idle time gives what it can, however busy whoever asks it is
+    /// ([`is_saturated`]); but requests that are late are late all the same.
     #[must_use]
-    pub fn holds_beside(self, server_cpu_ns: f64, window_ns: f64, cpus: f64) -> bool {
+    pub fn holds_beside(self, server_used_ns: f64, window_ns: f64, cpus: f64) -> bool {
         match self {
-            Limit::Busy(_) => !is_saturated(server_cpu_ns, window_ns, cpus),
+            Limit::Busy(_) => !is_saturated(server_used_ns, window_ns, cpus),
             Limit::Late(_) => true,
         }
     }
