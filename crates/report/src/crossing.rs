@@ -33,8 +33,7 @@ pub(crate) struct CrossingText {
 
 /// The crossovers of a result, as readers want them.
 pub(crate) struct Crossings {
-    /// Those that say something, in their order: first those whose places have intervals that end
-    /// within the range.
+    /// Those that say something: what says most first, else in their order.
     pub decided: Vec<CrossingText>,
     /// Those that the intervals leave open, in their order.
     pub open: Vec<CrossingText>,
@@ -48,7 +47,7 @@ impl Crossings {
     fn of_all(all: &[Crossover]) -> Crossings {
         let (open, mut decided): (Vec<&Crossover>, Vec<&Crossover>) =
             all.iter().partition(|c| c.outcome == Crossing::Undecided);
-        decided.sort_by_key(|c| !is_bounded(c));
+        decided.sort_by_key(|c| rank(&c.outcome));
         let texts = |list: Vec<&Crossover>| list.into_iter().map(crossing).collect();
         Crossings {
             decided: texts(decided),
@@ -73,10 +72,14 @@ impl Crossings {
     }
 }
 
-fn is_bounded(c: &Crossover) -> bool {
-    match &c.outcome {
-        Crossing::At(points) => points.iter().all(|p| p.low.is_some() && p.high.is_some()),
-        _ => true,
+/// Places come first whose intervals end within the range, then ways that are better all over it.
+fn rank(outcome: &Crossing) -> u8 {
+    match outcome {
+        Crossing::At(points) if points.iter().all(|p| p.low.is_some() && p.high.is_some()) => 0,
+        Crossing::AlwaysBetter => 1,
+        Crossing::At(_) => 2,
+        Crossing::NeverBetter => 3,
+        Crossing::Undecided => 4,
     }
 }
 
@@ -207,7 +210,7 @@ mod tests {
                 ("d", at(Some(2048.0), Some(8192.0))),
                 ("e", Crossing::Undecided),
             ],
-            &["c", "d", "b", "a", "e"],
+            &["d", "b", "c", "a", "e"],
             Some("2 more pairs are not decided."),
         );
         check(
