@@ -168,7 +168,7 @@ impl Page {
         }
     }
 
-    fn more(&mut self, all: usize, shown: usize) {
+    pub(super) fn more(&mut self, all: usize, shown: usize) {
         if all > shown {
             let text = format!("… and {} more on the page.", all - shown);
             self.prose(Some(Ink::Faint), &text, "  ", "  ");
