@@ -56,7 +56,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	trap 'rm -rf "$$run"' EXIT
 	mkdir -p "$(PAGES)"
 	# Together with all tests: by themselves they would be built with other features once more.
-	cargo test -q --workspace --all-targets --locked --no-run
+	cargo build -q --workspace --bins --examples --locked
 	sample() { "$(TARGET)/debug/examples/sample_page" "$(PAGES)/$$1" "$$2"; }
 	sample report.html latency
 	sample hostile.html hostile
