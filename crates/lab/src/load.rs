@@ -80,6 +80,11 @@ pub struct Load {
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
     pub way: Way,
+    /// A window is lengthened until it is so many times as long as one round was, in which all
+    /// connections asked at the same time and each was answered: 0 leaves it as it is. A window
+    /// that is shorter than a round would say who came first, and of a machine that is slow for so
+    /// many connections nothing at all. Only of many that are kept, in the closed loop.
+    pub rounds_least: u32,
 }
 
 /// How a thread of the load reaches the kernel for all of its connections.
@@ -174,7 +179,13 @@ impl Load {
             threads: 1,
             congestion: None,
             way: Way::Best,
+            rounds_least: 0,
         }
+    }
+
+    /// Whether the time of a round is taken.
+    fn takes_round(&self) -> bool {
+        self.rounds_least > 0 && self.greets() && matches!(self.pace, Pace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.

@@ -20,6 +20,9 @@ pub(super) mod served;
 /// want to be let in does not overflow, and a connection wait a second to try again.
 const RAMP_NS: u64 = 20_000;
 
+/// Rounds of all connections that a window has time for at least, where they are many.
+const ROUNDS_LEAST: u32 = 3;
+
 /// The rows that a cell names.
 fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, Setup)> {
     let load = &cell.serving;
@@ -82,6 +85,7 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
         patience: Duration::from_millis(task.patience_ms),
         threads: cell.threads,
         congestion: congestion(cell).map(str::to_owned),
+        rounds_least: ROUNDS_LEAST,
         ..once
     })
 }

@@ -19,7 +19,7 @@ impl<W: Wire> Driver<'_, W> {
         is_new && self.greeting.is_some_and(|n| n >= MOST_GREETED)
     }
 
-    /// Its first attempt to connect is over.
+    /// Its first attempt to connect is over, or its part of the first round.
     pub(super) fn tried(&mut self, i: u32) {
         if !std::mem::replace(&mut self.not_tried[i as usize], false) {
             return;
@@ -91,6 +91,19 @@ impl<W: Wire> Driver<'_, W> {
         let client = &self.clients[i as usize];
         if client.state == State::Connected && client.under_way.is_empty() {
             self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
+        }
+    }
+
+    /// Has all who are there ask at the same time.
+    pub(super) fn begin_round(&mut self, now_ns: u64) {
+        self.phase = Phase::FirstRound;
+        self.round_from_ns = now_ns;
+        for i in 0..self.load.connections {
+            if self.clients[i as usize].state == State::Connected {
+                self.not_tried[i as usize] = true;
+                self.trying += 1;
+                self.begin(i);
+            }
         }
     }
 
