@@ -39,6 +39,20 @@ fn a_study_of_servers_is_measured_and_told() {
         }
         assert!(estimates.get("throughput_gbit_per_s").is_none());
     }
+    let roles = found["roles"].as_array().unwrap();
+    let measured = cells.iter().filter(|c| c["trials"].as_u64() > Some(0));
+    assert_eq!(
+        roles.len(),
+        2 * measured.count(),
+        "the server and its clients"
+    );
+    for counter in roles.iter().flat_map(|r| r["counters"].as_array().unwrap()) {
+        assert_ne!(
+            counter["per_request"].is_number(),
+            counter["absent"].is_string(),
+            "{counter}"
+        );
+    }
     let asked: Vec<&str> = found["explanations"]
         .as_array()
         .unwrap()

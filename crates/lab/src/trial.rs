@@ -173,8 +173,13 @@ impl Lab {
         let started_ms = self.elapsed_ms();
         let record = match self.attempt(cell, None, stop) {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
-                let reason =
-                    format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
+                let fewer = match cell.is_served() {
+                    true => ", ask over fewer --connections",
+                    false => "",
+                };
+                let reason = format!(
+                    "{NOTHING_MOVED}: lengthen it with --window{fewer}, or quieten the machine"
+                );
                 Record::Failure(Failure {
                     trial,
                     cell: cell.id(),
@@ -268,7 +273,7 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
         if cell.is_served() {
-            return self.served(cell, stop);
+            return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
@@ -411,7 +416,7 @@ fn started(
             ends[0].hand_over(wire.descriptors())?;
         }
         match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-            (_, Answer::Listening { address: at }) => address = Some(at),
+            (_, Answer::Listening { address: at, .. }) => address = Some(at),
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
