@@ -95,6 +95,20 @@ fn thousands_of_connections_are_a_trial_like_any() {
     );
 }
 
+/// Clients that think for much longer than a window lasts: it is made longer until something
+/// comes, and no trial fails.
+#[test]
+fn a_window_in_which_nothing_came_is_made_longer() {
+    let place = Place::new();
+    let words = format!(
+        "{SERVED} --window 1ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 20ms"
+    );
+    ended(&mut place.bytecost(&words)).measured();
+    let found = findings(&place);
+    assert_eq!(found["failures"], Value::Array(Vec::new()), "{found:#}");
+    assert!(found["roles"][0]["window_ms"].as_f64() > Some(7.0));
+}
+
 #[test]
 fn what_a_server_cannot_is_one_line() {
     let check = |words: &str, says: &str| {

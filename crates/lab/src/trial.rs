@@ -1,5 +1,6 @@
 //! A trial: two fresh processes, one window, one sample.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -72,6 +73,8 @@ pub struct Lab {
     repeats: u32,
     files: Files,
     host: Host,
+    /// How many times as long as usual the windows of a cell with a server are, by its id.
+    longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
 }
@@ -99,6 +102,7 @@ impl Lab {
             repeats: 0,
             files: Files::default(),
             host: Host::default(),
+            longer: BTreeMap::new(),
             compiled: None,
         }
     }
@@ -171,7 +175,11 @@ impl Lab {
     ) -> Outcome {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
-        let record = match self.attempt(cell, None, stop) {
+        let mut attempt = self.attempt(cell, None, stop);
+        while matches!(&attempt, Ok(parts) if parts.is_empty()) && self.lengthen(cell) {
+            attempt = self.attempt(cell, None, stop);
+        }
+        let record = match attempt {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
                 let fewer = match cell.is_served() {
                     true => ", ask over fewer --connections",

@@ -29,6 +29,10 @@ const NOTICE: Duration = Duration::from_millis(30);
 /// Time for each connection beside the warm-up, so that all that ask at once have been answered
 /// when the window opens.
 const ROUND: Duration = Duration::from_micros(20);
+/// How many times as long the next window of a cell is when nothing came in one, and how many times
+/// as long as usual it is at most.
+const LONGER: u32 = 8;
+const LONGEST: u32 = 64;
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -74,6 +78,17 @@ impl Lab {
         Ok(parts(cell, server, client, machine))
     }
 
+    /// Makes the windows of such a cell longer, from now on; false where they are long enough for
+    /// anything but a machine that is too slow.
+    pub(super) fn lengthen(&mut self, cell: &Cell) -> bool {
+        let times = self.longer.get(&cell.id()).copied().unwrap_or(1) * LONGER;
+        let lengthens = cell.is_served() && times <= LONGEST;
+        if lengthens {
+            self.longer.insert(cell.id(), times);
+        }
+        lengthens
+    }
+
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and
     /// takes in what comes back.
     fn served_window(
@@ -91,6 +106,7 @@ impl Lab {
         let window = watch
             .as_ref()
             .map_or(self.settings.window, |watch| watch.window());
+        let window = window * self.longer.get(&cell.id()).copied().unwrap_or(1);
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
