@@ -41,6 +41,8 @@ pub struct Watch {
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
+    /// Whose processes the trial's are.
+    parties: time::Parties,
     seen: Seen,
 }
 
@@ -92,23 +94,27 @@ impl Watch {
             opened: None,
             probes: false,
             window,
+            parties: time::Parties::default(),
             seen: Seen::default(),
         }
     }
 
-    /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
-    /// of processes of its own. What a program does that a mover starts displaces nothing here,
-    /// and what moves nothing through the kernel has nothing to count.
+    /// Whether there is anything to see in a cell. Of a server it is told where its time goes and
+    /// what a request takes, but not how its bytes are copied. What a program does that a mover
+    /// starts displaces nothing here, and what moves nothing through the kernel has nothing to
+    /// count.
     #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
+        if cell.is_served() {
+            return self.time.is_some() || self.events.is_some();
+        }
         let mover = Mover::named(&cell.mover);
         let route = mover.map(|m| m.route);
-        let sees = match self.round() {
+        match self.round() {
             TIME_ROUND => true,
             FOOTPRINT_ROUND => !mover.is_some_and(Mover::is_helped),
             _ => route.is_some_and(|r| r.has_peer() || r.is_of_files()),
-        };
-        sees && !cell.is_served()
+        }
     }
 
     /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
@@ -145,13 +151,13 @@ impl Watch {
         ends: &[Endpoint],
         address: Option<&str>,
     ) -> io::Result<()> {
-        self.seen = Seen::default();
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
         let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
         let port = port.map(|a| a.port());
+        self.trial_of(sender, of(Role::Receiver));
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
@@ -169,6 +175,25 @@ impl Watch {
         Ok(())
     }
 
+    /// A server and its clients are ready, each a process. Events are those of the two and of
+    /// what the server has started, and none of their many connections.
+    pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
+        self.trial_of(clients, server);
+        if let Some(events) = &mut self.events {
+            events.begin(events::Parties {
+                port: None,
+                sender: clients,
+                receiver: server,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
+        self.seen = Seen::default();
+        self.parties = time::Parties { sender, receiver };
+    }
+
     /// All bytes have moved.
     pub(crate) fn trial_ended(&mut self) {
         if let Some(copies) = &self.copies {
@@ -180,7 +205,7 @@ impl Watch {
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.opened = self.events.as_ref().map(Events::now);
         match &mut self.time {
-            Some(time) => time.begin(),
+            Some(time) => time.begin(self.parties),
             None => Ok(()),
         }
     }
@@ -206,17 +231,12 @@ impl Watch {
     }
 
     /// The window is over.
-    pub(crate) fn end(&mut self, ends: &[Endpoint]) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
             self.seen.counts = events.between(opened, &events.now());
         }
-        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         if let Some(time) = &mut self.time {
-            let parties = time::Parties {
-                sender: of(Role::Sender).unwrap_or(0),
-                receiver: of(Role::Receiver),
-            };
-            self.seen.time = Some(time.end(parties)?);
+            self.seen.time = Some(time.end()?);
         }
         Ok(())
     }
@@ -224,7 +244,7 @@ impl Watch {
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
     fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
-        let copies = self.copies.as_ref()?;
+        let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
         let counted = std::mem::take(&mut self.seen.copied).into_iter();

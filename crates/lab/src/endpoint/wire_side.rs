@@ -33,6 +33,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let far = Responder::new(tun, map, rules)?;
     let listening = Answer::Listening {
         address: FAR_END.to_string(),
+        process: None,
     };
     protocol::write(control, &listening)?;
     let gate = SharedGate::default();
