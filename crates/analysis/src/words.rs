@@ -217,6 +217,8 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::Segment
+        | Axis::Device
         | Axis::AckBytes
         | Axis::Depth
         | Axis::Cache
@@ -261,6 +263,8 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::Segment
+        | Axis::Device
         | Axis::AckBytes
         | Axis::Block
         | Axis::Cache

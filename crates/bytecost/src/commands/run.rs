@@ -113,6 +113,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
     let cells = study.cells();
+    survey.links = bytecost_lab::survey::links(cells.iter().map(|(_, cell)| cell));
     survey.isolation = isolation_survey::survey(
         &std::env::current_exe()?,
         &Roots::real(),
