@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
 use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::wire::responder::{Responder, Rules};
 use bytecost_lab::transports::wire::{FAR_END, Wire};
 use bytecost_lab::transports::{self, set_patience};
-use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
+use bytecost_spec::cell::{Device, Reaping};
 use bytecost_spec::evidence::Leg;
 use bytecost_spec::{Cell, Transport};
 
@@ -98,15 +99,16 @@ fn over_loopback(copies: &mut Copies, mover: &'static str, receiver: &str, size:
 }
 
 fn over_wire(copies: &mut Copies, wire: &Wire, mover: &'static str, size: usize) {
-    let [tun, map] = wire
+    let [far, map] = wire
         .descriptors()
         .map(|fd| fd.try_clone_to_owned().unwrap());
     let rules = Rules {
-        mtu_bytes: wire.mtu_bytes(),
+        device: wire.link().device,
+        mtu_bytes: wire.link().mtu_bytes,
         acknowledge_bytes: 128 << 10,
         flows_most: 1,
     };
-    let mut far = Responder::new(tun, map, rules).unwrap();
+    let mut far = Responder::new(far, map, rules).unwrap();
     begin(copies, FAR_END.port());
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -173,28 +175,42 @@ fn on_loopback_each_way_copies_as_often_as_is_known() {
 
 #[test]
 fn over_wire_nothing_is_copied_but_by_the_sender() {
-    let wire = match Wire::new(LINK_MTU_BYTES) {
-        Ok(wire) => wire,
-        Err(e) => {
-            assert!(!rustix::process::geteuid().is_root(), "{e}");
-            return;
-        }
-    };
     let Some(mut copies) = counting() else {
         return;
     };
-    for (mover, sender) in [
-        ("send", 1.0),
-        ("send-zerocopy", 0.0),
-        ("uring-send-zc", 0.0),
-        ("sendfile", 0.0),
-        ("vmsplice", 0.0),
+    let [tun, veth] = [Device::Tun, Device::Veth].map(|device| LinkChoice {
+        device,
+        ..LinkChoice::default()
+    });
+    let small = LinkChoice {
+        segment_bytes: Some(4096),
+        ..veth
+    };
+    // Small sends by io_uring are flagged as copied on Linux 6.18, and are not.
+    for (link, sizes) in [
+        (tun, &[4096, 65_536][..]),
+        (veth, &[65_536]),
+        (small, &[65_536]),
     ] {
-        // Small sends by io_uring are flagged as copied on Linux 6.18, and are not.
-        for size in [4096, 65_536] {
-            over_wire(&mut copies, &wire, mover, size);
-            let what = format!("{mover} of {size} B over wire");
-            check(&copies, &what, size, [sender, 0.0, 0.0]);
+        let wire = match Wire::new(link) {
+            Ok(wire) => wire,
+            Err(e) => {
+                assert!(!rustix::process::geteuid().is_root(), "{e}");
+                return;
+            }
+        };
+        for (mover, sender) in [
+            ("send", 1.0),
+            ("send-zerocopy", 0.0),
+            ("uring-send-zc", 0.0),
+            ("sendfile", 0.0),
+            ("vmsplice", 0.0),
+        ] {
+            for &size in sizes {
+                over_wire(&mut copies, &wire, mover, size);
+                let what = format!("{mover} of {size} B over wire, {link:?}");
+                check(&copies, &what, size, [sender, 0.0, 0.0]);
+            }
         }
     }
 }

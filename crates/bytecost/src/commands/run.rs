@@ -114,6 +114,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
     let cells = study.cells();
     let only_serves = cells.iter().all(|(_, cell)| cell.is_served());
+    survey.links = bytecost_lab::survey::links(cells.iter().map(|(_, cell)| cell));
     survey.isolation = isolation_survey::survey(
         &std::env::current_exe()?,
         &Roots::real(),
