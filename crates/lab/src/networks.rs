@@ -131,11 +131,35 @@ impl Eavesdroppers {
 
     /// Those that take the packets of the cell's device now.
     fn now(&self) -> Vec<PacketSocket> {
-        let over_loopback = self.transport == Transport::Loopback;
-        // By the far end of a wire's pair nothing goes but what opens and answers.
-        let is_far = |device: &str| self.transport.is_wire() && device == FAR_NAME;
-        let is_meant = |device: &str| (device == "lo") == over_loopback && !is_far(device);
+        let is_meant = |device: &str| carries_payload(self.transport, device);
         let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();
         self.networks.iter().flat_map(found).collect()
+    }
+}
+
+/// Whether what is sent over a transport goes by this device of its networks. By the far end of a
+/// wire's pair nothing does but what opens and what answers.
+fn carries_payload(transport: Transport, device: &str) -> bool {
+    match device {
+        "lo" => transport == Transport::Loopback,
+        FAR_NAME => !transport.is_wire() && transport != Transport::Loopback,
+        _ => transport != Transport::Loopback,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_the_packets_of_another_device_takes_none_of_the_payload() {
+        let check = |transport, expected: [bool; 3]| {
+            let found = ["lo", "bytecost0", "bytecost1"].map(|d| carries_payload(transport, d));
+            assert_eq!(found, expected, "{transport:?}");
+        };
+        check(Transport::Loopback, [true, false, false]);
+        check(Transport::Veth, [false, true, true]);
+        check(Transport::Wire, [false, true, false]);
+        check(Transport::WireUdp, [false, true, false]);
     }
 }
