@@ -130,7 +130,7 @@ fn cost(by_cell: &BTreeMap<u32, &Evidence>, cells: &[CellResult]) -> Option<Coun
     });
     let moves = |c: &&CellResult| {
         let rate = Metric::both(Measure::ThroughputGbitPerS);
-        c.estimates.contains_key(&rate) && !c.cell.is_served()
+        c.estimates.contains_key(&rate) || c.cell.is_served() && c.trials > 0
     };
     Some(CountingCost {
         took_s: by_cell.values().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,

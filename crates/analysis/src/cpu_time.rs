@@ -35,7 +35,7 @@ fn of(evidence: &Evidence) -> Option<CellTime> {
     }
     let ns_per_kib = |looks: f64| looks * time.every_ns as f64 * KIB / evidence.sent_bytes as f64;
     let mut kinds = Vec::new();
-    for party in [Party::Sender, Party::Receiver] {
+    for party in [Party::Sender, Party::Receiver, Party::Rest] {
         for row in KINDS {
             let looks = count(time, |l| l.party == party && l.kind == row.kind);
             if looks == 0 {
@@ -106,20 +106,25 @@ impl CellTime {
     /// CPU time of both sides in a kind, in ns for each KiB sent.
     #[must_use]
     pub fn of_kind(&self, kind: Kind) -> f64 {
-        let own = self.kinds.iter().filter(|k| k.kind == kind);
+        let own = self.of_sides().filter(|k| k.kind == kind);
         own.map(|k| k.ns_per_kib).sum()
     }
 
     /// CPU time of both sides, in ns for each KiB sent.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.kinds.iter().map(|k| k.ns_per_kib).sum()
+        self.of_sides().map(|k| k.ns_per_kib).sum()
+    }
+
+    /// What is not the rest's.
+    fn of_sides(&self) -> impl Iterator<Item = &KindTime> {
+        self.kinds.iter().filter(|k| k.party != Party::Rest)
     }
 
     /// The variance of [`CellTime::of_kind`], were looks to fall by chance: that of their count,
     /// times the square of what a look stands for.
     pub(crate) fn variance(&self, kind: Kind) -> f64 {
-        let own = self.kinds.iter().filter(|k| k.kind == kind);
+        let own = self.of_sides().filter(|k| k.kind == kind);
         own.map(|k| k.ns_per_kib * k.ns_per_kib / k.looks.max(1) as f64)
             .sum()
     }

@@ -198,6 +198,47 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
 }
 
 #[test]
+fn a_server_is_watched_with_all_of_its_processes() {
+    let place = Place::new();
+    let words = "run server-models --server fork --connections 2 --connect kept,new --placement free --blocks 6 --window 30ms --warmup 2ms --budget 60s --evidence time,counts,copies";
+    let words: Vec<&str> = words.split(' ').collect();
+    let run = place.call(&words);
+    went_through(&run);
+    assert!(
+        stderr(&run).contains("no evidence of copies: what a server and its clients copy"),
+        "{}",
+        stderr(&run)
+    );
+    let watched = watched(&place);
+    if watched.is_empty() {
+        return assert!(!is_root(), "{}", stderr(&run));
+    }
+    assert_eq!(watched.len(), 4, "two cells, each looked at and counted in");
+    for evidence in &watched {
+        let answers = evidence.sent_messages as f64;
+        assert!(answers > 0.0, "{evidence:?}");
+        assert!(evidence.copies.is_none());
+        let of_server = |event: Event| -> f64 {
+            let mut own = evidence.counts.iter();
+            let own = own.find(|c| c.event == event && c.side == Side::Receiver);
+            own.and_then(|c| c.count.measured()).unwrap_or(0) as f64
+        };
+        match &evidence.time {
+            // A child serves, and may have ended long before the window.
+            Some(time) => {
+                let looks = time.looks.iter().filter(|l| l.party == Party::Receiver);
+                let kinds = |kind| looks.clone().filter(move |l| l.kind == kind);
+                assert!(kinds(Kind::Protocol).count() > 0, "{time:?}");
+            }
+            None => assert!(of_server(Event::SystemCalls) > answers, "{evidence:?}"),
+        }
+    }
+    let analysis = analysis(&place);
+    assert_eq!(analysis.cpu_time.len(), analysis.cells.len());
+    assert_eq!(analysis.counts.len(), analysis.cells.len());
+}
+
+#[test]
 fn what_is_no_evidence_is_refused() {
     let place = Place::new();
     refused(

@@ -6,10 +6,14 @@ use std::path::Path;
 
 use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
 use bytecost_sys::clock;
-use bytecost_sys::sampler::Sampler;
+use bytecost_sys::sampler::{Sampler, Seen};
 
 use crate::attribution::{Found, MAP, Map};
 use crate::symbols::Symbols;
+
+mod families;
+
+use families::Families;
 
 /// From one look to the next: not a divisor of the timer's tick, so that the two do not march
 /// in step.
@@ -26,12 +30,14 @@ const MOST_ROWS: usize = 400;
 pub struct TimeSampler {
     sampler: Sampler,
     symbols: Symbols,
+    families: Families,
     began_ns: u64,
     looks: Vec<(u32, [u64; MOST_FRAMES])>,
     lost: u64,
 }
 
-/// The processes whose time is told apart from the rest's.
+/// The processes whose time is told apart from the rest's; those that they have started count as
+/// theirs.
 #[derive(Clone, Copy, Debug)]
 pub struct Parties {
     /// The sending one.
@@ -40,27 +46,45 @@ pub struct Parties {
     pub receiver: Option<u32>,
 }
 
+/// What an error was about.
+fn told(what: &str, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{what}: {e}"))
+}
+
+fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
+    Sampler::open(cpus, EVERY_NS).map_err(|e| {
+        told(
+            "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
+            e,
+        )
+    })
+}
+
 impl TimeSampler {
     /// Makes it ready; nothing is sampled yet.
     ///
     /// # Errors
     /// Why the CPUs cannot be sampled here, and what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
-        let told = |what: &str, e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"));
-        let sampler = Sampler::open(cpus, EVERY_NS).map_err(|e| {
-            told(
-                "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
-                e,
-            )
-        })?;
+        let sampler = sampler(cpus)?;
         let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
             symbols,
+            families: Families::new(root),
             began_ns: 0,
             looks: Vec::new(),
             lost: 0,
         })
+    }
+
+    /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
+        sampler(cpus)?;
+        Symbols::check(root).map_err(|e| told("/proc/kallsyms", e))
     }
 
     /// Opens a window.
@@ -72,6 +96,7 @@ impl TimeSampler {
         self.sampler.disable()?;
         self.sampler.take(&mut |_| {});
         self.looks.clear();
+        self.families.clear();
         self.lost = 0;
         self.began_ns = clock::monotonic_ns();
         self.sampler.enable()
@@ -79,9 +104,13 @@ impl TimeSampler {
 
     /// Takes what there is, so that the rings have room: to be called every 50 ms or so.
     pub fn take(&mut self) {
-        let looks = &mut self.looks;
+        let (looks, families) = (&mut self.looks, &mut self.families);
         let mut beyond = 0;
-        self.lost += self.sampler.take(&mut |look| {
+        self.lost += self.sampler.take(&mut |seen| {
+            let look = match seen {
+                Seen::Look(look) => look,
+                Seen::Start { pid, parent } => return families.started(pid, parent),
+            };
             if looks.len() == MOST_LOOKS {
                 beyond += 1;
                 return;
@@ -111,7 +140,8 @@ impl TimeSampler {
             names
         };
         let looks = self.looks.iter().map(|(pid, f)| (*pid, names(f)));
-        let (looks, idle) = sorted(&MAP, parties, looks);
+        let families = &mut self.families;
+        let (looks, idle) = sorted(&MAP, |pid| families.party(pid, parties), looks);
         Ok(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns,
@@ -125,17 +155,13 @@ impl TimeSampler {
 /// Counts looks by party, kind and function, and those at idle CPUs.
 fn sorted<'a>(
     map: &Map,
-    parties: Parties,
+    mut party: impl FnMut(u32) -> Party,
     looks: impl Iterator<Item = (u32, Vec<&'a str>)>,
 ) -> (Vec<Looks>, u64) {
     let mut rows: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
     let mut idle = 0;
     for (pid, chain) in looks {
-        let party = match pid {
-            pid if pid == parties.sender => Party::Sender,
-            pid if Some(pid) == parties.receiver => Party::Receiver,
-            _ => Party::Rest,
-        };
+        let party = party(pid);
         match map.attribute(chain) {
             // Process 0 has no user code: without a chain there was nothing to see.
             Found::Idle => idle += 1,
@@ -194,10 +220,13 @@ fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
 mod tests {
     use super::*;
 
-    const PARTIES: Parties = Parties {
-        sender: 10,
-        receiver: Some(20),
-    };
+    fn party(pid: u32) -> Party {
+        match pid {
+            10 => Party::Sender,
+            20 => Party::Receiver,
+            _ => Party::Rest,
+        }
+    }
 
     #[test]
     fn looks_are_counted_by_party_kind_and_function() {
@@ -214,7 +243,7 @@ mod tests {
             (0, vec!["default_idle", "do_idle"]),
             (0, vec![]),
         ];
-        let (found, idle) = sorted(&MAP, PARTIES, looks.into_iter());
+        let (found, idle) = sorted(&MAP, party, looks.into_iter());
         assert_eq!(idle, 2);
         let rows: Vec<_> = found
             .iter()
@@ -247,7 +276,7 @@ mod tests {
             looks.extend((0..times).map(|_| (10, vec![name.as_str()])));
         }
         let all = looks.len() as u64;
-        let (found, _) = sorted(&MAP, PARTIES, looks.into_iter());
+        let (found, _) = sorted(&MAP, party, looks.into_iter());
         assert_eq!(found.len(), MOST_ROWS + 1);
         assert_eq!(found.iter().map(|l| l.count).sum::<u64>(), all);
         let last = found.last().unwrap();

@@ -268,7 +268,7 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
         if cell.is_served() {
-            return self.served(cell, stop);
+            return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);

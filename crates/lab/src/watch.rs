@@ -2,8 +2,10 @@
 //! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
 //! never compared by their times.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,9 +14,9 @@ use bytecost_engine::{Mover, Route};
 use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
-use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
+use bytecost_spec::evidence::{self, Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
 use bytecost_spec::host::Cache;
-use bytecost_spec::{Cell, Failure, Host, Record, Transport, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Record, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -38,6 +40,8 @@ pub struct Watch {
     copies: Option<Copies>,
     events: Option<Events>,
     opened: Option<EventsAt>,
+    /// The processes of the two sides.
+    sides: time::Parties,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
@@ -90,25 +94,31 @@ impl Watch {
             copies: None,
             events: None,
             opened: None,
+            sides: time::Parties {
+                sender: 0,
+                receiver: None,
+            },
             probes: false,
             window,
             seen: Seen::default(),
         }
     }
 
-    /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
-    /// of processes of its own. What a program does that a mover starts displaces nothing here,
-    /// and what moves nothing through the kernel has nothing to count.
+    /// Whether there is anything to see in a cell. Of a server and its clients the time is seen and
+    /// events are counted, and no copies yet. What a program does that a mover starts displaces
+    /// nothing here, and what moves nothing through the kernel has nothing to count.
     #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
+        if cell.is_served() {
+            return self.time.is_some() || self.events.is_some();
+        }
         let mover = Mover::named(&cell.mover);
         let route = mover.map(|m| m.route);
-        let sees = match self.round() {
+        match self.round() {
             TIME_ROUND => true,
             FOOTPRINT_ROUND => !mover.is_some_and(Mover::is_helped),
             _ => route.is_some_and(|r| r.has_peer() || r.is_of_files()),
-        };
-        sees && !cell.is_served()
+        }
     }
 
     /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
@@ -146,15 +156,17 @@ impl Watch {
         address: Option<&str>,
     ) -> io::Result<()> {
         self.seen = Seen::default();
-        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
-        let sender = of(Role::Sender).unwrap_or(0);
-        // Over wire a responder stands in the receiver's place.
-        let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
+        self.sides = sides(cell, ends);
+        let time::Parties { sender, receiver } = self.sides;
         let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
         let port = port.map(|a| a.port());
+        // Over wire the port is always the same, and another run may be under way.
+        let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
+        let network = network.ok();
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
+                network,
                 worker: sender,
                 reader: receiver,
             })?;
@@ -162,6 +174,7 @@ impl Watch {
         if let Some(events) = &mut self.events {
             events.begin(events::Parties {
                 port,
+                network,
                 sender,
                 receiver,
             })?;
@@ -206,19 +219,29 @@ impl Watch {
     }
 
     /// The window is over.
-    pub(crate) fn end(&mut self, ends: &[Endpoint]) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
             self.seen.counts = events.between(opened, &events.now());
         }
-        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         if let Some(time) = &mut self.time {
-            let parties = time::Parties {
-                sender: of(Role::Sender).unwrap_or(0),
-                receiver: of(Role::Receiver),
-            };
-            self.seen.time = Some(time.end(parties)?);
+            self.seen.time = Some(time.end(self.sides)?);
         }
         Ok(())
+    }
+
+    /// What else happened. Over wire acknowledgements come from a responder, not through the
+    /// kernel's tracepoints, and it has counted them.
+    fn counts(&mut self, cell: &Cell, parts: &Parts) -> Vec<EventCount> {
+        let mut counts = std::mem::take(&mut self.seen.counts);
+        let written = parts.machine.get(&Counter::WireAcknowledgements);
+        let of_responder = written.filter(|_| !cell.transport.has_receiver());
+        for count in &mut counts {
+            if let (evidence::Event::Acknowledgements, Some(written)) = (count.event, of_responder)
+            {
+                count.count = written.clone();
+            }
+        }
+        counts
     }
 
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
@@ -237,8 +260,25 @@ impl Watch {
     }
 }
 
-/// The places at which a cell's bytes may be copied by the kernel.
+/// The processes of the two sides. Clients are the sending one, as in their samples; over wire a
+/// responder stands in the receiver's place, and is none.
+fn sides(cell: &Cell, ends: &[Endpoint]) -> time::Parties {
+    let of = |roles: [Role; 2]| {
+        let mut ends = ends.iter();
+        ends.find(|e| roles.contains(&e.role())).map(Endpoint::pid)
+    };
+    let receiver = of([Role::Receiver, Role::Server]);
+    time::Parties {
+        sender: of([Role::Sender, Role::Client]).unwrap_or(0),
+        receiver: receiver.filter(|_| cell.transport.has_receiver()),
+    }
+}
+
+/// The places at which a cell's bytes may be copied by the kernel, where they are counted.
 fn way(cell: &Cell) -> Vec<Leg> {
+    if cell.is_served() {
+        return Vec::new();
+    }
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };
@@ -246,8 +286,7 @@ fn way(cell: &Cell) -> Vec<Leg> {
     if route.reads_a_file() {
         way.push(Leg::FromFile);
     }
-    // What counts there counts TCP and Unix sockets.
-    if route.has_peer() && cell.transport != Transport::WireUdp {
+    if route.has_peer() {
         way.push(Leg::IntoKernel);
         if cell.transport.has_receiver() {
             way.extend([Leg::Delivery, Leg::ToReader]);
@@ -321,6 +360,7 @@ impl Lab {
             Ok(parts) => {
                 let flows = &parts.sender.side.flows;
                 let copies = watch.copied(cell, &parts);
+                let counts = watch.counts(cell, &parts);
                 Record::Evidence(Evidence {
                     trial,
                     cell: cell.id(),
@@ -332,7 +372,7 @@ impl Lab {
                     time: watch.seen.time.take(),
                     footprint: parts.sender.footprint,
                     copies,
-                    counts: std::mem::take(&mut watch.seen.counts),
+                    counts,
                 })
             }
         };

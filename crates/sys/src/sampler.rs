@@ -29,6 +29,20 @@ pub struct Look<'a> {
     pub kernel_chain: &'a [u64],
 }
 
+/// What a sampler has seen.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// A look at a CPU.
+    Look(Look<'a>),
+    /// A process that was started, and by which.
+    Start {
+        /// The new process, in this process's PID namespace.
+        pid: u32,
+        /// Who started it.
+        parent: u32,
+    },
+}
+
 /// Samples every CPU by its clock. Nothing is sampled before [`Sampler::enable`].
 #[derive(Debug)]
 pub struct Sampler {
@@ -89,15 +103,16 @@ impl Sampler {
 
     /// Hands over what was sampled since the last call, CPU by CPU, and says how many looks were
     /// lost because nobody had taken the earlier ones.
-    pub fn take(&mut self, each: &mut dyn FnMut(Look<'_>)) -> u64 {
+    pub fn take(&mut self, each: &mut dyn FnMut(Seen<'_>)) -> u64 {
         let mut lost = 0;
         for ring in &mut self.rings {
             while let Some(length) = ring.next(&mut self.record) {
                 match parse(&self.record[..length], &mut self.chain) {
-                    Some(Parsed::Look { pid }) => each(Look {
+                    Some(Parsed::Look { pid }) => each(Seen::Look(Look {
                         pid,
                         kernel_chain: &self.chain,
-                    }),
+                    })),
+                    Some(Parsed::Start { pid, parent }) => each(Seen::Start { pid, parent }),
                     Some(Parsed::Lost(n)) => lost += n,
                     None => {}
                 }
@@ -132,6 +147,8 @@ impl Ring {
         attr.__bindgen_anon_1.sample_period = every_ns;
         attr.set_disabled(1);
         attr.set_exclude_callchain_user(1);
+        // Who has started whom.
+        attr.set_task(1);
         let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: `attr` is initialised and lives for the length of the call; pid -1 with a CPU
         // means all that runs on it.
@@ -231,21 +248,30 @@ const RECORD_HEAD: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parsed {
     Look { pid: u32 },
+    Start { pid: u32, parent: u32 },
     Lost(u64),
 }
 
-/// Takes a record apart: the head, then pid and tid, then the count of the chain and the chain.
+/// Takes a record apart: the head, then pid and tid, then the count of the chain and the chain;
+/// of a start the process and its parent. A new thread of a process is no start.
 /// None for records of other kinds, and for ones that are too short for what they say.
 fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
     let word = |i: usize| -> Option<u64> {
         let bytes = record.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
         Some(u64::from_ne_bytes(*bytes))
     };
-    let kind = u32::from_ne_bytes(*record.first_chunk::<4>()?);
-    match kind {
+    let half = |at: usize| -> Option<u32> {
+        let bytes = record.get(at..)?.first_chunk::<4>()?;
+        Some(u32::from_ne_bytes(*bytes))
+    };
+    match half(0)? {
         abi::PERF_RECORD_LOST => Some(Parsed::Lost(word(2)?)),
+        abi::PERF_RECORD_FORK => {
+            let (pid, parent) = (half(8)?, half(12)?);
+            (pid != parent).then_some(Parsed::Start { pid, parent })
+        }
         abi::PERF_RECORD_SAMPLE => {
-            let pid = u32::from_ne_bytes(*record.get(8..)?.first_chunk::<4>()?);
+            let pid = half(8)?;
             let frames = usize::try_from(word(2)?).ok()?;
             chain.clear();
             let mut of_kernel = false;
@@ -301,6 +327,12 @@ mod tests {
         let lost = record(abi::PERF_RECORD_LOST, &[1, 42]);
         check(&lost, Some(Parsed::Lost(42)), &[]);
         check(&record(abi::PERF_RECORD_COMM, &[1, 2, 3]), None, &[]);
+        let fork = |pid: u64, parent: u64| record(abi::PERF_RECORD_FORK, &[pid | parent << 32, 0]);
+        let start = Parsed::Start { pid: 8, parent: 7 };
+        check(&fork(8, 7), Some(start), &[]);
+        // A thread.
+        check(&fork(7, 7), None, &[]);
+        check(&fork(8, 7)[..12], None, &[]);
         check(&kernel[..7], None, &[]);
         check(&[], None, &[]);
     }
@@ -325,7 +357,8 @@ mod tests {
         let cpu_ns = clock::thread_cpu_ns() - from;
         sampler.disable().unwrap();
         let (mut mine, mut in_kernel) = (0, 0);
-        let lost = sampler.take(&mut |look| {
+        let lost = sampler.take(&mut |seen| {
+            let Seen::Look(look) = seen else { return };
             if look.pid == me {
                 mine += 1;
                 in_kernel += u64::from(!look.kernel_chain.is_empty());
@@ -337,6 +370,26 @@ mod tests {
         assert!(counted_ns >= cpu_ns / 2, "{counted_ns} of {cpu_ns} ns");
         assert!(in_kernel > 0, "reading zeros is the kernel's work");
         assert_eq!(sampler.take(&mut |_| panic!("taken twice")), 0);
+    }
+
+    #[test]
+    fn a_process_that_is_started_is_seen_with_its_parent() {
+        let cpus: Vec<u32> =
+            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        let Ok(mut sampler) = Sampler::open(&cpus, 1_000_000) else {
+            return println!("skipped: CPUs cannot be sampled here");
+        };
+        sampler.enable().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let started = child.id();
+        child.wait().unwrap();
+        sampler.disable().unwrap();
+        let mut parents = Vec::new();
+        sampler.take(&mut |seen| match seen {
+            Seen::Start { pid, parent } if pid == started => parents.push(parent),
+            _ => {}
+        });
+        assert_eq!(parents, [std::process::id()]);
     }
 
     #[test]

@@ -166,13 +166,19 @@ fn asked(wanted: &[WantedEvidence], host: &Host, serves: bool) -> Result<Vec<Evi
             all.push(means);
         }
     }
+    let beyond = |means: Means| match means {
+        _ if !serves => None,
+        Means::Copies => Some("what a server and its clients copy is not counted yet"),
+        Means::Footprint => Some("what a server displaces from the caches is not looked at yet"),
+        Means::Time | Means::Counts => None,
+    };
     // Nobody misses what nobody asked for.
-    all.retain(|_| !(unasked && serves));
+    all.retain(|means| !unasked || beyond(*means).is_none());
     let told = all.into_iter().map(|means| EvidenceAsked {
         means,
-        refused: match serves {
-            true => Some("servers are not watched yet".to_owned()),
-            false => campaign::refused(means, host),
+        refused: match beyond(means) {
+            Some(why) => Some(why.to_owned()),
+            None => campaign::refused(means, host),
         },
         unasked,
     });

@@ -17,6 +17,7 @@ use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::networks;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
+use crate::watch::Watch;
 use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 
 /// How long everyone may take to connect, in ns.
@@ -31,8 +32,13 @@ const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 impl Lab {
-    /// Makes one trial of such a cell.
-    pub(super) fn served(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+    /// Makes one trial of such a cell, watched where there is somebody who watches.
+    pub(super) fn served(
+        &mut self,
+        cell: &Cell,
+        mut watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
         let task = self.task(cell, None, pins.sender)?;
         let program = &self.settings.program;
@@ -52,13 +58,17 @@ impl Lab {
         ends.push(Endpoint::start(program, Role::Client, None)?);
         ends[CLIENT].order(&Order::Prepare(Box::new(Task {
             role: Role::Client,
-            address: Some(address),
+            address: Some(address.clone()),
             pins: pins.receiver,
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
+        if let Some(watch) = &mut watch {
+            watch.trial_begins(cell, &ends, Some(&address))?;
+        }
         let network = networks::meter(cell, &ends);
-        let (machine, [server, client]) = self.served_window(cell, &mut ends, &network, stop)?;
+        let window = self.served_window(cell, &mut ends, &network, watch, stop)?;
+        let (machine, [server, client]) = window;
         Ok(parts(cell, server, client, machine))
     }
 
@@ -69,16 +79,18 @@ impl Lab {
         cell: &Cell,
         ends: &mut [Endpoint],
         network: &NetworkMeter,
+        mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
+        let window = (watch.as_ref()).map_or(self.settings.window, |watch| watch.window());
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
-            window_to_ns: window_from_ns + self.settings.window.as_nanos() as u64,
+            window_to_ns: window_from_ns + window.as_nanos() as u64,
         }))?;
         let schedule = match wait(ends, begin_ns + CONNECT_NS, stop)? {
             (
@@ -99,6 +111,11 @@ impl Lab {
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;
         for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+                while let Some((end, answer)) = watch.wait_until(ends, at_ns, stop)? {
+                    heard.take(end, answer)?;
+                }
+            }
             while let Some((end, answer)) = wait_until(ends, at_ns, stop)? {
                 heard.take(end, answer)?;
             }
@@ -107,6 +124,11 @@ impl Lab {
                 false => self.machine.read_end(),
             });
             opened.get_or_insert_with(|| network.read());
+            match &mut watch {
+                Some(watch) if edges.len() == 1 => watch.begin()?,
+                Some(watch) => watch.end()?,
+                None => {}
+            }
         }
         let mut machine = self.machine.difference(&edges[0], &edges[1]);
         if let Some(opened) = opened {
