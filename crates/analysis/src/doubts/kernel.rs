@@ -4,6 +4,7 @@ use bytecost_spec::{Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
 use super::flags::after_all;
+use super::wire::whole;
 use super::{Told, View, huge_pages, ids, packet_socket, span};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -272,7 +273,7 @@ pub(super) fn no_room(view: &View<'_>) -> Vec<Told> {
     };
     vec![Told {
         text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
-        evidence: format!("ENOBUFS {} times", units::number(times)),
+        evidence: format!("ENOBUFS {} times", whole(times)),
         cure: format!(
             "raise net.core.optmem_max and the locked-memory limit (ulimit -l){own}"
         ),
