@@ -149,7 +149,7 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
     };
     let cells = findings["cells"].as_array().unwrap();
     let ids = cells.iter().map(|c| c["id"].as_str().unwrap());
-    let ids: Vec<&str> = ids.collect();
+    let ids: Vec<&str> = ids.filter(|id| !id.contains("/null/")).collect();
     assert_eq!(ids.len(), 4, "{ids:?}");
     for id in ids {
         let copies = row("copies", id);
@@ -176,16 +176,14 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
 }
 
 /// Lets the network that a process is in note few zero-copy sends of a socket; false where no
-/// network has a bound of its own (before Linux 6.8), or the process is gone.
-fn bound_notes(pid: u32, bytes: u32) -> bool {
-    let Ok(there) = fs::File::open(process(pid).join("ns/net")) else {
-        return false;
-    };
+/// network has a bound of its own (before Linux 6.8), and none where the process is gone.
+fn bound_notes(pid: u32, bytes: u32) -> Option<bool> {
+    let there = fs::File::open(process(pid).join("ns/net")).ok()?;
     let bound = move || {
         move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
         fs::write("/proc/sys/net/core/optmem_max", bytes.to_string()).is_ok()
     };
-    thread::spawn(bound).join().unwrap()
+    Some(thread::spawn(bound).join().unwrap())
 }
 
 #[test]
@@ -206,7 +204,8 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
             there.is_some() && there != own
         };
         if let (true, Some(end)) = (place.lines() >= 1, ends.iter().find(apart)) {
-            bound.set(Some(bound_notes(*end, 4096)));
+            // Room for one.
+            bound.set(bound_notes(*end, 1000));
         }
         bound.get().is_some()
     });
@@ -217,7 +216,7 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
     let findings = findings(&place);
     let mut doubts = findings["doubts"].as_array().unwrap().iter();
     let doubt = doubts.find(|d| d["kind"] == "zero-copy-no-room");
-    let doubt = doubt.unwrap_or_else(|| panic!("{findings}"));
+    let doubt = doubt.unwrap_or_else(|| panic!("{}", findings["doubts"]));
     assert!(
         doubt["evidence"].as_str().unwrap().starts_with("ENOBUFS "),
         "{doubt}"

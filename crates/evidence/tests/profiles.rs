@@ -91,7 +91,7 @@ fn in_no_built_in_study_much_of_the_time_has_no_kind() {
         let share = unknown.values().sum::<u64>() as f64 / all as f64;
         println!("{study}: {share:.4} of {all} looks have no kind: {unknown:?}");
         assert!(
-            all > 1000 && share < MOST_UNATTRIBUTED,
+            all > 500 && share < MOST_UNATTRIBUTED,
             "{study}: {share:.3} of {all}: {unknown:?}"
         );
     }
