@@ -47,7 +47,11 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
         .filter(|e| has(a, *e))
         .collect();
     let mut columns = vec!["cell".to_owned()];
-    columns.extend(["copies a byte", "sender", "receiver"].map(str::to_owned));
+    // Of servers copies are not counted.
+    let any_copied = cells.iter().any(|c| copies(&c.id()).is_some());
+    if any_copied {
+        columns.extend(["copies a byte", "sender", "receiver"].map(str::to_owned));
+    }
     columns.extend(events.iter().map(|e| e.row().title.to_owned()));
     let rows = cells.iter().take(MOST_ROWS).map(|cell| {
         let id = cell.id();
@@ -55,7 +59,8 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
             let known = copies(&id).and_then(|c| c.per_byte(side)?.ok());
             known.map_or_else(|| NOTHING.to_owned(), |v| format!("{v:.2}"))
         };
-        let mut texts: Vec<String> = sides.into_iter().map(of_side).collect();
+        let shown = sides.into_iter().filter(|_| any_copied);
+        let mut texts: Vec<String> = shown.map(of_side).collect();
         texts.extend(events.iter().map(|event| {
             let known = counts(&id).and_then(|c| c.per_message(*event));
             known.map_or_else(|| NOTHING.to_owned(), units::number)
