@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use bytecost_lab::descriptors;
-use bytecost_lab::load::{Load, Outcome, Pace, Span};
+use bytecost_lab::load::{Limit, Load, Outcome, Pace, Span};
 use bytecost_spec::units;
 use bytecost_stats::quantile;
 use bytecost_sys::process;
@@ -57,6 +57,8 @@ struct Served {
     /// CPU time of the generator for one request.
     generator_us: f64,
     busy_share: f64,
+    /// Share of the time in which the server had its one CPU or wanted it.
+    server_share: f64,
     /// Why the generator may have been the bottleneck.
     limit: Option<String>,
 }
@@ -116,9 +118,10 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         .collect();
     for (i, name) in names.iter().enumerate() {
         found.notes.push(format!(
-            "{connections} connections, {name}: {} requests/s, {} µs of CPU each; generator {} µs, busy {}",
+            "{connections} connections, {name}: {} requests/s, {} µs of CPU each, busy {}; generator {} µs, busy {}",
             units::number(blocks.typical(i, |s| s.per_s)),
             units::number(blocks.typical(i, |s| s.cpu_us)),
+            units::percent(blocks.typical(i, |s| s.server_share)),
             units::number(blocks.typical(i, |s| s.generator_us)),
             units::percent(blocks.typical(i, |s| s.busy_share)),
         ));
@@ -216,6 +219,10 @@ impl Place {
         let generator_ns = outcome.generator.cpu_ns as f64;
         let own_ns = cpu_ns + generator_ns;
         let answers = outcome.answers_in_window as f64;
+        let window_ns = outcome.window_ns as f64;
+        let wanted_ns = edges.wanted_ns()?;
+        let holds = |limit: &Limit| limit.holds_beside(wanted_ns, window_ns, 1.0);
+        let limit = outcome.generator_limit().filter(holds);
         if let (Some(share), Ok(mut others)) = (edges.others(own_ns), self.others.lock()) {
             others.push(share);
         }
@@ -224,7 +231,8 @@ impl Place {
             cpu_us: cpu_ns / 1e3 / answers,
             generator_us: generator_ns / 1e3 / answers,
             busy_share: outcome.generator.busy_share,
-            limit: outcome.generator_limit(),
+            server_share: wanted_ns / window_ns,
+            limit: limit.map(|l| l.to_string()),
         })
     }
 
@@ -254,6 +262,7 @@ mod tests {
             cpu_us: 3.0,
             generator_us: 3.0,
             busy_share: 0.5,
+            server_share: 0.9,
             limit: limited.then(|| "it was busy".to_owned()),
         };
         let rival = Rival {

@@ -43,8 +43,12 @@ for (const file of reasons()) {
         assert.equal(rows.length, 5);
         assert.match(rows[0][3], /from 6\.07 KiB/);
         assert.match(rows[0][4], /5\.4 KiB to 6\.9 KiB/);
-        assert.match(rows[2][3], /never within 256 B to 1 MiB/);
-        assert.match(rows[3][3], /not decided within/);
+        assert.match(rows[3][3], /never within 256 B to 1 MiB/);
+        assert.match(rows[4][3], /not decided within/);
+        const open = page.locator('.open-crossovers');
+        assert.ok(!await open.locator('table').isVisible());
+        await open.locator('summary').click();
+        assert.ok(await open.locator('table').isVisible());
       }));
 
     test('a ruling is told by its word as well as by its colour', () =>

@@ -15,6 +15,8 @@ use bytecost_spec::{Counter, Reading};
 pub struct Edges {
     server: u32,
     cpu_ns: [AtomicU64; 2],
+    /// Time for which others had its CPU while it wanted it.
+    waited_ns: [AtomicU64; 2],
     machine: Mutex<(MachineMeter, [Option<MachineSnapshot>; 2])>,
 }
 
@@ -23,7 +25,8 @@ impl Edges {
     pub fn new(server: u32) -> Edges {
         Edges {
             server,
-            cpu_ns: [AtomicU64::new(0), AtomicU64::new(0)],
+            cpu_ns: Default::default(),
+            waited_ns: Default::default(),
             machine: Mutex::new((MachineMeter::open(Path::new("/")), [None; 2])),
         }
     }
@@ -38,8 +41,9 @@ impl Edges {
         } else {
             return;
         };
-        let cpu_ns = cpu_of(self.server).unwrap_or(0);
+        let (cpu_ns, waited_ns) = times_of(self.server).unwrap_or((0, 0));
         self.cpu_ns[edge].store(cpu_ns, Ordering::Relaxed);
+        self.waited_ns[edge].store(waited_ns, Ordering::Relaxed);
         if let Ok(mut machine) = self.machine.lock() {
             let snapshot = match edge {
                 0 => machine.0.read_start(),
@@ -56,6 +60,12 @@ impl Edges {
             bail!("the server used no CPU time that could be read: is the window too short?");
         }
         Ok((to - from) as f64)
+    }
+
+    /// Time within the window for which the server had its CPU or wanted it, of one thread.
+    pub fn wanted_ns(&self) -> Result<f64> {
+        let [from, to] = [0, 1].map(|edge: usize| self.waited_ns[edge].load(Ordering::Relaxed));
+        Ok(self.cpu_ns()? + to.saturating_sub(from) as f64)
     }
 
     /// The share of the machine that anything but server and generator used.
@@ -76,19 +86,20 @@ impl Edges {
     }
 }
 
-/// CPU time of all threads of a process in ns: the first number of `/proc/PID/task/*/schedstat`,
-/// which for a thread that runs just now is that of the last tick.
-fn cpu_of(pid: u32) -> Result<u64> {
-    let mut sum = 0;
+/// CPU time of all threads of a process, and time for which they were ready and waited for a CPU,
+/// in ns: the first two numbers of `/proc/PID/task/*/schedstat`, which for a thread that runs just
+/// now are those of the last tick.
+fn times_of(pid: u32) -> Result<(u64, u64)> {
+    let (mut cpu_ns, mut waited_ns) = (0, 0);
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         let mut text = String::new();
         fs::File::open(task?.path().join("schedstat"))?.read_to_string(&mut text)?;
-        let first = text.split_whitespace().next();
-        sum += first
-            .and_then(|n| n.parse::<u64>().ok())
-            .context("schedstat has no number")?;
+        let mut numbers = text.split_whitespace().map(str::parse::<u64>);
+        for sum in [&mut cpu_ns, &mut waited_ns] {
+            *sum += numbers.next().context("schedstat has no number")??;
+        }
     }
-    Ok(sum)
+    Ok((cpu_ns, waited_ns))
 }
 
 #[cfg(test)]
@@ -98,15 +109,15 @@ mod tests {
 
     #[test]
     fn the_cpu_time_of_a_process_is_that_of_all_its_threads() {
-        let before = cpu_of(std::process::id()).unwrap();
+        let before = times_of(std::process::id()).unwrap().0;
         thread::scope(|scope| {
             scope.spawn(|| {
                 let end = bytecost_sys::clock::thread_cpu_ns() + 50_000_000;
                 while bytecost_sys::clock::thread_cpu_ns() < end {}
-                let after = cpu_of(std::process::id()).unwrap();
+                let after = times_of(std::process::id()).unwrap().0;
                 assert!(after >= before + 30_000_000, "{before} {after}");
             });
         });
-        assert!(cpu_of(u32::MAX).is_err());
+        assert!(times_of(u32::MAX).is_err());
     }
 }

@@ -276,6 +276,38 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
 }
 
 #[test]
+fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
+    // What the server used and waited for in its window of 50 ms, its CPUs, and how the clients may
+    // have limited it.
+    let doubted = |[server_ms, waited_ms, cpus]: [u64; 3], how: u64| {
+        let mut world = run();
+        world.change(
+            |_| true,
+            |sample| {
+                let limited = Reading::Measured(how);
+                let readings = &mut sample.sender.readings;
+                readings.insert(Counter::GeneratorLimited, limited);
+                let readings = &mut sample.receiver.as_mut().unwrap().readings;
+                for (counter, n) in [
+                    (Counter::CpuNs, server_ms * 1_000_000),
+                    (Counter::RunQueueNs, waited_ms * 1_000_000),
+                    (Counter::CpusAllowed, cpus),
+                ] {
+                    readings.insert(counter, Reading::Measured(n));
+                }
+            },
+        );
+        let doubts = world.analyse().doubts;
+        doubts.iter().any(|d| d.kind == "clients-limited")
+    };
+    assert!(!doubted([49, 0, 1], 1));
+    assert!(!doubted([40, 9, 1], 1), "others had its CPU");
+    assert!(doubted([49, 0, 2], 1));
+    assert!(doubted([40, 0, 1], 1));
+    assert!(doubted([49, 0, 1], 2), "what is late is late all the same");
+}
+
+#[test]
 fn failed_requests_are_told_by_their_kind() {
     let mut world = run();
     world.change(

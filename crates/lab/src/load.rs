@@ -39,7 +39,7 @@ use wire::uring::Uring;
 pub(crate) use wire::SOURCES;
 
 pub use ask::ask;
-pub use outcome::{Errors, Fairness, Generator, Outcome};
+pub use outcome::{Errors, Fairness, Generator, Limit, Outcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
@@ -76,7 +76,8 @@ pub struct Load {
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
-    /// TCP congestion control of each connection; none leaves the system's.
+    /// TCP congestion control of each connection. Without one, connections that are kept have the
+    /// one that costs the clients least, and new ones the system's; the server's is its own.
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
     pub way: Way,

@@ -354,7 +354,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
         // While it makes the requests of all, the server has time for each, however slow it is.
         load.connections = 60;
         load.span = time(0, 200);
-        let said = run(&load).generator_limit().unwrap();
+        let said = run(&load).generator_limit().unwrap().to_string();
         assert!(said.contains("had something to do"), "{said}");
     }
 }

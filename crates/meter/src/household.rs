@@ -32,6 +32,9 @@ const COME_AND_GO: &str = "threads or processes came and went within the window,
 const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or there are more than 256 threads: --perf on counts \
      them all";
 
+const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
+    tells it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
+
 /// Reads what a process uses with its threads and children. Open it in the thread that starts
 /// all others, before it does, since perf events are inherited from there.
 #[derive(Debug)]
@@ -48,6 +51,7 @@ pub struct HouseholdSnapshot {
     has_live: bool,
     counts: Counts,
     migrations: Option<BTreeMap<u32, u64>>,
+    run_queue_ns: Option<u64>,
 }
 
 /// What of a process is looked at before its census is asked for.
@@ -56,6 +60,7 @@ pub struct Look {
     live: Option<Used>,
     has_live: bool,
     migrations: Option<BTreeMap<u32, u64>>,
+    run_queue_ns: Option<u64>,
 }
 
 impl Household {
@@ -77,8 +82,10 @@ impl Household {
         } else {
             of_all(process, children.as_deref().unwrap_or_default())
         };
+        let is_alone = children.as_ref().is_some_and(Vec::is_empty);
         Look {
-            has_live: children.as_ref().is_none_or(|c| !c.is_empty()),
+            has_live: !is_alone,
+            run_queue_ns: is_alone.then(|| live::run_queue_ns(process)).flatten(),
             live: children.map(|c| live::used(&c)),
             migrations,
         }
@@ -105,6 +112,7 @@ impl Household {
             live: Some(Used::default()),
             has_live: false,
             migrations: of_all(std::process::id(), &[]),
+            run_queue_ns: live::run_queue_ns(std::process::id()),
         };
         self.snapshot(look, census::census())
     }
@@ -116,6 +124,7 @@ impl Household {
             has_live: look.has_live,
             counts: self.events.read(),
             migrations: look.migrations,
+            run_queue_ns: look.run_queue_ns,
         }
     }
 
@@ -137,6 +146,11 @@ impl Household {
             Counter::ElapsedNs,
             grown(start.census.clock_ns, end.census.clock_ns),
         );
+        let run_queue = match (start.run_queue_ns, end.run_queue_ns) {
+            (Some(start), Some(end)) => grown(start, end),
+            _ => Reading::absent(NOT_ALONE),
+        };
+        readings.insert(Counter::RunQueueNs, run_queue);
         for (counter, of, of_live) in USED {
             let reading = match (total(start, of, of_live), total(end, of, of_live)) {
                 (Some(start), Some(end)) => grown(start, end),

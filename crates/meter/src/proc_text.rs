@@ -47,6 +47,13 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|w| !w.is_empty())
 }
 
+/// The time for which a thread was ready and waited for a CPU, of the line of its `schedstat`; none
+/// where it has not run by that line, as without CONFIG_SCHED_INFO.
+pub(crate) fn run_queue_ns(line: &[u8]) -> Option<u64> {
+    nth_number(line, 0).filter(|ran_ns| *ran_ns > 0)?;
+    nth_number(line, 1)
+}
+
 /// How many CPUs a list such as `0-3,6` names, which ends with a line end.
 pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
     let mut cpus = 0_u32;

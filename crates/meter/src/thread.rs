@@ -173,9 +173,7 @@ fn open_schedstat() -> Option<File> {
 
 fn run_queue_ns(file: &File) -> Option<u64> {
     let mut buffer = [0_u8; 80]; // three numbers of 64 bits
-    let line = proc_text::reread(file, &mut buffer)?;
-    proc_text::nth_number(line, 0).filter(|ran_ns| *ran_ns > 0)?;
-    proc_text::nth_number(line, 1)
+    proc_text::run_queue_ns(proc_text::reread(file, &mut buffer)?)
 }
 
 /// The file, where it says what is wanted.

@@ -31,9 +31,56 @@ pub(crate) struct CrossingText {
     pub sentence: String,
 }
 
-/// All crossovers of a result, in their order.
-pub(crate) fn crossings(a: &Analysis) -> Vec<CrossingText> {
-    a.crossovers.iter().map(crossing).collect()
+/// The crossovers of a result, as readers want them.
+pub(crate) struct Crossings {
+    /// Those that say something: what says most first, else in their order.
+    pub decided: Vec<CrossingText>,
+    /// Those that the intervals leave open, in their order.
+    pub open: Vec<CrossingText>,
+}
+
+impl Crossings {
+    pub fn of(a: &Analysis) -> Crossings {
+        Crossings::of_all(&a.crossovers)
+    }
+
+    fn of_all(all: &[Crossover]) -> Crossings {
+        let (open, mut decided): (Vec<&Crossover>, Vec<&Crossover>) =
+            all.iter().partition(|c| c.outcome == Crossing::Undecided);
+        decided.sort_by_key(|c| rank(&c.outcome));
+        let texts = |list: Vec<&Crossover>| list.into_iter().map(crossing).collect();
+        Crossings {
+            decided: texts(decided),
+            open: texts(open),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.decided.is_empty() && self.open.is_empty()
+    }
+
+    /// What is to be said of those that are left open, if there are any.
+    pub fn open_in_words(&self) -> Option<String> {
+        let open = self.open.len();
+        match (open, self.decided.is_empty()) {
+            (0, _) => None,
+            (1, true) => Some("The one pair that was looked at is not decided.".to_owned()),
+            (_, true) => Some(format!("None of {open} pairs is decided.")),
+            (1, false) => Some("1 more pair is not decided.".to_owned()),
+            (_, false) => Some(format!("{open} more pairs are not decided.")),
+        }
+    }
+}
+
+/// Places come first whose intervals end within the range, then ways that are better all over it.
+fn rank(outcome: &Crossing) -> u8 {
+    match outcome {
+        Crossing::At(points) if points.iter().all(|p| p.low.is_some() && p.high.is_some()) => 0,
+        Crossing::AlwaysBetter => 1,
+        Crossing::At(_) => 2,
+        Crossing::NeverBetter => 3,
+        Crossing::Undecided => 4,
+    }
 }
 
 fn crossing(c: &Crossover) -> CrossingText {
@@ -118,6 +165,62 @@ mod tests {
     use super::*;
     use bytecost_spec::{Measure, Metric};
 
+    fn crossover(value: &str, outcome: Crossing) -> Crossover {
+        Crossover {
+            metric: Metric::both(Measure::ThroughputGbitPerS),
+            axis: Axis::Mover,
+            baseline: "send".to_owned(),
+            value: value.to_owned(),
+            along: Axis::Size,
+            range: ("256".to_owned(), "1MiB".to_owned()),
+            place: Vec::new(),
+            outcome,
+            findings: Vec::new(),
+            sentence: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_decided_and_bounded_comes_first() {
+        let at = |low, high| {
+            Crossing::At(vec![CrossingPoint {
+                better_above: true,
+                fades: false,
+                value: 4096.0,
+                low,
+                high,
+            }])
+        };
+        let check = |outcomes: Vec<(&str, Crossing)>, expected: &[&str], words: Option<&str>| {
+            let crossovers = outcomes.into_iter().map(|(v, o)| crossover(v, o));
+            let all = Crossings::of_all(&crossovers.collect::<Vec<_>>());
+            let values = all
+                .decided
+                .iter()
+                .chain(&all.open)
+                .map(|c| c.value.as_str());
+            assert_eq!(values.collect::<Vec<_>>(), expected);
+            assert_eq!(all.open_in_words().as_deref(), words);
+        };
+        check(
+            vec![
+                ("a", Crossing::Undecided),
+                ("b", at(None, Some(8192.0))),
+                ("c", Crossing::NeverBetter),
+                ("d", at(Some(2048.0), Some(8192.0))),
+                ("e", Crossing::Undecided),
+            ],
+            &["d", "b", "c", "a", "e"],
+            Some("2 more pairs are not decided."),
+        );
+        check(
+            vec![("a", Crossing::Undecided)],
+            &["a"],
+            Some("The one pair that was looked at is not decided."),
+        );
+        check(vec![("a", Crossing::AlwaysBetter)], &["a"], None);
+    }
+
     #[test]
     fn a_crossover_says_from_where_and_how_sure() {
         let at = |value: f64, better_above, low, high| CrossingPoint {
@@ -128,18 +231,7 @@ mod tests {
             high,
         };
         let check = |outcome: Crossing, from: &str, interval: &str| {
-            let text = crossing(&Crossover {
-                metric: Metric::both(Measure::ThroughputGbitPerS),
-                axis: Axis::Mover,
-                baseline: "send".to_owned(),
-                value: "sendfile".to_owned(),
-                along: Axis::Size,
-                range: ("256".to_owned(), "1MiB".to_owned()),
-                place: Vec::new(),
-                outcome,
-                findings: Vec::new(),
-                sentence: String::new(),
-            });
+            let text = crossing(&crossover("sendfile", outcome));
             assert_eq!(
                 (text.from.as_str(), text.interval.as_str()),
                 (from, interval)

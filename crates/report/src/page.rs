@@ -46,6 +46,8 @@ struct Page {
     ended_early: Option<String>,
     headline: Option<AnswerText>,
     answers: Vec<AnswerText>,
+    /// Those of a long answer that are folded away.
+    more_answers: Vec<AnswerText>,
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
     figures: Vec<Figure>,
@@ -151,6 +153,7 @@ impl Page {
         let palette = Palette::of(a, &drawn);
         let mut answers = answers(a);
         let rest = answers.split_off(answers.len().min(1));
+        let (told, folded) = facts::told_at_once(rest);
         let figures = drawn.iter().enumerate();
         let mut notes = Vec::new();
         let tables = questions(a).iter().map(|q| table(q, &mut notes)).collect();
@@ -162,7 +165,8 @@ impl Page {
             prediction: spans(&a.study.prediction),
             ended_early: a.run.ended_early.as_deref().map(clean),
             headline: answers.pop(),
-            answers: rest,
+            answers: told,
+            more_answers: folded,
             why: Reasons::of(a),
             numbers: key_numbers(a),
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),

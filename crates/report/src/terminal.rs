@@ -86,8 +86,12 @@ impl Page {
             _ if imported.is_some() => {}
             Some((headline, rest)) => {
                 self.prose(Some(Ink::Strong), &headline.sentence, "", "");
-                for answer in rest {
+                let (told, folded) = facts::told_at_once(rest.iter().collect());
+                for answer in &told {
                     self.prose(None, &answer.sentence, "• ", "  ");
+                }
+                if !folded.is_empty() {
+                    self.more(told.len() + folded.len(), told.len());
                 }
             }
             None => self.prose(Some(Ink::Strong), "This run gives no answer.", "", ""),

@@ -129,7 +129,8 @@ counters! {
     AnswersMost "answers_most" Side "answers within the window to the connection that got most";
     GeneratorBusyNs "generator_busy_ns" Side "time within the window in which the busiest thread of the clients had something to do";
     GeneratorLateNsP99 "generator_late_ns_p99" Side "how much later than possible 1 of 100 requests was sent";
-    GeneratorLimited "generator_limited" Side "1 where the clients may have limited the rate themselves, else 0";
+    GeneratorLimited "generator_limited" Side "how the clients may have limited the rate themselves: 1 where they always had something to do, which is no limit beside a server that was never idle; 2 where they sent late; else 0";
+    CpusAllowed "cpus_allowed" Side "CPUs that a server may run on (sched_getaffinity)";
     TcpRttUs "tcp_rtt_us" Side "TCP_INFO smoothed round-trip time at the end, largest flow";
     TcpMinRttUs "tcp_min_rtt_us" Side "TCP_INFO least round-trip time at the end, largest flow";
     TcpCwndSegments "tcp_cwnd_segments" Side "TCP_INFO congestion window at the end, smallest flow";

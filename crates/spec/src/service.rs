@@ -1,6 +1,21 @@
 //! What is seen by hand of a server and of a load on it, with `bytecost serve SERVICE` and
 //! `bytecost ask`. It is looked at and not kept; there are no statistics in it.
 
+/// Share of its CPUs' time from which on a server counts as never idle. What it gives then is within
+/// a twentieth of what it could give to any load.
+const SATURATED_SHARE: f64 = 0.95;
+
+/// Whether a server had next to no idle time: of so many CPUs within a window of so many ns it used
+/// `used_ns`, which for a server of one thread includes the time for which others had its CPU while
+/// it wanted it. Its rate is then its own, on a machine that does this beside it, and not that of
+/// whoever asked it: throughput is utilization over service demand (the utilization law; Denning
+/// and Buzen, 1978, doi:10.1145/356733.356735), and utilization ends at 1. A model that looks
+/// without pause would seem so at any load; there is none among ours.
+#[must_use]
+pub fn is_saturated(used_ns: f64, window_ns: f64, cpus: f64) -> bool {
+    cpus > 0.0 && window_ns > 0.0 && used_ns >= SATURATED_SHARE * window_ns * cpus
+}
+
 /// A process, as the service `top` tells of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 
 /// What the calling thread has used since it began, getrusage(2) with RUSAGE_THREAD.
@@ -127,7 +127,15 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
 /// # Errors
 /// The machine has more CPUs than the set that is asked with (1,024).
 pub fn affinity() -> io::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
+    affinity_of(None)
+}
+
+/// The CPUs that a process may run on, in order; without one, the calling thread.
+///
+/// # Errors
+/// What sched_getaffinity(2) answers.
+pub fn affinity_of(process: Option<Pid>) -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(process)?;
     Ok((0..CpuSet::MAX_CPU)
         .filter(|&cpu| set.is_set(cpu))
         .map(|cpu| cpu as u32)

@@ -1,9 +1,12 @@
 //! What is computed of a server and its load alone.
 
+use bytecost_spec::service::is_saturated;
 use bytecost_spec::{Cell, Counter, Measure, Reading, Sample, SideReadings};
 
 use super::{Found, over, read};
 
+/// What [`Counter::GeneratorLimited`] is where the clients always had something to do.
+const BUSY: u64 = 1;
 /// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
 /// architectures and kernels built for debugging have other sizes.
 pub(crate) const KERNEL_STACK_BYTES: f64 = 16384.0;
@@ -104,5 +107,20 @@ pub(super) fn memory_kib(sample: &Sample, cell: &Cell) -> Found {
 /// Whether the clients may have limited the rate themselves.
 pub(crate) fn is_limited(sample: &Sample) -> bool {
     let limited = sample.sender.readings.get(&Counter::GeneratorLimited);
-    limited.and_then(Reading::measured).is_some_and(|n| n > 0)
+    match limited.and_then(Reading::measured) {
+        None | Some(0) => false,
+        Some(BUSY) => !is_never_idle(sample).unwrap_or(false),
+        Some(_) => true,
+    }
+}
+
+/// Whether the server had next to no idle time.
+fn is_never_idle(sample: &Sample) -> Result<bool, String> {
+    let server = sample.receiver.as_ref().ok_or("there is no server")?;
+    let value = |counter| read(server, counter);
+    let (mut used_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
+    // It is told of servers with one thread; several would wait for each other.
+    used_ns += value(Counter::RunQueueNs).unwrap_or(0.0);
+    let cpus = value(Counter::CpusAllowed)?;
+    Ok(is_saturated(used_ns, window_ns, cpus))
 }

@@ -190,7 +190,7 @@ fn found(asking: Asking, outcome: &Outcome, interrupted: bool) -> Asked {
             busy_share: outcome.generator.busy_share,
             cpu_s: outcome.generator.cpu_ns as f64 / 1e9,
             late_us_p99: (!late.is_empty()).then(|| us(late.value_at_quantile(0.99))),
-            limit: outcome.generator_limit(),
+            limit: outcome.generator_limit().map(|l| l.to_string()),
             way: outcome.generator.way.name(),
             no_ring: outcome.generator.no_ring.clone(),
         },

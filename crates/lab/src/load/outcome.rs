@@ -1,7 +1,9 @@
 //! What a load found.
 
+use std::fmt;
 use std::io;
 
+use bytecost_spec::service::is_saturated;
 use hdrhistogram::Histogram;
 
 use super::Way;
@@ -114,6 +116,46 @@ pub struct Generator {
     pub no_ring: Option<String>,
 }
 
+/// How the generator itself may have limited what was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// It had something to do for this share of the time, from 0 to 1, so that the rate may be its
+    /// own; see [`Limit::holds_beside`].
+    Busy(f64),
+    /// One of a hundred requests was sent this much later than possible, in ns.
+    Late(u64),
+}
+
+impl Limit {
+    /// Whether it is one beside a server that used so many ns of so many CPUs in a window of so
+    /// many ns. A server without idle time gives what it can, however busy whoever asks it is
+    /// ([`is_saturated`]); but requests that are late are late all the same.
+    #[must_use]
+    pub fn holds_beside(self, server_used_ns: f64, window_ns: f64, cpus: f64) -> bool {
+        match self {
+            Limit::Busy(_) => !is_saturated(server_used_ns, window_ns, cpus),
+            Limit::Late(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Limit::Busy(share) => write!(
+                f,
+                "the load generator had something to do {:.0} % of the time: give it a CPU of its own or more threads",
+                share * 100.0
+            ),
+            Limit::Late(ns) => write!(
+                f,
+                "the load generator sent 1 of 100 requests more than {:.1} ms late: lower the rate or give it more threads",
+                *ns as f64 / 1e6
+            ),
+        }
+    }
+}
+
 impl Outcome {
     pub(super) fn new(connections: u32) -> io::Result<Outcome> {
         Ok(Outcome {
@@ -159,25 +201,17 @@ impl Outcome {
         }
     }
 
-    /// Why the generator itself may have limited what was found, if it may: then the figures
+    /// How the generator itself may have limited what was found, if it may: then the figures
     /// are the generator's, and no verdict on the server.
     #[must_use]
-    pub fn generator_limit(&self) -> Option<String> {
-        let busy = self.generator.busy_share;
-        if busy > MOST_BUSY {
-            return Some(format!(
-                "the load generator had something to do {:.0} % of the time: give it a CPU of its own or more threads",
-                busy * 100.0
-            ));
-        }
+    pub fn generator_limit(&self) -> Option<Limit> {
         let late_ns = self.generator.late_ns.value_at_quantile(0.99);
         let noticeable = NEGLIGIBLE_NS.max(self.latency_ns.value_at_quantile(0.99) / 2);
-        (late_ns > noticeable).then(|| {
-            format!(
-                "the load generator sent 1 of 100 requests more than {:.1} ms late: lower the rate or give it more threads",
-                late_ns as f64 / 1e6
-            )
-        })
+        if late_ns > noticeable {
+            return Some(Limit::Late(late_ns));
+        }
+        let busy = self.generator.busy_share;
+        (busy > MOST_BUSY).then_some(Limit::Busy(busy))
     }
 
     /// Adds what another thread found.
@@ -246,7 +280,18 @@ mod tests {
         };
         assert_eq!(all.fairness(), fair);
         assert!((all.answers_per_s() - 50.0).abs() < 1e-9);
-        assert!(all.generator_limit().unwrap().contains("95 %"));
+        let limit = all.generator_limit().unwrap();
+        assert_eq!(limit, Limit::Busy(0.95));
+        assert!(limit.to_string().contains("95 %"));
+    }
+
+    #[test]
+    fn a_generator_is_no_limit_beside_a_server_that_is_never_idle() {
+        let busy = Limit::Busy(0.97);
+        assert!(!busy.holds_beside(0.99e9, 1e9, 1.0));
+        assert!(busy.holds_beside(0.99e9, 1e9, 2.0));
+        assert!(busy.holds_beside(0.90e9, 1e9, 1.0));
+        assert!(Limit::Late(5_000_000).holds_beside(0.99e9, 1e9, 1.0));
     }
 
     #[test]

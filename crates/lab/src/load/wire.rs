@@ -20,6 +20,10 @@ pub(super) mod uring;
 /// ports of each run out: 127.0.0.1 to 127.0.0.250, each of which has all ports.
 pub(crate) const SOURCES: u64 = 250;
 
+/// The congestion control that costs the client least, which every kernel has: requests are far
+/// smaller than any window, so none has anything to decide, but some work (and BBR paces) all the same.
+const CHEAPEST: &str = "reno";
+
 /// What went wrong with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -144,8 +148,11 @@ impl Source {
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
             .map_err(local)?;
         sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
-        if let Some(name) = &load.congestion {
-            sockopt::set_tcp_congestion(&socket, name).map_err(local)?;
+        match &load.congestion {
+            Some(name) => sockopt::set_tcp_congestion(&socket, name).map_err(local)?,
+            // Where it is not allowed, the system's does as well.
+            None if load.kept => drop(sockopt::set_tcp_congestion(&socket, CHEAPEST)),
+            None => {}
         }
         if self.last > 0 {
             let address = Ipv4Addr::new(127, 0, 0, self.last);

@@ -81,6 +81,17 @@ pub(super) fn migrations(process: u32, most: usize) -> Option<BTreeMap<u32, u64>
     Some(found)
 }
 
+/// Time for which the one thread of a process was ready and waited for a CPU; none where it has
+/// others, or where the kernel does not tell.
+pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
+    let mut threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    threads.next()?.ok()?;
+    if threads.next().is_some() {
+        return None;
+    }
+    proc_text::run_queue_ns(&fs::read(format!("/proc/{process}/schedstat")).ok()?)
+}
+
 /// Threads of a process, and its anonymous memory with its page tables in bytes: what it shares
 /// with others in equal parts.
 pub(super) fn memory(process: u32) -> Option<(u64, u64)> {

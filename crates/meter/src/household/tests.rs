@@ -17,6 +17,7 @@ fn snapshot(census: Census, live: Option<Used>) -> HouseholdSnapshot {
         live,
         counts: Counts::default(),
         migrations: None,
+        run_queue_ns: None,
     }
 }
 
@@ -95,4 +96,30 @@ fn migrations_are_those_of_threads_that_stayed() {
     check(Some(&early), Some(&late), false, None);
     check(Some(&early), Some(&late[..1]), true, None);
     check(Some(&early), None, true, None);
+}
+
+#[test]
+fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
+    let with = |run_queue_ns| HouseholdSnapshot {
+        run_queue_ns,
+        ..snapshot(Census::default(), None)
+    };
+    let check = |start, end, expected| {
+        let readings = Household::open(false).difference(&with(start), &with(end), true);
+        assert_eq!(readings[&Counter::RunQueueNs].measured(), expected);
+    };
+    check(Some(5), Some(12), Some(7));
+    check(Some(5), None, None);
+    check(None, Some(12), None);
+    // The harness has a thread beside this one.
+    assert_eq!(live::run_queue_ns(std::process::id()), None);
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let told = live::run_queue_ns(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
+    assert_eq!(told.is_some(), is_told);
 }

@@ -5,7 +5,7 @@ use bytecost_analysis::{Analysis, Published};
 use super::prose;
 use crate::audit::ruling;
 use crate::beside::beside;
-use crate::crossing::crossings;
+use crate::crossing::Crossings;
 use crate::facts;
 use crate::overview;
 
@@ -31,16 +31,17 @@ pub(super) fn overview(a: &Analysis, out: &mut Vec<String>) {
 
 /// From where on one way is better than another.
 pub(super) fn crossovers(a: &Analysis, out: &mut Vec<String>) {
-    let all = crossings(a);
+    let all = Crossings::of(a);
     if all.is_empty() {
         return;
     }
     out.push("## From where on one way is better\n".to_owned());
-    for c in &all {
+    for c in &all.decided {
         out.push(format!("- {}", prose(&c.sentence)));
     }
+    out.extend(all.open_in_words().map(|words| format!("- {words}")));
     out.push(String::new());
-    let rows = all.iter().map(|c| {
+    let rows = all.decided.iter().chain(&all.open).map(|c| {
         let interval = if c.interval.is_empty() {
             "–"
         } else {

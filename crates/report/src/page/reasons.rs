@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, AuditFigure};
 use super::rests_on;
 use crate::audit::{RULINGS, ruling};
 use crate::beside::{Beside, beside};
-use crate::crossing::{CrossingText, crossings};
+use crate::crossing::Crossings;
 use crate::facts;
 use crate::prose::{Span, clean, count, spans};
 
@@ -15,10 +15,10 @@ const SENTENCES_MOST: usize = 4;
 
 /// All of it, ready for the template.
 pub(super) struct Reasons {
-    pub crossings: Vec<CrossingText>,
-    /// The sentences of the first crossovers.
+    pub crossings: Crossings,
+    /// The sentences of the first crossovers that are decided.
     pub sentences: Vec<Vec<Span>>,
-    /// The sentences of the others.
+    /// The sentences of the others that are.
     pub more_sentences: Vec<Vec<Span>>,
     pub explanations: Vec<ExplanationText>,
     pub rulings: Vec<RulingText>,
@@ -81,15 +81,16 @@ pub(super) fn rests(numbers: &[usize]) -> String {
 
 impl Reasons {
     pub fn of(a: &Analysis) -> Reasons {
-        let mut sentences: Vec<Vec<Span>> =
-            a.crossovers.iter().map(|c| spans(&c.sentence)).collect();
+        let crossings = Crossings::of(a);
+        let decided = crossings.decided.iter();
+        let mut sentences: Vec<Vec<Span>> = decided.map(|c| spans(&c.sentence)).collect();
         let more_sentences = sentences.split_off(sentences.len().min(SENTENCES_MOST));
         let ruled = RULINGS.iter().map(|row| {
             let number = a.audit.iter().filter(|c| c.ruling == row.ruling).count();
             (row.class, row.sign, row.words, number)
         });
         Reasons {
-            crossings: crossings(a),
+            crossings,
             sentences,
             more_sentences,
             explanations: explanations(a),

@@ -6,7 +6,7 @@ use bytecost_spec::units;
 use super::{Page, fitting};
 use crate::audit::ruling;
 use crate::beside::{beside, heading};
-use crate::crossing::crossings;
+use crate::crossing::Crossings;
 use crate::facts;
 use crate::grid::Layout;
 use crate::overlay;
@@ -45,15 +45,18 @@ impl Page {
 
     /// From where on one way is better than another.
     pub(super) fn crossovers(&mut self, a: &Analysis) {
-        if a.crossovers.is_empty() {
+        let all = Crossings::of(a);
+        if all.is_empty() {
             return;
         }
         self.heading("From where on one way is better");
-        let all = crossings(a);
-        for c in all.iter().take(CROSSOVERS_MOST) {
+        for c in all.decided.iter().take(CROSSOVERS_MOST) {
             self.prose(None, &c.sentence, "• ", "  ");
         }
-        self.more(all.len(), CROSSOVERS_MOST);
+        self.more(all.decided.len(), CROSSOVERS_MOST);
+        if let Some(words) = all.open_in_words() {
+            self.prose(None, &words, "• ", "  ");
+        }
     }
 
     /// Questions and their answers.
@@ -165,7 +168,7 @@ impl Page {
         }
     }
 
-    fn more(&mut self, all: usize, shown: usize) {
+    pub(super) fn more(&mut self, all: usize, shown: usize) {
         if all > shown {
             let text = format!("… and {} more on the page.", all - shown);
             self.prose(Some(Ink::Faint), &text, "  ", "  ");

@@ -13,7 +13,7 @@ use super::{hold, load, rows};
 use crate::descriptors;
 use crate::endpoint::out_of_turn;
 use crate::endpoint::side::encode;
-use crate::load::{Outcome, Stage};
+use crate::load::{Limit, Outcome, Stage};
 use crate::protocol::{self, Answer, Done, Order, Task};
 
 /// Asks as the cell says, and tells what came of it.
@@ -98,8 +98,12 @@ fn done(readings: Readings, outcome: &Outcome, size: Option<u64>) -> io::Result<
     put(Counter::GeneratorBusyNs, busy_ns as u64);
     let late_ns = generator.late_ns.value_at_quantile(0.99);
     put(Counter::GeneratorLateNsP99, late_ns);
-    let limited = outcome.generator_limit().is_some();
-    put(Counter::GeneratorLimited, u64::from(limited));
+    let limited = match outcome.generator_limit() {
+        None => 0,
+        Some(Limit::Busy(_)) => 1,
+        Some(Limit::Late(_)) => 2,
+    };
+    put(Counter::GeneratorLimited, limited);
     let of_bytes = match bytes {
         Some(bytes) => Reading::Measured(bytes),
         None => Reading::absent("answers differ in length, and their bytes are not counted"),

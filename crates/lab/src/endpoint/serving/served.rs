@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, Setup};
 use bytecost_meter::{Household, MOST_THREADS, look_takes_ns, memory_of};
-use bytecost_spec::{Cell, Connect, Readings};
+use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::{census, children, clock, process};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -144,6 +144,11 @@ impl Child {
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
         let mut readings = household.difference(&start, &end, !come_and_go);
         readings.extend(memory);
+        let cpus = match process::affinity_of(self.number()) {
+            Ok(cpus) => Reading::Measured(cpus.len() as u64),
+            Err(e) => Reading::absent(format!("sched_getaffinity: {e}")),
+        };
+        readings.insert(Counter::CpusAllowed, cpus);
         Ok(readings)
     }
 
