@@ -117,7 +117,7 @@ fn looks_become_nanoseconds_for_each_kib() {
         (sender.party, sender.kind, sender.looks),
         (Party::Sender, Kind::DataCopy, 1000)
     );
-    assert!(sender.low < sender.ns_per_kib && sender.ns_per_kib < sender.high);
+    assert!(sender.low < sender.ns_per_unit && sender.ns_per_unit < sender.high);
     assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
     let sendfile = of("sendfile");
     assert!((sendfile.unattributed - 13.0 / 1313.0).abs() < 1e-9);

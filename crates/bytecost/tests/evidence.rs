@@ -198,53 +198,6 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
 }
 
 #[test]
-fn a_server_is_watched_with_all_of_its_processes() {
-    let place = Place::new();
-    let words = "run server-models --server fork --connections 2 --connect kept,new --placement free --blocks 6 --window 30ms --warmup 2ms --budget 60s --evidence time,counts,copies";
-    let words: Vec<&str> = words.split(' ').collect();
-    let run = place.call(&words);
-    went_through(&run);
-    assert!(
-        stderr(&run).contains("no evidence of copies: what a server and its clients copy"),
-        "{}",
-        stderr(&run)
-    );
-    let watched = watched(&place);
-    if watched.is_empty() {
-        return assert!(!is_root(), "{}", stderr(&run));
-    }
-    let records = place.records();
-    let samples = records.iter().filter_map(|r| match r {
-        Record::Sample(s) => Some(s.cell.as_str()),
-        _ => None,
-    });
-    let cells: BTreeSet<&str> = samples.collect();
-    assert_eq!(watched.len(), 2 * cells.len(), "looked at, and counted in");
-    for evidence in &watched {
-        assert!(evidence.copies.is_none());
-        // On a busy machine next to nothing may be answered.
-        let answers = evidence.sent_messages as f64;
-        if answers < 200.0 {
-            continue;
-        }
-        let of_server = |event: Event| -> f64 {
-            let mut own = evidence.counts.iter();
-            let own = own.find(|c| c.event == event && c.side == Side::Receiver);
-            own.and_then(|c| c.count.measured()).unwrap_or(0) as f64
-        };
-        match &evidence.time {
-            // A child serves, and may have ended long before the window.
-            Some(time) => {
-                let looks = time.looks.iter().filter(|l| l.party == Party::Receiver);
-                let kinds = |kind| looks.clone().filter(move |l| l.kind == kind);
-                assert!(kinds(Kind::Protocol).count() > 0, "{time:?}");
-            }
-            None => assert!(of_server(Event::SystemCalls) > answers, "{evidence:?}"),
-        }
-    }
-}
-
-#[test]
 fn what_is_no_evidence_is_refused() {
     let place = Place::new();
     refused(
@@ -255,4 +208,69 @@ fn what_is_no_evidence_is_refused() {
         &place.call(&["run", "--resume", "x", "--evidence", "time"]),
         &["--resume goes on with"],
     );
+}
+
+#[test]
+fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_model() {
+    const MODELS: [&str; 4] = ["epoll", "uring", "thread", "fork"];
+    let place = Place::new();
+    let servers = MODELS.join(",");
+    let words = [
+        "run",
+        "server-models",
+        "--placement",
+        "free",
+        "--blocks",
+        "6",
+        "--window",
+        "50ms",
+        "--warmup",
+        "2ms",
+        "--budget",
+        "60s",
+        "--service",
+        "echo",
+        "--connect",
+        "kept",
+        "--idle",
+        "0",
+        "--connections",
+        "3",
+        "--server",
+        &servers,
+        "--evidence",
+        "time,counts,copies",
+    ];
+    let run = place.call(&words);
+    went_through(&run);
+    let said = stderr(&run);
+    assert!(
+        said.contains("note: no evidence of copies: every model"),
+        "{said}"
+    );
+    let analysis = analysis(&place);
+    if !is_root() {
+        return assert!(said.contains("note: no evidence of counts:"), "{said}");
+    }
+    for cell in &analysis.cells {
+        let server = cell.cell.serving.server.as_deref().unwrap();
+        let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
+        // Of uring one call may be for several requests.
+        let calls = counts.per_message(Event::SystemCalls).unwrap();
+        let least = if server == "uring" { 0.05 } else { 0.5 };
+        assert!(calls > least, "{server}: {calls} calls a request");
+        let mut times = analysis.cpu_time.iter();
+        let Some(time) = times.find(|t| t.cell == cell.id) else {
+            assert!(said.contains("note: no evidence of time:"), "{said}");
+            continue;
+        };
+        // Children that a model has started are the server too, whose parent only waits.
+        for party in [Party::Receiver, Party::Sender] {
+            let own = time.kinds.iter().filter(|k| k.party == party);
+            let looks: u64 = own.map(|k| k.looks).sum();
+            assert!(looks > 10, "{server}: {looks} looks at {party:?}");
+        }
+    }
+    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
+    assert!(page.contains("Of servers: what their own"));
 }

@@ -3,21 +3,21 @@
 
 mod fault_common;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
-use fault_common::networks::{is_held, network, process};
-use fault_common::{PATIENCE, Place, Started, ended, endpoints_of, records, until};
+use fault_common::networks::{ended_by, network, process};
+use fault_common::{PATIENCE, Place, ended, endpoints_of, records};
 use rustix::process::{Signal, geteuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
-const LONG: &str = "run --transport wire --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 1s --warmup 5ms --quiet";
+const TUN: &str = "--transport wire";
+const VETH: &str = "--transport wire --device veth";
 /// Blocks at the least, each as short as can be.
 const TINY: &str = "--blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
 
@@ -41,53 +41,23 @@ fn has_device(pid: u32) -> bool {
     })
 }
 
-/// A run with a trial under way, and the network that both its ends are in.
-fn under_way(place: &Place) -> (Started, BTreeSet<PathBuf>) {
-    let mut run = place.start(&mut place.bytecost(LONG));
-    let coordinator = run.pid();
-    let own = network(Path::new("/proc/self")).unwrap();
-    let seen = RefCell::new(BTreeSet::new());
-    run.until("a trial of two ends", || {
-        let ends = endpoints_of(coordinator);
-        let networks: BTreeSet<PathBuf> =
-            ends.iter().filter_map(|e| network(&process(*e))).collect();
-        let is_apart = ends.len() == 2 && networks.len() == 1 && !networks.contains(&own);
-        seen.replace(networks);
-        place.lines() >= 1 && is_apart && ends.iter().any(|e| has_device(*e))
-    });
-    let networks = seen.into_inner();
-    assert!(is_held(&networks) && has_device(coordinator));
-    (run, networks)
-}
-
-fn ended_by(signal: Signal) {
-    let place = Place::new();
-    let (run, networks) = under_way(&place);
-    let coordinator = run.pid();
-    run.send(signal);
-    let status = run.end(PATIENCE).status;
-    let expected = (signal != Signal::KILL).then_some(130);
-    assert_eq!(status, expected);
-    // The device, its program and the program's map are held by nothing else.
-    until("the end of the network", Duration::from_secs(30), || {
-        !is_held(&networks)
-    });
-    assert_eq!(endpoints_of(coordinator), [0_u32; 0]);
-    let links = fs::read_to_string("/proc/net/dev").unwrap();
-    assert!(!links.contains("bytecost"), "{links}");
+/// Of a trial that is as it must be: the run and the end that answers have the device.
+fn have_device(pids: &[u32]) -> bool {
+    pids.iter().filter(|pid| has_device(**pid)).count() == 2
 }
 
 #[test]
 fn a_killed_run_leaves_no_device_no_network_and_no_process() {
     if is_root() {
-        ended_by(Signal::KILL);
+        ended_by(Signal::KILL, TUN, 1, have_device);
+        ended_by(Signal::KILL, VETH, 1, |_| true);
     }
 }
 
 #[test]
 fn an_interrupted_run_leaves_no_device_no_network_and_no_process() {
     if is_root() {
-        ended_by(Signal::INT);
+        ended_by(Signal::INT, TUN, 1, have_device);
     }
 }
 
@@ -97,7 +67,7 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
         return;
     }
     let place = Place::new();
-    let words = "run --transport loopback,wire --mover send,send-zerocopy --size 64KiB --threads 1,2 --blocks 6 --window 200ms --warmup 20ms --budget 60s --quiet";
+    let words = "run --transport loopback,wire --device tun,veth --mover send,send-zerocopy --size 64KiB --threads 2 --blocks 6 --window 100ms --warmup 20ms --budget 60s --quiet";
     ended(&mut place.bytecost(words)).measured();
     let mut cells = BTreeSet::new();
     for record in records(&place.run()) {
@@ -112,6 +82,8 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
             assert_eq!(copied, 0, "{id}: of {back}");
             assert_eq!(sample["receiver"], Value::Null);
             assert_eq!(sample["machine"]["wire_gaps"], 0);
+            // The responder's own, at the other end of a pair, takes nothing that is sent.
+            assert_eq!(sample["packet_sockets"], Value::Null, "{id}");
         } else {
             assert_eq!(copied, back, "{id}");
         }
@@ -119,9 +91,12 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
             cells.insert(id.to_owned());
         }
     }
-    assert_eq!(cells.len(), 4, "{cells:?}");
+    assert_eq!(cells.len(), 3, "{cells:?}");
     let told = ended(&mut place.bytecost("report")).stdout;
     assert!(told.contains("the sender's cost alone"), "{told}");
+    let one_line = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let device = "The device of those with device=veth was one end of a veth pair";
+    assert!(one_line.contains(device), "{told}");
     let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
     assert!(findings.contains("nobody receives over wire"), "{findings}");
 }
@@ -236,4 +211,59 @@ fn an_answer_cannot_be_waited_for() {
     let end = ended(&mut place.bytecost(&words));
     let line = end.refused();
     assert!(line.contains("--pattern stream"), "{line}");
+}
+
+/// What is counted of the packets bears out how large they may be, in a run of its own.
+#[test]
+fn packets_keep_to_the_segment_that_is_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let words = "run --transport wire --segment 4KiB,auto --mover send --size 64KiB --blocks 6 --window 50ms --warmup 10ms --budget 60s --quiet";
+    ended(&mut place.bytecost(words)).measured();
+    let mut sums: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for record in records(&place.run()) {
+        let sample = &record["sample"];
+        let id = sample["cell"].as_str().unwrap_or_default();
+        if id.contains("/send/") {
+            let bytes = sample["sender"]["readings"]["bytes"].as_u64().unwrap();
+            let packets = sample["machine"]["wire_packets"].as_u64().unwrap();
+            let sum = sums.entry(id.to_owned()).or_default();
+            *sum = [sum[0] + bytes, sum[1] + packets];
+        }
+    }
+    assert_eq!(sums.len(), 2, "{sums:?}");
+    for (id, [bytes, packets]) in sums {
+        let is_bound = id.contains("/segment=4KiB");
+        // The two ends do not open their windows at the same moment.
+        assert_eq!(
+            bytes / packets.max(1) < 2 * 4096,
+            is_bound,
+            "{id}: {bytes} / {packets}"
+        );
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_had_is_refused_in_a_line() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let check = |words: &str, expected: &str| {
+        let words = format!("run --mover send --size 4KiB {TINY} {words}");
+        let end = ended(&mut place.bytecost(&words));
+        let line = end.refused();
+        assert!(line.contains(expected), "{line}");
+    };
+    check("--transport wire --segment 128KiB", "or --device veth");
+    check("--transport wire --segment 1499", "at least 1500");
+    check("--transport wire-udp --segment 16KiB", "--segment auto");
+    check("--transport loopback --segment 16KiB", "--segment auto");
+    check(
+        "--transport wire --segment 1MiB",
+        "from 576 bytes to 524280",
+    );
+    check("--transport wire --device tap", "choose from tun, veth");
 }

@@ -21,7 +21,7 @@ use bytecost_evidence::time::EVERY_NS;
 use bytecost_sys::errqueue;
 use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
 use bytecost_sys::region::Region;
-use bytecost_sys::sampler::{Sampler, Seen};
+use bytecost_sys::sampler::Sampler;
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::net::SendFlags;
 
@@ -76,8 +76,7 @@ fn record(
         let began = Instant::now();
         while began.elapsed() < EACH {
             thread::sleep(Duration::from_millis(20));
-            sampler.take(&mut |seen| {
-                let Seen::Look(look) = seen else { return };
+            sampler.take(&mut |look| {
                 if look.kernel_chain.is_empty() {
                     return;
                 }

@@ -1,19 +1,16 @@
 //! Where the CPU time goes: looks at every CPU, sorted by whose time it was and by kind of work.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
 use bytecost_sys::clock;
-use bytecost_sys::sampler::{Sampler, Seen};
+use bytecost_sys::sampler::{Fork, Sampler};
 
 use crate::attribution::{Found, MAP, Map};
 use crate::symbols::Symbols;
-
-mod families;
-
-use families::Families;
 
 /// From one look to the next: not a divisor of the timer's tick, so that the two do not march
 /// in step.
@@ -30,15 +27,17 @@ const MOST_ROWS: usize = 400;
 pub struct TimeSampler {
     sampler: Sampler,
     symbols: Symbols,
-    families: Families,
+    root: PathBuf,
+    parties: Parties,
+    /// Who started a process of the window.
+    parents: BTreeMap<u32, u32>,
     began_ns: u64,
     looks: Vec<(u32, [u64; MOST_FRAMES])>,
     lost: u64,
 }
 
-/// The processes whose time is told apart from the rest's; those that they have started count as
-/// theirs.
-#[derive(Clone, Copy, Debug)]
+/// The processes whose time is told apart from the rest's, each with those that it has started.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Parties {
     /// The sending one.
     pub sender: u32,
@@ -71,7 +70,9 @@ impl TimeSampler {
         Ok(TimeSampler {
             sampler,
             symbols,
-            families: Families::new(root),
+            root: root.to_owned(),
+            parties: Parties::default(),
+            parents: BTreeMap::new(),
             began_ns: 0,
             looks: Vec::new(),
             lost: 0,
@@ -91,26 +92,31 @@ impl TimeSampler {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn begin(&mut self) -> io::Result<()> {
+    pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         // What an earlier window left, if it ended badly.
         self.sampler.disable()?;
         self.sampler.take(&mut |_| {});
+        self.sampler.forks();
         self.looks.clear();
-        self.families.clear();
         self.lost = 0;
+        self.parties = parties;
+        self.parents.clear();
+        for parent in [Some(parties.sender), parties.receiver]
+            .into_iter()
+            .flatten()
+        {
+            let own = children(&self.root, parent).into_iter();
+            self.parents.extend(own.map(|pid| (pid, parent)));
+        }
         self.began_ns = clock::monotonic_ns();
         self.sampler.enable()
     }
 
     /// Takes what there is, so that the rings have room: to be called every 50 ms or so.
     pub fn take(&mut self) {
-        let (looks, families) = (&mut self.looks, &mut self.families);
+        let looks = &mut self.looks;
         let mut beyond = 0;
-        self.lost += self.sampler.take(&mut |seen| {
-            let look = match seen {
-                Seen::Look(look) => look,
-                Seen::Start { pid, parent } => return families.started(pid, parent),
-            };
+        self.lost += self.sampler.take(&mut |look| {
             if looks.len() == MOST_LOOKS {
                 beyond += 1;
                 return;
@@ -128,7 +134,7 @@ impl TimeSampler {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn end(&mut self, parties: Parties) -> io::Result<TimeByKind> {
+    pub fn end(&mut self) -> io::Result<TimeByKind> {
         let elapsed_ns = clock::monotonic_ns() - self.began_ns;
         self.sampler.disable()?;
         self.take();
@@ -139,9 +145,12 @@ impl TimeSampler {
             }
             names
         };
-        let looks = self.looks.iter().map(|(pid, f)| (*pid, names(f)));
-        let families = &mut self.families;
-        let (looks, idle) = sorted(&MAP, |pid| families.party(pid, parties), looks);
+        let forks = self.sampler.forks().into_iter();
+        self.parents
+            .extend(forks.map(|Fork { pid, parent }| (pid, parent)));
+        let worker = |pid| worker(self.parties, &self.parents, pid);
+        let looks = self.looks.iter().map(|(pid, f)| (worker(*pid), names(f)));
+        let (looks, idle) = sorted(&MAP, self.parties, looks);
         Ok(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns,
@@ -152,16 +161,40 @@ impl TimeSampler {
     }
 }
 
+/// The processes that one has started and that are still there; none where the kernel does not
+/// tell (CONFIG_PROC_CHILDREN): the time of such is the rest's then. Those that another of its
+/// threads started are not among them.
+fn children(root: &Path, pid: u32) -> Vec<u32> {
+    let path = root.join(format!("proc/{pid}/task/{pid}/children"));
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let numbers = text.split_ascii_whitespace();
+    numbers.filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The party that a process works for: itself, or who started it.
+fn worker(parties: Parties, parents: &BTreeMap<u32, u32>, pid: u32) -> u32 {
+    let is_party = |pid: u32| pid == parties.sender || Some(pid) == parties.receiver;
+    let parent = parents.get(&pid).copied();
+    match parent {
+        Some(parent) if !is_party(pid) && is_party(parent) => parent,
+        _ => pid,
+    }
+}
+
 /// Counts looks by party, kind and function, and those at idle CPUs.
 fn sorted<'a>(
     map: &Map,
-    mut party: impl FnMut(u32) -> Party,
+    parties: Parties,
     looks: impl Iterator<Item = (u32, Vec<&'a str>)>,
 ) -> (Vec<Looks>, u64) {
     let mut rows: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
     let mut idle = 0;
     for (pid, chain) in looks {
-        let party = party(pid);
+        let party = match pid {
+            pid if pid == parties.sender => Party::Sender,
+            pid if Some(pid) == parties.receiver => Party::Receiver,
+            _ => Party::Rest,
+        };
         match map.attribute(chain) {
             // Process 0 has no user code: without a chain there was nothing to see.
             Found::Idle => idle += 1,
@@ -220,13 +253,10 @@ fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
 mod tests {
     use super::*;
 
-    fn party(pid: u32) -> Party {
-        match pid {
-            10 => Party::Sender,
-            20 => Party::Receiver,
-            _ => Party::Rest,
-        }
-    }
+    const PARTIES: Parties = Parties {
+        sender: 10,
+        receiver: Some(20),
+    };
 
     #[test]
     fn looks_are_counted_by_party_kind_and_function() {
@@ -243,7 +273,7 @@ mod tests {
             (0, vec!["default_idle", "do_idle"]),
             (0, vec![]),
         ];
-        let (found, idle) = sorted(&MAP, party, looks.into_iter());
+        let (found, idle) = sorted(&MAP, PARTIES, looks.into_iter());
         assert_eq!(idle, 2);
         let rows: Vec<_> = found
             .iter()
@@ -268,6 +298,19 @@ mod tests {
     }
 
     #[test]
+    fn who_was_started_works_for_who_started_it() {
+        let parents = BTreeMap::from([(11, 10), (21, 20), (20, 10), (34, 33)]);
+        let check = |pid, expected| assert_eq!(worker(PARTIES, &parents, pid), expected);
+        check(10, 10);
+        check(11, 10);
+        check(21, 20);
+        // A party is nobody's helper.
+        check(20, 20);
+        check(34, 34);
+        check(0, 0);
+    }
+
+    #[test]
     fn the_rarest_functions_are_joined_and_none_is_lost() {
         let names: Vec<String> = (0..MOST_ROWS + 50).map(|i| format!("tcp_{i}")).collect();
         let mut looks: Vec<(u32, Vec<&str>)> = Vec::new();
@@ -276,7 +319,7 @@ mod tests {
             looks.extend((0..times).map(|_| (10, vec![name.as_str()])));
         }
         let all = looks.len() as u64;
-        let (found, _) = sorted(&MAP, party, looks.into_iter());
+        let (found, _) = sorted(&MAP, PARTIES, looks.into_iter());
         assert_eq!(found.len(), MOST_ROWS + 1);
         assert_eq!(found.iter().map(|l| l.count).sum::<u64>(), all);
         let last = found.last().unwrap();

@@ -21,7 +21,7 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
         sender: std::process::id(),
         receiver: None,
     };
-    sampler.begin().unwrap();
+    sampler.begin(me).unwrap();
     let mut buffer = vec![7; 1 << 20];
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&buffer).unwrap();
@@ -30,7 +30,7 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
         file.read_exact_at(&mut buffer, 0).unwrap();
         sampler.take();
     }
-    let found = sampler.end(me).unwrap();
+    let found = sampler.end().unwrap();
     assert_eq!(found.lost, 0);
     let mine = |of: &[Looks], counts: fn(Kind) -> bool| -> u64 {
         of.iter()
@@ -47,8 +47,8 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
         found.looks
     );
     // A second window begins anew.
-    sampler.begin().unwrap();
-    let again = sampler.end(me).unwrap();
+    sampler.begin(me).unwrap();
+    let again = sampler.end().unwrap();
     let all: u64 = found.looks.iter().map(|l| l.count).sum();
     assert!(again.looks.iter().map(|l| l.count).sum::<u64>() < all);
 }

@@ -5,20 +5,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytecost_meter::{NetworkMeter, PacketSockets};
-use bytecost_spec::cell::LINK_MTU_BYTES;
 use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
 
 use crate::ends::Endpoint;
 use crate::protocol::Role;
+use crate::transports::link::LinkChoice;
 use crate::transports::veth::Pair;
-use crate::transports::wire::Wire;
+use crate::transports::wire::{FAR_NAME, Wire};
 
-/// All that were made, by MTU.
+/// All that were made, by what was asked of them.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
-    pairs: BTreeMap<u32, Pair>,
-    wires: BTreeMap<u32, Wire>,
+    pairs: BTreeMap<LinkChoice, Pair>,
+    wires: BTreeMap<LinkChoice, Wire>,
 }
 
 /// What lies between the two ends of a cell.
@@ -38,25 +38,25 @@ impl Networks {
     /// # Errors
     /// Why it cannot be made, and what to do.
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<Between<'_>> {
-        let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+        let link = LinkChoice::of(cell);
         Ok(match cell.transport {
             Transport::Loopback | Transport::Unix => Between::Nothing,
-            Transport::Veth => Between::Pair(made(&mut self.pairs, mtu_bytes, Pair::new)?),
+            Transport::Veth => Between::Pair(made(&mut self.pairs, link, Pair::new)?),
             Transport::Wire | Transport::WireUdp => {
-                Between::Wire(made(&mut self.wires, mtu_bytes, Wire::new)?)
+                Between::Wire(made(&mut self.wires, link, Wire::new)?)
             }
         })
     }
 }
 
 fn made<T>(
-    all: &mut BTreeMap<u32, T>,
-    mtu_bytes: u32,
-    make: impl FnOnce(u32) -> io::Result<T>,
+    all: &mut BTreeMap<LinkChoice, T>,
+    link: LinkChoice,
+    make: impl FnOnce(LinkChoice) -> io::Result<T>,
 ) -> io::Result<&T> {
-    Ok(match all.entry(mtu_bytes) {
+    Ok(match all.entry(link) {
         Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(place) => place.insert(make(mtu_bytes)?),
+        Entry::Vacant(place) => place.insert(make(link)?),
     })
 }
 
@@ -135,7 +135,9 @@ impl Eavesdroppers {
     /// Those that take the packets of the cell's device now.
     fn now(&self) -> Vec<PacketSocket> {
         let over_loopback = self.transport == Transport::Loopback;
-        let is_meant = |device: &str| (device == "lo") == over_loopback;
+        // By the far end of a wire's pair nothing goes but what opens and answers.
+        let is_far = |device: &str| self.transport.is_wire() && device == FAR_NAME;
+        let is_meant = |device: &str| (device == "lo") == over_loopback && !is_far(device);
         let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();
         self.networks.iter().flat_map(found).collect()
     }

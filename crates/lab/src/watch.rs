@@ -40,11 +40,11 @@ pub struct Watch {
     copies: Option<Copies>,
     events: Option<Events>,
     opened: Option<EventsAt>,
-    /// The processes of the two sides.
-    sides: time::Parties,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
+    /// Whose processes the trial's are.
+    parties: time::Parties,
     seen: Seen,
 }
 
@@ -94,19 +94,17 @@ impl Watch {
             copies: None,
             events: None,
             opened: None,
-            sides: time::Parties {
-                sender: 0,
-                receiver: None,
-            },
             probes: false,
             window,
+            parties: time::Parties::default(),
             seen: Seen::default(),
         }
     }
 
-    /// Whether there is anything to see in a cell. Of a server and its clients the time is seen and
-    /// events are counted, and no copies yet. What a program does that a mover starts displaces
-    /// nothing here, and what moves nothing through the kernel has nothing to count.
+    /// Whether there is anything to see in a cell. Of a server it is told where its time goes and
+    /// what a request takes, but not how its bytes are copied. What a program does that a mover
+    /// starts displaces nothing here, and what moves nothing through the kernel has nothing to
+    /// count.
     #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
         if cell.is_served() {
@@ -155,14 +153,16 @@ impl Watch {
         ends: &[Endpoint],
         address: Option<&str>,
     ) -> io::Result<()> {
-        self.seen = Seen::default();
-        self.sides = sides(cell, ends);
-        let time::Parties { sender, receiver } = self.sides;
+        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
+        let sender = of(Role::Sender).unwrap_or(0);
+        // Over wire a responder stands in the receiver's place.
+        let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
         let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
         let port = port.map(|a| a.port());
         // Over wire the port is always the same, and another run may be under way.
         let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
         let network = network.ok();
+        self.trial_of(sender, receiver);
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
@@ -182,6 +182,26 @@ impl Watch {
         Ok(())
     }
 
+    /// A server and its clients are ready, each a process. Events are those of the two and of
+    /// what the server has started, and none of their many connections.
+    pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
+        self.trial_of(clients, server);
+        if let Some(events) = &mut self.events {
+            events.begin(events::Parties {
+                port: None,
+                network: None,
+                sender: clients,
+                receiver: server,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
+        self.seen = Seen::default();
+        self.parties = time::Parties { sender, receiver };
+    }
+
     /// All bytes have moved.
     pub(crate) fn trial_ended(&mut self) {
         if let Some(copies) = &self.copies {
@@ -193,7 +213,7 @@ impl Watch {
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.opened = self.events.as_ref().map(Events::now);
         match &mut self.time {
-            Some(time) => time.begin(),
+            Some(time) => time.begin(self.parties),
             None => Ok(()),
         }
     }
@@ -224,7 +244,7 @@ impl Watch {
             self.seen.counts = events.between(opened, &events.now());
         }
         if let Some(time) = &mut self.time {
-            self.seen.time = Some(time.end(self.sides)?);
+            self.seen.time = Some(time.end()?);
         }
         Ok(())
     }
@@ -247,7 +267,7 @@ impl Watch {
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
     fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
-        let copies = self.copies.as_ref()?;
+        let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
         let counted = std::mem::take(&mut self.seen.copied).into_iter();
@@ -260,25 +280,8 @@ impl Watch {
     }
 }
 
-/// The processes of the two sides. Clients are the sending one, as in their samples; over wire a
-/// responder stands in the receiver's place, and is none.
-fn sides(cell: &Cell, ends: &[Endpoint]) -> time::Parties {
-    let of = |roles: [Role; 2]| {
-        let mut ends = ends.iter();
-        ends.find(|e| roles.contains(&e.role())).map(Endpoint::pid)
-    };
-    let receiver = of([Role::Receiver, Role::Server]);
-    time::Parties {
-        sender: of([Role::Sender, Role::Client]).unwrap_or(0),
-        receiver: receiver.filter(|_| cell.transport.has_receiver()),
-    }
-}
-
-/// The places at which a cell's bytes may be copied by the kernel, where they are counted.
+/// The places at which a cell's bytes may be copied by the kernel.
 fn way(cell: &Cell) -> Vec<Leg> {
-    if cell.is_served() {
-        return Vec::new();
-    }
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };

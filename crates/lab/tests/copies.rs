@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
 use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::wire::responder::{Responder, Rules};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
-use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
+use bytecost_spec::cell::{Device, Reaping};
 use bytecost_spec::evidence::{CopyMeans, Leg};
 use bytecost_spec::{Cell, Transport};
 
@@ -113,15 +114,16 @@ fn over_wire(
     mover: &'static str,
     size: usize,
 ) {
-    let [tun, map] = wire
+    let [far, map] = wire
         .descriptors()
         .map(|fd| fd.try_clone_to_owned().unwrap());
     let rules = Rules {
-        mtu_bytes: wire.mtu_bytes(),
+        device: wire.link().device,
+        mtu_bytes: wire.link().mtu_bytes,
         acknowledge_bytes: 128 << 10,
         flows_most: 1,
     };
-    let mut far = Responder::new(tun, map, rules).unwrap();
+    let mut far = Responder::new(far, map, rules).unwrap();
     let network = rustix::fs::fstat(wire.network()).unwrap().st_ino;
     begin(copies, FAR_END.port(), Some(network));
     let sent = AtomicBool::new(false);
@@ -188,9 +190,9 @@ fn on_loopback_each_way_copies_as_often_as_is_known() {
     }
 }
 
-/// The device, and each means that counts what goes into the kernel, by itself.
-fn wire_and_means() -> Option<(Wire, Vec<Copies>)> {
-    let wire = match Wire::new(LINK_MTU_BYTES) {
+/// A device, and each means that counts what goes into the kernel, by itself.
+fn wire_and_means(link: LinkChoice) -> Option<(Wire, Vec<Copies>)> {
+    let wire = match Wire::new(link) {
         Ok(wire) => wire,
         Err(e) => {
             assert!(!rustix::process::geteuid().is_root(), "{e}");
@@ -210,20 +212,24 @@ fn wire_and_means() -> Option<(Wire, Vec<Copies>)> {
 
 fn nothing_is_copied_but_by_the_sender(
     transport: Transport,
-    sizes: [usize; 2],
+    link: LinkChoice,
+    sizes: &[usize],
     movers: &[(&'static str, f64)],
 ) {
     let _alone = alone();
-    let Some((wire, all)) = wire_and_means() else {
+    let Some((wire, all)) = wire_and_means(link) else {
         return;
     };
     for mut copies in all {
         let means = copies.choice().means(Leg::IntoKernel).unwrap();
         for (mover, sender) in movers {
-            for size in sizes {
+            for &size in sizes {
                 over_wire(&mut copies, &wire, transport, mover, size);
                 let name = transport.name();
-                let what = format!("{mover} of {size} B over {name}, by {}", means.title());
+                let what = format!(
+                    "{mover} of {size} B over {name}, {link:?}, by {}",
+                    means.title()
+                );
                 check(&copies, &what, size, [*sender, 0.0, 0.0]);
                 println!("{what}: {sender:.0} copies per byte");
             }
@@ -233,18 +239,29 @@ fn nothing_is_copied_but_by_the_sender(
 
 #[test]
 fn over_wire_nothing_is_copied_but_by_the_sender() {
+    let [tun, veth] = [Device::Tun, Device::Veth].map(|device| LinkChoice {
+        device,
+        ..LinkChoice::default()
+    });
+    let small = LinkChoice {
+        segment_bytes: Some(4096),
+        ..veth
+    };
+    let movers = [
+        ("send", 1.0),
+        ("send-zerocopy", 0.0),
+        ("uring-send-zc", 0.0),
+        ("sendfile", 0.0),
+        ("vmsplice", 0.0),
+    ];
     // Small sends by io_uring are flagged as copied on Linux 6.18, and are not.
-    nothing_is_copied_but_by_the_sender(
-        Transport::Wire,
-        [4096, 65_536],
-        &[
-            ("send", 1.0),
-            ("send-zerocopy", 0.0),
-            ("uring-send-zc", 0.0),
-            ("sendfile", 0.0),
-            ("vmsplice", 0.0),
-        ],
-    );
+    for (link, sizes) in [
+        (tun, &[4096, 65_536][..]),
+        (veth, &[65_536]),
+        (small, &[65_536]),
+    ] {
+        nothing_is_copied_but_by_the_sender(Transport::Wire, link, sizes, &movers);
+    }
 }
 
 #[test]
@@ -252,7 +269,8 @@ fn over_wire_no_datagram_is_copied_but_by_the_sender() {
     // One packet, and one that a card would cut into many.
     nothing_is_copied_but_by_the_sender(
         Transport::WireUdp,
-        [1000, 32_000],
+        LinkChoice::default(),
+        &[1000, 32_000],
         &[
             ("send", 1.0),
             ("sendmsg", 1.0),

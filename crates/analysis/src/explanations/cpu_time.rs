@@ -7,7 +7,7 @@ use bytecost_spec::units;
 
 use super::decided::{decided, place};
 use super::{MOST_ROWS, Told, Why};
-use crate::result::{CellTime, Finding};
+use crate::result::{CellTime, Finding, TimePer};
 use crate::words;
 
 /// How many standard errors apart two counts are to be, to be told as different.
@@ -22,10 +22,10 @@ struct Pair<'v> {
     other: &'v CellTime,
 }
 
-/// A kind in which two cells differ by more than chance, in ns for each KiB.
+/// A kind in which two cells differ by more than chance, in ns for each of what is told.
 struct Difference {
     kind: Kind,
-    ns_per_kib: f64,
+    ns: f64,
 }
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
@@ -53,7 +53,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         };
         return Some(told(Err(missing.to_owned()), Vec::new(), Vec::new()));
     };
-    let numbers = pairs.iter().take(MOST_ROWS).map(row).collect();
+    let numbers = pairs.iter().take(MOST_ROWS).map(|p| row(why, p)).collect();
     let findings = pairs.iter().take(MOST_ROWS).map(|p| p.finding.id.clone());
     Some(told(Ok(sentence(why, first)), numbers, findings.collect()))
 }
@@ -74,9 +74,19 @@ fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
     })
 }
 
-/// What differs by kind of work between the cells of a finding, where both were watched.
+/// What differs by kind of work between the cells of a finding, where both were watched: `of the
+/// CPU time for each KiB, in ns: …`.
 pub(super) fn between<'v>(why: &Why<'v>, finding: &'v Finding) -> Option<String> {
-    Some(pair(why, finding)?.told())
+    let pair = pair(why, finding)?;
+    let whose = match pair.other.per {
+        TimePer::Kib => "of the CPU time",
+        TimePer::Request => "of the server's CPU time",
+    };
+    Some(format!(
+        "{whose} {}, in ns: {}",
+        pair.other.per.words(),
+        pair.told()
+    ))
 }
 
 impl Pair<'_> {
@@ -85,15 +95,12 @@ impl Pair<'_> {
         let mut all: Vec<Difference> = KINDS
             .iter()
             .filter_map(|row| {
-                let ns_per_kib = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
+                let ns = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
                 let spread = self.other.variance(row.kind) + self.baseline.variance(row.kind);
-                (ns_per_kib.abs() > APART * spread.sqrt()).then_some(Difference {
-                    kind: row.kind,
-                    ns_per_kib,
-                })
+                (ns.abs() > APART * spread.sqrt()).then_some(Difference { kind: row.kind, ns })
             })
             .collect();
-        all.sort_by(|a, b| b.ns_per_kib.abs().total_cmp(&a.ns_per_kib.abs()));
+        all.sort_by(|a, b| b.ns.abs().total_cmp(&a.ns.abs()));
         all.truncate(MOST_KINDS);
         all
     }
@@ -104,11 +111,11 @@ impl Pair<'_> {
             .differences()
             .iter()
             .map(|d| {
-                let sign = if d.ns_per_kib < 0.0 { "−" } else { "+" };
+                let sign = if d.ns < 0.0 { "−" } else { "+" };
                 format!(
                     "{} {sign}{} ({} to {})",
                     d.kind.row().title,
-                    units::number(d.ns_per_kib.abs()),
+                    units::number(d.ns.abs()),
                     units::number(self.baseline.of_kind(d.kind)),
                     units::number(self.other.of_kind(d.kind)),
                 )
@@ -125,23 +132,30 @@ impl Pair<'_> {
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
     let place = place(why, finding);
+    let of = match pair.other.per {
+        TimePer::Kib => "on both sides together",
+        TimePer::Request => "on the server's side",
+    };
     format!(
-        "{} takes {} ns of CPU time for each KiB on both sides together{place}, {} {}: {}.",
+        "{} takes {} ns of CPU time {} {of}{place}, {} {}: {}.",
         words::named(finding.axis, &finding.value),
         units::number(pair.other.total()),
+        pair.other.per.words(),
         words::named(finding.axis, &finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.told(),
     )
 }
 
-fn row(pair: &Pair<'_>) -> String {
+fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
     format!(
-        "{} against {}, {} against {} ns per KiB: {}",
+        "{} against {}{}, {} against {} ns {}: {}",
         words::named(pair.finding.axis, &pair.finding.value),
         words::named(pair.finding.axis, &pair.finding.baseline_value),
+        place(why, pair.finding),
         units::number(pair.other.total()),
         units::number(pair.baseline.total()),
+        pair.other.per.words(),
         pair.told(),
     )
 }
