@@ -43,7 +43,7 @@ fn of(evidence: &Evidence, per: TimePer) -> Option<CellTime> {
     }
     let ns_per_unit = |looks: f64| looks * time.every_ns as f64 / units;
     let mut kinds = Vec::new();
-    for party in [Party::Sender, Party::Receiver] {
+    for party in [Party::Sender, Party::Receiver, Party::Rest] {
         for row in KINDS {
             let looks = count(time, |l| l.party == party && l.kind == row.kind);
             if looks == 0 {

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use bytecost_analysis::Analysis;
@@ -63,9 +64,8 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
         assert!(question.missing.is_some());
         return;
     }
-    let cells: std::collections::BTreeSet<&str> =
-        analysis.cells.iter().map(|c| c.id.as_str()).collect();
-    let seen: std::collections::BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
+    let cells: BTreeSet<&str> = analysis.cells.iter().map(|c| c.id.as_str()).collect();
+    let seen: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
     assert_eq!(cells, seen);
     assert_eq!(watched.len(), seen.len());
     let first = records

@@ -3,12 +3,17 @@
 
 mod fault_common;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
 
-use fault_common::networks::{ended_by, process};
-use fault_common::{Place, ended, records};
+use fault_common::networks::{ended_by, network, process};
+use fault_common::{PATIENCE, Place, ended, endpoints_of, records};
 use rustix::process::{Signal, geteuid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
 const TUN: &str = "--transport wire";
@@ -94,6 +99,106 @@ fn zero_copy_sends_are_copied_on_loopback_and_not_over_wire() {
     assert!(one_line.contains(device), "{told}");
     let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
     assert!(findings.contains("nobody receives over wire"), "{findings}");
+}
+
+fn findings(place: &Place) -> Value {
+    let text = fs::read_to_string(place.run().join("findings.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let words = format!(
+        "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time {TINY}"
+    );
+    ended(&mut place.bytecost(&words)).measured();
+    let findings = findings(&place);
+    let row = |of: &str, id: &str| -> Value {
+        let rows = findings[of].as_array().unwrap();
+        let found = rows.iter().find(|r| r["cell"] == id);
+        found.unwrap_or_else(|| panic!("{of} of {id}")).clone()
+    };
+    let cells = findings["cells"].as_array().unwrap();
+    let ids = cells.iter().map(|c| c["id"].as_str().unwrap());
+    let ids: Vec<&str> = ids.filter(|id| !id.contains("/null/")).collect();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    for id in ids {
+        let copies = row("copies", id);
+        let copied = f64::from(u8::from(!id.contains("/send-zerocopy/")));
+        // The only place where one could be copied.
+        assert_eq!(copies["legs"].as_array().unwrap().len(), 1, "{copies}");
+        let found = copies["legs"][0]["per_byte"].as_f64().unwrap();
+        assert!((found - copied).abs() < 0.1, "{id}: {found}");
+        let counts = row("counts", id);
+        let rate = |event: &str| {
+            let mut events = counts["events"].as_array().unwrap().iter();
+            let found = events.find(|e| e["event"] == event).unwrap();
+            found["per_message"].as_f64().unwrap()
+        };
+        assert!(rate("segments") > 0.9, "{counts}");
+        // The responder writes them, and nobody answers UDP.
+        assert_eq!(rate("acknowledgements") > 0.0, id.starts_with("wire/"));
+        let time = row("cpu_time", id);
+        let kinds = time["kinds"].as_array().unwrap();
+        assert!(kinds.iter().any(|k| k["party"] == "sender"), "{time}");
+        // The responder, which is never idle, is no receiver.
+        assert!(kinds.iter().all(|k| k["party"] != "receiver"), "{time}");
+    }
+}
+
+/// Lets the network that a process is in note few zero-copy sends of a socket; false where no
+/// network has a bound of its own (before Linux 6.8), and none where the process is gone.
+fn bound_notes(pid: u32, bytes: u32) -> Option<bool> {
+    let there = fs::File::open(process(pid).join("ns/net")).ok()?;
+    let bound = move || {
+        move_into_link_name_space(there.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        fs::write("/proc/sys/net/core/optmem_max", bytes.to_string()).is_ok()
+    };
+    Some(thread::spawn(bound).join().unwrap())
+}
+
+#[test]
+fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let words = "run --transport wire --mover send,send-zerocopy --size 4KiB --blocks 6 --precision 0.1% --window 50ms --warmup 2ms --budget 60s --quiet";
+    let mut run = place.start(&mut place.bytecost(words));
+    let coordinator = run.pid();
+    let own = network(Path::new("/proc/self"));
+    let bound = Cell::new(None);
+    run.until("a trial of two ends", || {
+        let ends = endpoints_of(coordinator);
+        let apart = |pid: &&u32| {
+            let there = network(&process(**pid));
+            there.is_some() && there != own
+        };
+        if let (true, Some(end)) = (place.lines() >= 1, ends.iter().find(apart)) {
+            // Room for one.
+            bound.set(bound_notes(*end, 1000));
+        }
+        bound.get().is_some()
+    });
+    run.end(PATIENCE).measured();
+    if bound.get() != Some(true) {
+        return eprintln!("skipped: this kernel has one bound for all networks");
+    }
+    let findings = findings(&place);
+    let mut doubts = findings["doubts"].as_array().unwrap().iter();
+    let doubt = doubts.find(|d| d["kind"] == "zero-copy-no-room");
+    let doubt = doubt.unwrap_or_else(|| panic!("{}", findings["doubts"]));
+    assert!(
+        doubt["evidence"].as_str().unwrap().starts_with("ENOBUFS "),
+        "{doubt}"
+    );
+    let cells = doubt["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 1, "{doubt}");
+    assert!(cells[0].as_str().unwrap().contains("/send-zerocopy/"));
 }
 
 #[test]

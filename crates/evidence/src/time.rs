@@ -45,19 +45,27 @@ pub struct Parties {
     pub receiver: Option<u32>,
 }
 
+/// What an error was about.
+fn told(what: &str, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{what}: {e}"))
+}
+
+fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
+    Sampler::open(cpus, EVERY_NS).map_err(|e| {
+        told(
+            "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
+            e,
+        )
+    })
+}
+
 impl TimeSampler {
     /// Makes it ready; nothing is sampled yet.
     ///
     /// # Errors
     /// Why the CPUs cannot be sampled here, and what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
-        let told = |what: &str, e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"));
-        let sampler = Sampler::open(cpus, EVERY_NS).map_err(|e| {
-            told(
-                "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
-                e,
-            )
-        })?;
+        let sampler = sampler(cpus)?;
         let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
@@ -69,6 +77,15 @@ impl TimeSampler {
             looks: Vec::new(),
             lost: 0,
         })
+    }
+
+    /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
+        sampler(cpus)?;
+        Symbols::check(root).map_err(|e| told("/proc/kallsyms", e))
     }
 
     /// Opens a window.

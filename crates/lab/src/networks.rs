@@ -82,23 +82,26 @@ impl<'n> Between<'n> {
 /// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback, which is the host's
 /// own, one on wire and two on veth, which are nobody else's.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    NetworkMeter::open(&processes(cell, ends))
+    match cell.transport {
+        Transport::WireUdp => NetworkMeter::open(&[]),
+        _ => NetworkMeter::open(&processes(cell, ends)),
+    }
 }
 
-/// The directories of a process in each of these networks.
+/// The directories of a process in each of the networks that a cell's packets go through.
 fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
     let networks = match cell.transport {
-        Transport::Unix | Transport::WireUdp => 0,
+        Transport::Unix => 0,
         // A single end has no connection.
         _ if ends.len() < 2 => 0,
-        Transport::Loopback | Transport::Wire => 1,
+        Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
         Transport::Veth => 2,
     };
     let ends = ends.iter().take(networks);
     ends.map(|e| bytecost_meter::of_process(e.pid())).collect()
 }
 
-/// The packet sockets of these networks.
+/// The packet sockets of the networks that a cell's packets go through.
 pub(crate) struct Eavesdroppers {
     networks: Vec<PacketSockets>,
     transport: Transport,

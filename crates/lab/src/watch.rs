@@ -2,8 +2,10 @@
 //! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
 //! never compared by their times.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,9 +14,9 @@ use bytecost_engine::{Mover, Route};
 use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
-use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
+use bytecost_spec::evidence::{self, Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
 use bytecost_spec::host::Cache;
-use bytecost_spec::{Cell, Failure, Host, Record, Transport, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Record, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -157,10 +159,14 @@ impl Watch {
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
         let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
         let port = port.map(|a| a.port());
-        self.trial_of(sender, of(Role::Receiver));
+        // Over wire the port is always the same, and another run may be under way.
+        let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
+        let network = network.ok();
+        self.trial_of(sender, receiver);
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
+                network,
                 worker: sender,
                 reader: receiver,
             })?;
@@ -168,6 +174,7 @@ impl Watch {
         if let Some(events) = &mut self.events {
             events.begin(events::Parties {
                 port,
+                network,
                 sender,
                 receiver,
             })?;
@@ -182,6 +189,7 @@ impl Watch {
         if let Some(events) = &mut self.events {
             events.begin(events::Parties {
                 port: None,
+                network: None,
                 sender: clients,
                 receiver: server,
             })?;
@@ -241,6 +249,21 @@ impl Watch {
         Ok(())
     }
 
+    /// What else happened. Over wire acknowledgements come from a responder, not through the
+    /// kernel's tracepoints, and it has counted them.
+    fn counts(&mut self, cell: &Cell, parts: &Parts) -> Vec<EventCount> {
+        let mut counts = std::mem::take(&mut self.seen.counts);
+        let written = parts.machine.get(&Counter::WireAcknowledgements);
+        let of_responder = written.filter(|_| !cell.transport.has_receiver());
+        for count in &mut counts {
+            if let (evidence::Event::Acknowledgements, Some(written)) = (count.event, of_responder)
+            {
+                count.count = written.clone();
+            }
+        }
+        counts
+    }
+
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
     fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
@@ -266,8 +289,7 @@ fn way(cell: &Cell) -> Vec<Leg> {
     if route.reads_a_file() {
         way.push(Leg::FromFile);
     }
-    // What counts there counts TCP and Unix sockets.
-    if route.has_peer() && cell.transport != Transport::WireUdp {
+    if route.has_peer() {
         way.push(Leg::IntoKernel);
         if cell.transport.has_receiver() {
             way.extend([Leg::Delivery, Leg::ToReader]);
@@ -341,6 +363,7 @@ impl Lab {
             Ok(parts) => {
                 let flows = &parts.sender.side.flows;
                 let copies = watch.copied(cell, &parts);
+                let counts = watch.counts(cell, &parts);
                 Record::Evidence(Evidence {
                     trial,
                     cell: cell.id(),
@@ -352,7 +375,7 @@ impl Lab {
                     time: watch.seen.time.take(),
                     footprint: parts.sender.footprint,
                     copies,
-                    counts: std::mem::take(&mut watch.seen.counts),
+                    counts,
                 })
             }
         };

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use bytecost_engine::{Mover, Offer, Receiver, Setup};
 use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::wire::responder::{Responder, Rules};
-use bytecost_lab::transports::wire::{FAR_END, Wire};
+use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
 use bytecost_spec::cell::{Device, Reaping};
-use bytecost_spec::evidence::Leg;
+use bytecost_spec::evidence::{CopyMeans, Leg};
 use bytecost_spec::{Cell, Transport};
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,11 +37,19 @@ fn counting() -> Option<Copies> {
     }
 }
 
-/// Counts what goes to a port; both sides are threads of this process.
-fn begin(copies: &mut Copies, port: u16) {
+/// Functions that take pages over are counted by process, which all tests here share.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Counts what goes to a port of a network; both sides are threads of this process.
+fn begin(copies: &mut Copies, port: u16, network: Option<u64>) {
     let me = std::process::id();
     let whose = Whose {
         port: Some(port),
+        network,
         worker: me,
         reader: Some(me),
     };
@@ -88,7 +97,7 @@ fn over_loopback(copies: &mut Copies, mover: &'static str, receiver: &str, size:
     let cell = cell(Transport::Loopback);
     let listener = transports::listen(&cell, None).unwrap();
     let address: SocketAddr = listener.address().parse().unwrap();
-    begin(copies, address.port());
+    begin(copies, address.port(), None);
     let sender = transports::connect(&cell, &listener.address()).unwrap();
     let taker = listener.accept(PATIENCE).unwrap();
     set_patience(&taker, PATIENCE).unwrap();
@@ -98,7 +107,13 @@ fn over_loopback(copies: &mut Copies, mover: &'static str, receiver: &str, size:
     sending.join().unwrap();
 }
 
-fn over_wire(copies: &mut Copies, wire: &Wire, mover: &'static str, size: usize) {
+fn over_wire(
+    copies: &mut Copies,
+    wire: &Wire,
+    transport: Transport,
+    mover: &'static str,
+    size: usize,
+) {
     let [far, map] = wire
         .descriptors()
         .map(|fd| fd.try_clone_to_owned().unwrap());
@@ -109,17 +124,18 @@ fn over_wire(copies: &mut Copies, wire: &Wire, mover: &'static str, size: usize)
         flows_most: 1,
     };
     let mut far = Responder::new(far, map, rules).unwrap();
-    begin(copies, FAR_END.port());
+    let network = rustix::fs::fstat(wire.network()).unwrap().st_ino;
+    begin(copies, FAR_END.port(), Some(network));
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let sending = wire.network().within(|| {
-                let cell = cell(Transport::Wire);
-                send(
-                    mover,
-                    transports::connect(&cell, &FAR_END.to_string()).unwrap(),
-                    size,
-                );
+                let socket = transports::connect(&cell(transport), &FAR_END.to_string()).unwrap();
+                let own = socket.try_clone().unwrap();
+                send(mover, socket, size);
+                if transport == Transport::WireUdp {
+                    udp::close(&own).unwrap();
+                }
             });
             sent.store(true, Ordering::Relaxed);
             sending.unwrap();
@@ -152,6 +168,7 @@ fn check(copies: &Copies, what: &str, size: usize, expected: [f64; 3]) {
 
 #[test]
 fn on_loopback_each_way_copies_as_often_as_is_known() {
+    let _alone = alone();
     let Some(mut copies) = counting() else {
         return;
     };
@@ -173,11 +190,55 @@ fn on_loopback_each_way_copies_as_often_as_is_known() {
     }
 }
 
-#[test]
-fn over_wire_nothing_is_copied_but_by_the_sender() {
-    let Some(mut copies) = counting() else {
+/// A device, and each means that counts what goes into the kernel, by itself.
+fn wire_and_means(link: LinkChoice) -> Option<(Wire, Vec<Copies>)> {
+    let wire = match Wire::new(link) {
+        Ok(wire) => wire,
+        Err(e) => {
+            assert!(!rustix::process::geteuid().is_root(), "{e}");
+            return None;
+        }
+    };
+    let strongest = counting()?;
+    let weaker = match strongest.choice().means(Leg::IntoKernel) {
+        Some(CopyMeans::Functions) => Copies::by(Path::new("/"), &[CopyMeans::Tracepoints]).ok(),
+        _ => None,
+    };
+    Some((
+        wire,
+        [Some(strongest), weaker].into_iter().flatten().collect(),
+    ))
+}
+
+fn nothing_is_copied_but_by_the_sender(
+    transport: Transport,
+    link: LinkChoice,
+    sizes: &[usize],
+    movers: &[(&'static str, f64)],
+) {
+    let _alone = alone();
+    let Some((wire, all)) = wire_and_means(link) else {
         return;
     };
+    for mut copies in all {
+        let means = copies.choice().means(Leg::IntoKernel).unwrap();
+        for (mover, sender) in movers {
+            for &size in sizes {
+                over_wire(&mut copies, &wire, transport, mover, size);
+                let name = transport.name();
+                let what = format!(
+                    "{mover} of {size} B over {name}, {link:?}, by {}",
+                    means.title()
+                );
+                check(&copies, &what, size, [*sender, 0.0, 0.0]);
+                println!("{what}: {sender:.0} copies per byte");
+            }
+        }
+    }
+}
+
+#[test]
+fn over_wire_nothing_is_copied_but_by_the_sender() {
     let [tun, veth] = [Device::Tun, Device::Veth].map(|device| LinkChoice {
         device,
         ..LinkChoice::default()
@@ -186,31 +247,36 @@ fn over_wire_nothing_is_copied_but_by_the_sender() {
         segment_bytes: Some(4096),
         ..veth
     };
+    let movers = [
+        ("send", 1.0),
+        ("send-zerocopy", 0.0),
+        ("uring-send-zc", 0.0),
+        ("sendfile", 0.0),
+        ("vmsplice", 0.0),
+    ];
     // Small sends by io_uring are flagged as copied on Linux 6.18, and are not.
     for (link, sizes) in [
         (tun, &[4096, 65_536][..]),
         (veth, &[65_536]),
         (small, &[65_536]),
     ] {
-        let wire = match Wire::new(link) {
-            Ok(wire) => wire,
-            Err(e) => {
-                assert!(!rustix::process::geteuid().is_root(), "{e}");
-                return;
-            }
-        };
-        for (mover, sender) in [
+        nothing_is_copied_but_by_the_sender(Transport::Wire, link, sizes, &movers);
+    }
+}
+
+#[test]
+fn over_wire_no_datagram_is_copied_but_by_the_sender() {
+    // One packet, and one that a card would cut into many.
+    nothing_is_copied_but_by_the_sender(
+        Transport::WireUdp,
+        LinkChoice::default(),
+        &[1000, 32_000],
+        &[
             ("send", 1.0),
+            ("sendmsg", 1.0),
+            ("uring-send", 1.0),
             ("send-zerocopy", 0.0),
             ("uring-send-zc", 0.0),
-            ("sendfile", 0.0),
-            ("vmsplice", 0.0),
-        ] {
-            for &size in sizes {
-                over_wire(&mut copies, &wire, mover, size);
-                let what = format!("{mover} of {size} B over wire, {link:?}");
-                check(&copies, &what, size, [sender, 0.0, 0.0]);
-            }
-        }
-    }
+        ],
+    );
 }

@@ -19,7 +19,7 @@ fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
 }
 
 /// A count, which a number for readers may have given decimals.
-fn whole(count: f64) -> String {
+pub(super) fn whole(count: f64) -> String {
     let text = units::number(count);
     text.split('.').next().unwrap_or(&text).to_owned()
 }

@@ -13,8 +13,9 @@ pub struct CellTime {
     pub per: TimePer,
     /// Looks that found one of the two sides at work.
     pub looks: u64,
-    /// The sender's kinds of work, then the receiver's, in the order of the table of kinds;
-    /// those that no look found are left away.
+    /// The sender's kinds of work, then the receiver's, then those of all else that ran, which no
+    /// sum has in it; each in the order of the table of kinds. Those that no look found are left
+    /// away.
     pub kinds: Vec<KindTime>,
     /// Functions of the kernel with most time, both sides together.
     pub functions: Vec<FunctionTime>,
@@ -59,7 +60,7 @@ impl TimePer {
     }
 }
 
-/// CPU time of one side in one kind of work.
+/// CPU time of one side, or of the rest of the machine, in one kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindTime {
     /// Whose.

@@ -95,7 +95,7 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
 }
 
 /// The sender's end.
-fn bring_up(netlink: &mut Netlink, link: LinkChoice) -> io::Result<()> {
+pub(super) fn bring_up(netlink: &mut Netlink, link: LinkChoice) -> io::Result<()> {
     let (loopback, device) = (netlink.known("lo")?.index, netlink.known(NAME)?.index);
     netlink.set_up(loopback)?;
     netlink.set_mtu(device, link.mtu_bytes)?;

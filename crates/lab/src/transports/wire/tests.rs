@@ -1,6 +1,8 @@
 use super::*;
+use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
-use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
+use bytecost_spec::cell::{Device, LINK_MTU_BYTES, Reaping};
+use bytecost_sys::tun;
 use responder::{Responder, Rules};
 use rustix::net::SendFlags;
 use std::fs;
@@ -225,6 +227,84 @@ fn a_flow_of_udp_begins_anew_with_its_opening() {
         // One that is longer than the MTU comes in parts, which are not counted.
         assert_eq!((seen.bytes, seen.packets, seen.closed), (70, 1, false));
     }
+}
+
+/// A network whose device lets packets wait, and in which a socket may have few zero-copy sends
+/// outstanding; none, and the reason printed, where that cannot be made.
+fn waiting_network() -> Option<(Network, OwnedFd)> {
+    let skipped = |why: &dyn std::fmt::Display| println!("skipped: {why}");
+    let network = Network::new().map_err(|e| skipped(&e)).ok()?;
+    let tun = network.within(|| {
+        let tun = tun::open(NAME)?;
+        device::bring_up(&mut Netlink::open()?, LinkChoice::default())?;
+        // A network's own since Linux 6.8, so that nothing is to be restored.
+        fs::write("/proc/sys/net/core/optmem_max", FEW_NOTES_BYTES)?;
+        Ok::<_, io::Error>(tun)
+    });
+    let tun = tun.unwrap().map_err(|e| skipped(&e)).ok()?;
+    let mut tc = std::process::Command::new("tc");
+    tc.args(["qdisc", "add", "dev", NAME, "root", "tbf"]);
+    tc.args(["rate", "50mbit", "burst", "5kb", "limit", "10mb"]);
+    network.start_in(&mut tc).unwrap();
+    let done = tc.output().map_err(|e| skipped(&e)).ok()?;
+    let told = String::from_utf8_lossy(&done.stderr);
+    done.status.success().then_some((network, tun)).or_else(|| {
+        skipped(&told);
+        None
+    })
+}
+
+/// Room for some four notes.
+const FEW_NOTES_BYTES: &str = "4096";
+
+/// A sender of datagrams with zero-copy and as many buffers in flight as there are messages.
+fn zero_copy_sender(network: &Network) -> Box<dyn Move> {
+    let cell = Cell::default();
+    let connect = || udp::connect(&cell, &FAR_END.to_string()).unwrap();
+    let setup = Setup {
+        socket: Some(network.within(connect).unwrap()),
+        file: None,
+        java: None,
+        size: 1000,
+        fields: 8,
+        slots: 256,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
+        patience: PATIENCE,
+    };
+    (Mover::named("send-zerocopy").unwrap().open)(setup).unwrap()
+}
+
+#[test]
+fn datagrams_that_the_kernel_has_no_room_to_note_wait_for_completions_and_go_out() {
+    const MESSAGES: u64 = 256;
+    let Some((network, _tun)) = waiting_network() else {
+        return;
+    };
+    let mut mover = zero_copy_sender(&network);
+    while mover.tally().messages < MESSAGES {
+        if mover.offer().unwrap() == Offer::Full {
+            mover.reap(1).unwrap();
+        }
+    }
+    mover.flush().unwrap();
+    while mover.tally().held > mover.tally().released {
+        mover.reap(1).unwrap();
+    }
+    let tally = mover.tally();
+    assert_eq!((tally.messages, tally.released), (MESSAGES, MESSAGES));
+    assert!(tally.enobufs > 0, "{tally:?}");
+    // Where not even one may be outstanding, no completion can be waited for.
+    let bound = || fs::write("/proc/sys/net/core/optmem_max", "1").unwrap();
+    network.within(bound).unwrap();
+    let why = mover.offer().unwrap_err().to_string();
+    assert!(
+        why.contains("ENOBUFS") && why.contains("optmem_max"),
+        "{why}"
+    );
 }
 
 #[test]
