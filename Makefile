@@ -64,7 +64,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample paired.html paired
 	sample findings.json findings
 	"$(TARGET)/debug/bytecost" run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
-		--budget 3s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
+		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
 	real=$$(echo "$$run"/*/report.html)
 	cd tests/page
 	npm ci --no-audit --no-fund --silent

@@ -266,7 +266,7 @@ impl Receiver {
             patience_ms: 5000,
         })))?;
         match receiver.answer()? {
-            Answer::Listening { address } => receiver.address = address,
+            Answer::Listening { address, .. } => receiver.address = address,
             other => bail!("the receiver answered out of turn: {other:?}"),
         }
         Ok(receiver)

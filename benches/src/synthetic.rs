@@ -143,6 +143,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         evidence: Vec::new(),
         survey: Survey {
             isolation: Vec::new(),
+            links: Vec::new(),
             files: None,
             java: None,
             serving: None,

@@ -123,7 +123,10 @@ fn answers() -> Vec<Vec<u8>> {
     [
         Answer::Ready,
         Answer::Closed,
-        Answer::Listening { address },
+        Answer::Listening {
+            address,
+            process: Some(7),
+        },
         Answer::Failed { reason },
         Answer::Done(Box::new(done)),
     ]

@@ -14,7 +14,7 @@ set -euo pipefail
 # A guest that says nothing for longer is stuck: under emulation it needs some 40 s.
 MOST_S=240
 # For tcp and unix sockets everything is built in; these are for the transport `wire`.
-MODULES="tun cls_bpf sch_ingress"
+MODULES="tun veth cls_bpf sch_ingress"
 
 fail() {
 	echo "test-kernels: $*" >&2

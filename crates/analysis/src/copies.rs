@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::evidence::{CopyMeans, Evidence, Leg, Means};
-use bytecost_spec::{Measure, Metric, Reading, Side};
+use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
 use bytecost_stats::median;
 
 use crate::result::{
@@ -46,7 +46,7 @@ impl Counted {
         copies.sort_by_key(|c| place(&c.cell));
         Counted {
             copies,
-            counts: all().filter_map(counts).collect(),
+            counts: all().filter_map(|e| counts(e, input)).collect(),
             cost: cost(&by_cell, cells),
         }
     }
@@ -93,7 +93,15 @@ fn flagged(cell: &CellResult) -> Option<CellCopies> {
     })
 }
 
-fn counts(evidence: &Evidence) -> Option<CellCounts> {
+fn counts(evidence: &Evidence, input: &Input<'_>) -> Option<CellCounts> {
+    let cell = usize::try_from(evidence.trial.cell).ok();
+    let cell = cell.and_then(|i| input.cells.get(i));
+    let is_served = cell.is_some_and(Cell::is_served);
+    let side = |side| match side {
+        Side::Sender if is_served => Side::Client,
+        Side::Receiver if is_served => Side::Server,
+        side => side,
+    };
     if evidence.counts.is_empty() || evidence.sent_messages == 0 {
         return None;
     }
@@ -104,7 +112,7 @@ fn counts(evidence: &Evidence) -> Option<CellCounts> {
         };
         EventRate {
             event: c.event,
-            side: c.side,
+            side: side(c.side),
             per_message,
             absent,
         }
@@ -129,8 +137,11 @@ fn cost(by_cell: &BTreeMap<u32, &Evidence>, cells: &[CellResult]) -> Option<Coun
         (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
     });
     let moves = |c: &&CellResult| {
-        let rate = Metric::both(Measure::ThroughputGbitPerS);
-        c.estimates.contains_key(&rate) && !c.cell.is_served()
+        let rate = Metric::both(match c.cell.is_served() {
+            true => Measure::MessagesPerS,
+            false => Measure::ThroughputGbitPerS,
+        });
+        c.estimates.contains_key(&rate)
     };
     Some(CountingCost {
         took_s: by_cell.values().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,
@@ -225,10 +236,18 @@ impl CellCopies {
 }
 
 impl CellCounts {
-    /// How often something happened for each message on a side, or on all sides that have it.
+    /// Whether they are of a server and its clients.
+    #[must_use]
+    pub fn is_of_server(&self) -> bool {
+        self.events.iter().any(|e| e.side == Side::Server)
+    }
+
+    /// How often something happened for each message on all sides that have it. The clients of a
+    /// server are the instrument: for each request only the server's own are told.
     #[must_use]
     pub fn per_message(&self, event: bytecost_spec::evidence::Event) -> Option<f64> {
-        let own = self.events.iter().filter(|e| e.event == event);
+        let tells = |e: &&EventRate| e.event == event && e.side != Side::Client;
+        let own = self.events.iter().filter(tells);
         let known: Option<Vec<f64>> = own.map(|e| e.per_message).collect();
         let known = known?;
         (!known.is_empty()).then(|| known.iter().sum())

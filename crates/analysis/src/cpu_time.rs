@@ -1,4 +1,4 @@
-//! Where the CPU time of each watched cell went, per KiB that was sent.
+//! Where the CPU time of each watched cell went, per KiB that was sent or per request.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bytecost_spec::evidence::{Evidence, KINDS, Kind, Looks, Party, TimeByKind};
 use bytecost_stats::poisson_interval;
 
 use crate::LEVEL;
-use crate::result::{CellTime, FunctionTime, Input, KindTime};
+use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
 
 /// Functions of a cell that are told, most time first.
 const MOST_FUNCTIONS: usize = 12;
@@ -20,22 +20,30 @@ pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
     }
     let known = |(cell, evidence): (u32, &Evidence)| {
         let cell = input.cells.get(usize::try_from(cell).ok()?)?;
-        (cell.id() == evidence.cell).then(|| of(evidence)).flatten()
+        let per = match cell.is_served() {
+            true => TimePer::Request,
+            false => TimePer::Kib,
+        };
+        (cell.id() == evidence.cell).then(|| of(evidence, per))?
     };
     by_cell.into_iter().filter_map(known).collect()
 }
 
 /// None where nothing was sent, or nothing was seen of who sent it.
-fn of(evidence: &Evidence) -> Option<CellTime> {
+fn of(evidence: &Evidence, per: TimePer) -> Option<CellTime> {
     let time = evidence.time.as_ref()?;
     let of_parties = |parties: &[Party]| count(time, |l| parties.contains(&l.party));
     let own = of_parties(&[Party::Sender, Party::Receiver]);
-    if evidence.sent_bytes == 0 || own == 0 {
+    let units = match per {
+        TimePer::Kib => evidence.sent_bytes as f64 / KIB,
+        TimePer::Request => evidence.sent_messages as f64,
+    };
+    if units == 0.0 || own == 0 {
         return None;
     }
-    let ns_per_kib = |looks: f64| looks * time.every_ns as f64 * KIB / evidence.sent_bytes as f64;
+    let ns_per_unit = |looks: f64| looks * time.every_ns as f64 / units;
     let mut kinds = Vec::new();
-    for party in [Party::Sender, Party::Receiver] {
+    for party in [Party::Sender, Party::Receiver, Party::Rest] {
         for row in KINDS {
             let looks = count(time, |l| l.party == party && l.kind == row.kind);
             if looks == 0 {
@@ -46,9 +54,9 @@ fn of(evidence: &Evidence) -> Option<CellTime> {
                 party,
                 kind: row.kind,
                 looks,
-                ns_per_kib: ns_per_kib(looks as f64),
-                low: ns_per_kib(low),
-                high: ns_per_kib(high),
+                ns_per_unit: ns_per_unit(looks as f64),
+                low: ns_per_unit(low),
+                high: ns_per_unit(high),
             });
         }
     }
@@ -64,6 +72,7 @@ fn of(evidence: &Evidence) -> Option<CellTime> {
     let unattributed = count(time, |l| is_own(l) && l.kind == Kind::Unattributed);
     Some(CellTime {
         cell: evidence.cell.clone(),
+        per,
         looks: own,
         kinds,
         functions: functions(time, own),
@@ -103,24 +112,29 @@ fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
 }
 
 impl CellTime {
-    /// CPU time of both sides in a kind, in ns for each KiB sent.
-    #[must_use]
-    pub fn of_kind(&self, kind: Kind) -> f64 {
-        let own = self.kinds.iter().filter(|k| k.kind == kind);
-        own.map(|k| k.ns_per_kib).sum()
+    /// The times that are told: of both sides, or of a server.
+    fn told(&self) -> impl Iterator<Item = &KindTime> {
+        self.kinds.iter().filter(|k| self.per.tells(k.party))
     }
 
-    /// CPU time of both sides, in ns for each KiB sent.
+    /// CPU time in a kind, in ns for each KiB sent on both sides, or for each request of a server.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> f64 {
+        let own = self.told().filter(|k| k.kind == kind);
+        own.map(|k| k.ns_per_unit).sum()
+    }
+
+    /// CPU time in all kinds, as [`CellTime::of_kind`].
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.kinds.iter().map(|k| k.ns_per_kib).sum()
+        self.told().map(|k| k.ns_per_unit).sum()
     }
 
     /// The variance of [`CellTime::of_kind`], were looks to fall by chance: that of their count,
     /// times the square of what a look stands for.
     pub(crate) fn variance(&self, kind: Kind) -> f64 {
-        let own = self.kinds.iter().filter(|k| k.kind == kind);
-        own.map(|k| k.ns_per_kib * k.ns_per_kib / k.looks.max(1) as f64)
+        let own = self.told().filter(|k| k.kind == kind);
+        own.map(|k| k.ns_per_unit * k.ns_per_unit / k.looks.max(1) as f64)
             .sum()
     }
 }

@@ -47,6 +47,7 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Ring
         | Axis::Answer
         | Axis::Mtu
+        | Axis::Segment
         | Axis::AckBytes
         | Axis::Block
         | Axis::Depth
@@ -67,6 +68,7 @@ pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
         | Axis::Reaping
         | Axis::Cork
         | Axis::Quickack
+        | Axis::Device
         | Axis::Cache
         | Axis::Access
         | Axis::MemNode

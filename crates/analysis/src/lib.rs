@@ -22,6 +22,7 @@ mod pairing;
 mod places;
 pub mod progress;
 pub mod result;
+mod roles;
 mod run;
 mod speed_ups;
 mod trials;
@@ -102,6 +103,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        roles: roles::all(&trials),
         counting_cost: counted.cost,
         footprints,
         audit: Vec::new(),

@@ -102,12 +102,14 @@ pub(crate) fn contrasted<'t, 'a>(
 }
 
 /// Axes that mean nothing to some cells: what a cell has there says nothing about it.
-pub(crate) const CONDITIONAL: [Axis; 10] = [
+pub(crate) const CONDITIONAL: [Axis; 12] = [
     Axis::Congestion,
     Axis::Nodelay,
     Axis::Cork,
     Axis::Quickack,
     Axis::Mtu,
+    Axis::Segment,
+    Axis::Device,
     Axis::AckBytes,
     Axis::Answer,
     Axis::Reaping,
@@ -124,6 +126,8 @@ pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
             cell.cell.transport.is_tcp()
         }
         Axis::Mtu => cell.cell.transport.is_made(),
+        Axis::Segment => cell.cell.transport.has_segments(),
+        Axis::Device => cell.cell.transport.is_wire(),
         Axis::AckBytes => cell.cell.transport == Transport::Wire,
         Axis::Answer => cell.cell.pattern == Pattern::Ask,
         Axis::Reaping => cell.completes,

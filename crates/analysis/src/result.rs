@@ -14,13 +14,15 @@ mod cpu_time;
 mod figure;
 mod footprint;
 mod matrix;
+mod roles;
 mod speed_up;
 
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
-pub use cpu_time::{CellTime, FunctionTime, KindTime};
+pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
 pub use matrix::{MatrixData, PairPoint};
+pub use roles::{RoleCounter, RoleCounters};
 pub use speed_up::{SpeedUp, SpeedUpRow};
 
 /// The version of `findings.json`.
@@ -84,6 +86,10 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
+    /// What servers and their clients used for each request, by the counters of a published table;
+    /// of the cells with perf events, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<RoleCounters>,
     /// What counting cost, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_cost: Option<CountingCost>,

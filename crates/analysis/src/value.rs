@@ -65,7 +65,7 @@ enum Per {
     Second,
 }
 
-type Found = Result<f64, String>;
+pub(crate) type Found = Result<f64, String>;
 
 /// Why a transport of one side has no readings of the other.
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";

@@ -197,6 +197,10 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
             Ok(bytes) => format!("blocks of {}", units::bytes_in_words(bytes)),
             Err(_) => format!("block {value}"),
         },
+        Axis::Segment => match units::parse_bytes(value) {
+            Ok(bytes) => format!("packets of up to {}", units::bytes_in_words(bytes)),
+            Err(_) => format!("segment {value}"),
+        },
         Axis::Threads => plural(value, "thread"),
         Axis::Fields => plural(value, "field"),
         Axis::Connections => plural(value, "connection"),
@@ -217,6 +221,7 @@ pub(crate) fn named(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::Device
         | Axis::AckBytes
         | Axis::Depth
         | Axis::Cache
@@ -261,6 +266,8 @@ pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
         | Axis::Cork
         | Axis::Quickack
         | Axis::Mtu
+        | Axis::Segment
+        | Axis::Device
         | Axis::AckBytes
         | Axis::Block
         | Axis::Cache

@@ -117,12 +117,25 @@ fn looks_become_nanoseconds_for_each_kib() {
         (sender.party, sender.kind, sender.looks),
         (Party::Sender, Kind::DataCopy, 1000)
     );
-    assert!(sender.low < sender.ns_per_kib && sender.ns_per_kib < sender.high);
+    assert!(sender.low < sender.ns_per_unit && sender.ns_per_unit < sender.high);
     assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
     let sendfile = of("sendfile");
     assert!((sendfile.unattributed - 13.0 / 1313.0).abs() < 1e-9);
     assert!((sendfile.rest - 500.0 / 1813.0).abs() < 1e-9);
     assert_eq!(sendfile.functions[0].function, "rep_movs_alternative");
+    // The rest of the machine is told by kind as well, and is in no sum.
+    let last = sendfile.kinds.last().unwrap();
+    assert_eq!(
+        (last.party, last.kind, last.looks),
+        (Party::Rest, Kind::User, 500)
+    );
+    assert!((sendfile.total() - 1313.0 * per_look).abs() < 1e-9);
+    let told = &question(&analysis).unwrap().evidence;
+    assert!(
+        told.iter()
+            .any(|e| e.ends_with("what else ran did user 100 %")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -147,7 +160,9 @@ fn the_difference_is_told_by_kind_of_work() {
     assert!(!answer.contains("skb"), "{answer}");
     assert!(!told.findings.is_empty());
     assert!(
-        told.evidence.iter().any(|e| e.contains("does not know")),
+        told.evidence
+            .iter()
+            .any(|e| e.ends_with("does not know (most of them `zzz`)")),
         "{:?}",
         told.evidence
     );
@@ -175,7 +190,10 @@ fn evidence_of_foreign_cells_and_of_nothing_is_left_out() {
     let mut world = watched();
     world.evidence[0].trial.cell = 4000;
     world.evidence[1].sent_bytes = 0;
-    assert!(world.analyse().cpu_time.is_empty());
+    let analysis = world.analyse();
+    assert!(analysis.cpu_time.is_empty());
+    let missing = question(&analysis).unwrap().missing.as_ref().unwrap();
+    assert!(missing.contains("no watched cell"), "{missing}");
     let mut world = watched();
     world.evidence[0].cell = "another".to_owned();
     world.evidence[1].time = None;

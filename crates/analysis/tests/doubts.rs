@@ -74,6 +74,9 @@ fn copied_buffers_and_cautions_are_told() {
         doubt.text,
         "`sendfile`: the file must not change while it is sent."
     );
+    // It was not measured.
+    world.samples.retain(|s| !s.cell.contains("/sendfile/"));
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
 }
 
 #[test]
@@ -108,6 +111,11 @@ fn neighbours_and_steal_are_told_above_their_bounds() {
             .insert(Counter::MachineStealNs, Reading::Measured(10_000_000));
     });
     assert!(only(&world, "steal").evidence.contains("at most 5 %"));
+    world.change(is_sendfile, |s| {
+        s.machine
+            .insert(Counter::MachineStealNs, Reading::Measured(1_000_000));
+    });
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
 }
 
 #[test]
@@ -147,13 +155,18 @@ fn limits_of_the_kernel_are_told() {
         "{}",
         doubt.evidence
     );
+    world.change(is_sendfile, |s| {
+        set(s, Counter::TcpSndbufLimitedUs, 40_000);
+    });
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
 
     let mut world = quiet();
     world.change(is_sendfile, |s| set(s, Counter::Enobufs, 5));
-    assert_eq!(
-        only(&world, "zero-copy-no-room").evidence,
-        "ENOBUFS 240 times"
-    );
+    let doubt = only(&world, "zero-copy-no-room");
+    assert_eq!(doubt.evidence, "ENOBUFS 240 times");
+    assert!(!doubt.cure.contains("wire"), "{}", doubt.cure);
+    world.change(is_sendfile, |s| set(s, Counter::Enobufs, 0));
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
 }
 
 #[test]
@@ -355,6 +368,9 @@ fn failures_ends_and_short_runs_are_told() {
     world.samples.retain(|s| s.trial.block < 5);
     let doubt = only(&world, "few-blocks");
     assert_eq!(doubt.evidence, "5 blocks, at least 6 asked for");
+    let mut world = quiet();
+    world.samples.retain(|s| s.trial.block < 6);
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
 
     let world = World::new(STUDY).run(4, 8, 0.05, |_| True::costs(0.2));
     let analysis = world.analyse();

@@ -75,6 +75,29 @@ fn a_packet_socket_is_named_with_its_holder() {
 }
 
 #[test]
+fn where_zero_copy_was_copied_and_by_whom_is_told_of_each_transport() {
+    for (transport, place, why) in [
+        ("loopback", "on loopback", "is copied on delivery"),
+        ("veth", "over veth", "is copied on delivery"),
+        ("wire", "over wire", "or the flag is wrong"),
+        ("wire-udp", "over wire-udp", "or the flag is wrong"),
+    ] {
+        let axes = format!("transport = [\"{transport}\"]\n{MOVERS}");
+        let copied = |share: f64| {
+            run(&axes, move |c| True {
+                copied: is_zero_copy(c).then_some(share),
+                ..True::costs(0.2)
+            })
+        };
+        let doubt = fires(&copied(1.0), "zero-copy-copied", 2, "100 %");
+        for part in [place, why] {
+            assert!(doubt.text.contains(part), "{part}: {doubt:#?}");
+        }
+        silent(&copied(0.0), "zero-copy-copied");
+    }
+}
+
+#[test]
 fn who_made_the_kernel_copy_over_wire_is_told() {
     let axes = format!("transport = [\"wire\"]\n{MOVERS}");
     let mut world = run(&axes, |c| True {
@@ -116,6 +139,21 @@ fn registered_huge_pages_are_told_where_they_fill_the_account() {
     assert_eq!(found(&world, "send-buffer").len(), 1);
     fill(&mut world, 4 << 20, 10_000);
     silent(&world, "registered-huge-pages");
+}
+
+#[test]
+fn no_room_for_zero_copy_is_cured_otherwise_in_a_network_of_its_own() {
+    let axes = format!("transport = [\"wire-udp\"]\n{MOVERS}");
+    let mut world = run(&axes, |_| True::costs(0.2));
+    silent(&world, "zero-copy-no-room");
+    world.change(is_zero_copy, |s| {
+        put(&mut s.sender.readings, Counter::Enobufs, 3);
+    });
+    let doubt = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
+    assert!(
+        doubt.cure.contains("fewer in flight by --ring"),
+        "{doubt:#?}"
+    );
 }
 
 #[test]

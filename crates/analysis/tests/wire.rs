@@ -56,6 +56,22 @@ fn that_one_side_is_measured_is_always_said() {
 }
 
 #[test]
+fn the_device_is_told_where_it_is_not_the_usual_one() {
+    let check = |devices: &str, expected: &str| {
+        let analysis = over(&format!("\"wire\"]\ndevice = [{devices}")).analyse();
+        let text = &analysis.doubts[0].text;
+        assert!(text.ends_with(expected), "{devices}: {text}");
+    };
+    let veth = "one end of a veth pair, not a tun device: each packet has the head of a frame too.";
+    check("\"tun\"", "no receiver is in them.");
+    check("\"veth\"", &format!("Their device was {veth}"));
+    check(
+        "\"tun\", \"veth\"",
+        &format!("The device of those with device=veth was {veth}"),
+    );
+}
+
+#[test]
 fn what_nobody_receives_has_no_receivers_readings_and_says_why() {
     let analysis = over("\"wire\"").analyse();
     let of = |side| Metric {

@@ -252,8 +252,9 @@ pub struct RunArgs {
     /// Evidence to gather after the measuring, in trials of its own: copies (how often each byte is
     /// copied, and where), counts (calls, switches, faults and packets of a message), time (where
     /// the CPU time goes, by kind of work), footprint (what the sender displaces from its caches,
-    /// by timing), or none; all but footprint need root. Where it and the variable
-    /// BYTECOST_EVIDENCE are left out: copies and counts, in a tenth of the budget, if permitted
+    /// by timing), or none; all but footprint need root. Of servers there are counts and time. Where
+    /// it and the variable BYTECOST_EVIDENCE are left out: copies and counts, in a tenth of the
+    /// budget, if permitted
     #[arg(long, value_name = "MEANS", value_delimiter = ',', value_parser = evidence)]
     pub evidence: Vec<WantedEvidence>,
     /// Go on with a run that was ended early

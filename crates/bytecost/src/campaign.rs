@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
-use bytecost_evidence::Copies;
+use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::Check;
@@ -41,7 +41,7 @@ fn counting(copies: bool, counts: bool) -> Result<Watch> {
 /// Why a means of evidence cannot be had here; none where it can.
 pub fn refused(means: Means, host: &Host) -> Option<String> {
     let tried = match means {
-        Means::Time => Watch::of_time(&cpus(host), EVIDENCE_WINDOW).map(|_| ()),
+        Means::Time => TimeSampler::check(Path::new("/"), &cpus(host)),
         Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
         Means::Counts => exchange::events().map(|_| ()),
         Means::Footprint => {

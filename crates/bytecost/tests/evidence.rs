@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use bytecost_analysis::Analysis;
@@ -63,9 +64,8 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
         assert!(question.missing.is_some());
         return;
     }
-    let cells: std::collections::BTreeSet<&str> =
-        analysis.cells.iter().map(|c| c.id.as_str()).collect();
-    let seen: std::collections::BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
+    let cells: BTreeSet<&str> = analysis.cells.iter().map(|c| c.id.as_str()).collect();
+    let seen: BTreeSet<&str> = watched.iter().map(|e| e.cell.as_str()).collect();
     assert_eq!(cells, seen);
     assert_eq!(watched.len(), seen.len());
     let first = records
@@ -208,4 +208,69 @@ fn what_is_no_evidence_is_refused() {
         &place.call(&["run", "--resume", "x", "--evidence", "time"]),
         &["--resume goes on with"],
     );
+}
+
+#[test]
+fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_model() {
+    const MODELS: [&str; 4] = ["epoll", "uring", "thread", "fork"];
+    let place = Place::new();
+    let servers = MODELS.join(",");
+    let words = [
+        "run",
+        "server-models",
+        "--placement",
+        "free",
+        "--blocks",
+        "6",
+        "--window",
+        "50ms",
+        "--warmup",
+        "2ms",
+        "--budget",
+        "60s",
+        "--service",
+        "echo",
+        "--connect",
+        "kept",
+        "--idle",
+        "0",
+        "--connections",
+        "3",
+        "--server",
+        &servers,
+        "--evidence",
+        "time,counts,copies",
+    ];
+    let run = place.call(&words);
+    went_through(&run);
+    let said = stderr(&run);
+    assert!(
+        said.contains("note: no evidence of copies: every model"),
+        "{said}"
+    );
+    let analysis = analysis(&place);
+    if !is_root() {
+        return assert!(said.contains("note: no evidence of counts:"), "{said}");
+    }
+    for cell in &analysis.cells {
+        let server = cell.cell.serving.server.as_deref().unwrap();
+        let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
+        // Of uring one call may be for several requests.
+        let calls = counts.per_message(Event::SystemCalls).unwrap();
+        let least = if server == "uring" { 0.05 } else { 0.5 };
+        assert!(calls > least, "{server}: {calls} calls a request");
+        let mut times = analysis.cpu_time.iter();
+        let Some(time) = times.find(|t| t.cell == cell.id) else {
+            assert!(said.contains("note: no evidence of time:"), "{said}");
+            continue;
+        };
+        // Children that a model has started are the server too, whose parent only waits.
+        for party in [Party::Receiver, Party::Sender] {
+            let own = time.kinds.iter().filter(|k| k.party == party);
+            let looks: u64 = own.map(|k| k.looks).sum();
+            assert!(looks > 10, "{server}: {looks} looks at {party:?}");
+        }
+    }
+    let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
+    assert!(page.contains("Of servers: what their own"));
 }

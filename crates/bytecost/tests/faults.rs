@@ -230,6 +230,36 @@ fn without_root_the_other_transports_of_a_study_are_measured() {
 }
 
 #[test]
+fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured() {
+    let place = Place::new();
+    let words = format!("run --mover send,sendfile --evidence time,copies,counts {TINY}")
+        .replace(" --quiet", "");
+    let Some(mut command) = unprivileged(&place, 8192, &words) else {
+        return;
+    };
+    let end = ended(&mut command);
+    end.measured();
+    let report = report(&place);
+    for (means, cure) in [
+        ("time", "CAP_PERFMON"),
+        ("copies", "CAP_BPF"),
+        ("counts", "CAP_BPF"),
+    ] {
+        let told = format!("note: no evidence of {means}: ");
+        let mut lines = end.stderr.lines().filter(|l| l.starts_with(&told));
+        let line = lines.next().unwrap_or_else(|| panic!("{}", end.stderr));
+        assert!(line.contains("root") && line.contains(cure), "{line}");
+        // The report has the same in place of an answer, of the two that count once.
+        let why = &line[told.len()..];
+        let is_told = report.contains(why) || means == "counts";
+        assert!(is_told, "{line}: {report}");
+    }
+    let all = records(&place.run());
+    assert!(all.iter().any(|r| r.get("sample").is_some()));
+    assert!(all.iter().all(|r| r.get("evidence").is_none()));
+}
+
+#[test]
 fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
     let place = Place::new();
     let words = "run --mover null,send --size 4KiB --blocks 2000 --precision 0.1% --window 5ms --warmup 1ms --budget 120s --quiet";

@@ -84,6 +84,7 @@ fn manifest() -> Manifest {
             serving: None,
             huge_pages_refused: None,
             isolation: Vec::new(),
+            links: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),

@@ -38,6 +38,20 @@ fn a_study_of_servers_is_measured_and_told() {
         }
         assert!(estimates.get("throughput_gbit_per_s").is_none());
     }
+    let roles = found["roles"].as_array().unwrap();
+    let measured = cells.iter().filter(|c| c["trials"].as_u64() > Some(0));
+    assert_eq!(
+        roles.len(),
+        2 * measured.count(),
+        "the server and its clients"
+    );
+    for counter in roles.iter().flat_map(|r| r["counters"].as_array().unwrap()) {
+        assert_ne!(
+            counter["per_request"].is_number(),
+            counter["absent"].is_string(),
+            "{counter}"
+        );
+    }
     let asked: Vec<&str> = found["explanations"]
         .as_array()
         .unwrap()
@@ -78,6 +92,20 @@ fn thousands_of_connections_are_a_trial_like_any() {
         doubts.iter().all(|d| d["kind"] != "failed-requests"),
         "{doubts:#?}"
     );
+}
+
+/// Clients that think for much longer than a window lasts: it is made longer until something
+/// comes, and no trial fails.
+#[test]
+fn a_window_in_which_nothing_came_is_made_longer() {
+    let place = Place::new();
+    let words = format!(
+        "{SERVED} --window 1ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 20ms"
+    );
+    ended(&mut place.bytecost(&words)).measured();
+    let found = findings(&place);
+    assert_eq!(found["failures"], Value::Array(Vec::new()), "{found:#}");
+    assert!(found["roles"][0]["window_ms"].as_f64() > Some(7.0));
 }
 
 #[test]

@@ -123,15 +123,10 @@ fn a_signal_under_load_ends_every_model_with_its_tally() {
                 others.push(client);
             }
         }
-        let signal = if model.in_turn {
-            Signal::INT
-        } else {
-            Signal::TERM
-        };
         served
             .running
             .until("nothing on stdout", |out, _| out.is_empty());
-        let tally = served.end(signal);
+        let tally = served.end(Signal::TERM);
         assert!(tally["requests"].as_u64().unwrap() > 0, "{}", model.name);
         assert!(others.iter_mut().all(is_closed), "{}", model.name);
         load.send(Signal::INT);

@@ -2,18 +2,14 @@
 
 mod fault_common;
 
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use fault_common::networks::{is_held, network, process};
-use fault_common::{PATIENCE, Place, Started, ended, endpoints_of, records, until};
+use fault_common::networks::ended_by;
+use fault_common::{Place, ended, records};
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;
 
-const LONG: &str = "run --transport veth --mover null,send --size 4KiB --budget 60s --precision 0.1% --window 1s --warmup 5ms --quiet";
+const PAIR: &str = "--transport veth";
 /// Blocks at the least, each as short as can be.
 const TINY: &str = "--size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
 
@@ -25,48 +21,12 @@ fn is_root() -> bool {
     is_root
 }
 
-/// A run with a trial under way, and the two networks that it is in.
-fn under_way(place: &Place) -> (Started, BTreeSet<PathBuf>) {
-    let mut run = place.start(&mut place.bytecost(LONG));
-    let coordinator = run.pid();
-    let own = network(Path::new("/proc/self")).unwrap();
-    let seen = RefCell::new(BTreeSet::new());
-    run.until("a trial of two sides", || {
-        let ends = endpoints_of(coordinator).into_iter();
-        let networks: BTreeSet<PathBuf> = ends.filter_map(|e| network(&process(e))).collect();
-        let are_apart = networks.len() == 2 && !networks.contains(&own);
-        seen.replace(networks);
-        place.lines() >= 1 && are_apart
-    });
-    let networks = seen.into_inner();
-    assert!(is_held(&networks));
-    assert_eq!(network(&process(coordinator)), Some(own));
-    (run, networks)
-}
-
-fn ended_by(signal: Signal) -> Place {
-    let place = Place::new();
-    let (run, networks) = under_way(&place);
-    let coordinator = run.pid();
-    run.send(signal);
-    let status = run.end(PATIENCE).status;
-    let expected = (signal != Signal::KILL).then_some(130);
-    assert_eq!(status, expected);
-    until("the end of both networks", Duration::from_secs(30), || {
-        !is_held(&networks)
-    });
-    assert_eq!(endpoints_of(coordinator), [0_u32; 0]);
-    let links = fs::read_to_string("/proc/net/dev").unwrap();
-    assert!(!links.contains("bytecost"), "{links}");
-    place
-}
-
 #[test]
 fn a_killed_run_leaves_no_namespace_and_no_link() {
     if !is_root() {
         return;
     }
-    let place = ended_by(Signal::KILL);
+    let place = ended_by(Signal::KILL, PAIR, 2, |_| true);
     let name = place.run();
     let words = format!(
         "run --resume {} --blocks 6 --budget 60s --quiet",
@@ -78,7 +38,7 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
 #[test]
 fn an_interrupted_run_leaves_no_namespace_and_no_link() {
     if is_root() {
-        ended_by(Signal::INT);
+        ended_by(Signal::INT, PAIR, 2, |_| true);
     }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// How each byte of a TCP connection got to where it is: summed by the packet's own flags at the
-// moments at which they tell; and bytes of files by what system calls returned. Tracepoints only
-// (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside this file is
-// what the program brings along; `make bpf` builds it and `make check` compares the two.
+// How each byte of a TCP connection, or of a flow of UDP, got to where it is: summed by the packet's
+// own flags at the moments at which they tell; and bytes of files by what system calls returned.
+// Tracepoints only (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside
+// this file is what the program brings along; `make bpf` builds it and `make check` compares the
+// two.
 
 #include "kernel.h"
 
@@ -18,6 +19,7 @@ struct held {
 // `crates/evidence/src/copies/packets.rs` reads it, as words in this order.
 struct sums {
 	u64 port;              // the receiver's, set before bytes move
+	u64 network;           // the sender's namespace; 0 is any
 	u64 worker;            // the process that works on a file
 	struct held sent;      // as the sender handed it to a device
 	struct held taken;     // as a device without a receiver freed it
@@ -64,7 +66,7 @@ int queued(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && sends_to(skb->sk, all->port))
+	if (all && sends_to(skb->sk, all->port, all->network))
 		note(&all->sent, skb);
 	return 0;
 }
@@ -76,7 +78,7 @@ int consumed(u64 *arguments)
 	struct sk_buff *skb = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && sends_to(skb->sk, all->port))
+	if (all && sends_to(skb->sk, all->port, all->network))
 		note(&all->taken, skb);
 	return 0;
 }

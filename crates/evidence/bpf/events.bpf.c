@@ -16,6 +16,7 @@ struct side {
 
 struct sums {
 	u64 port;      // the receiver's
+	u64 network;   // the sender's namespace; 0 is any
 	u64 process[2]; // the sending and the receiving process
 	struct side side[2];
 	u64 packets;  // with payload, to the port
@@ -123,7 +124,7 @@ INLINE void count(struct sums *all, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
 	struct seen seen = {};
-	int to = sends_to(sk, all->port);
+	int to = sends_to(sk, all->port, all->network);
 
 	if (!to && !is_at(sk, all->port))
 		return;
@@ -165,7 +166,7 @@ int again(u64 *arguments)
 	struct sock *sk = (void *)arguments[0];
 	struct sums *all = found();
 
-	if (all && sends_to(sk, all->port))
+	if (all && sends_to(sk, all->port, all->network))
 		add(&all->retransmits, 1);
 	return 0;
 }

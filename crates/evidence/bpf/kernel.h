@@ -35,13 +35,27 @@ static long (*bpf_get_func_ret)(void *arguments, u64 *result) = (void *)184;
 #define SKBFL_ZEROCOPY_ENABLE 1 // pinned pages of the sender's memory
 #define SKBFL_SHARED_FRAG 2     // pages that others may write to: of a file, or of a pipe
 
+struct ns_common {
+	u32 inum; // of its file in /proc
+} CORE;
+
+struct net {
+	struct ns_common ns;
+} CORE;
+
+typedef struct {
+	struct net *net;
+} CORE possible_net_t;
+
 struct sock_common {
 	u16 skc_num;   // own port, host order
 	u16 skc_dport; // the peer's, network order
+	possible_net_t skc_net;
 } CORE;
 
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
 } CORE;
 
 struct sk_buff {
@@ -89,7 +103,15 @@ INLINE void add(u64 *sum, u64 n)
 	__sync_fetch_and_add(sum, n);
 }
 
-// A packet of TCP whose transport header is where its sender put it.
+#define UDP 17
+#define UDP_BYTES 8
+
+INLINE int is_udp(struct sock *sk)
+{
+	return sk && sk->sk_protocol == UDP;
+}
+
+// A packet of TCP or UDP whose transport header is where its sender put it.
 struct seen {
 	u64 payload;
 	u16 to; // port, host order
@@ -101,29 +123,36 @@ struct seen {
 INLINE int look(struct sk_buff *skb, struct seen *seen)
 {
 	u8 *head = skb->head;
-	u8 *tcp = head + skb->transport_header;
+	u8 *transport = head + skb->transport_header;
+	u64 bytes = UDP_BYTES;
 	u8 length = 0;
 	u16 to = 0;
 
-	if (bpf_probe_read_kernel(&length, sizeof(length), tcp + 12))
-		return 0;
-	if (bpf_probe_read_kernel(&to, sizeof(to), tcp + 2))
+	if (!is_udp(skb->sk)) {
+		if (bpf_probe_read_kernel(&length, sizeof(length), transport + 12))
+			return 0;
+		bytes = (length >> 4) * 4;
+	}
+	if (bpf_probe_read_kernel(&to, sizeof(to), transport + 2))
 		return 0;
 	struct skb_shared_info *shared = (struct skb_shared_info *)(head + skb->end);
 	if (bpf_probe_read_kernel(&seen->flags, sizeof(seen->flags), &shared->flags))
 		return 0;
 	if (bpf_probe_read_kernel(&seen->segments, sizeof(seen->segments), &shared->gso_segs))
 		return 0;
-	u64 before = (u64)(tcp - skb->data) + (length >> 4) * 4;
+	u64 before = (u64)(transport - skb->data) + bytes;
 	seen->payload = skb->len > before ? skb->len - before : 0;
 	seen->to = __builtin_bswap16(to);
 	return 1;
 }
 
-// Whether a connected socket sends to this port; no port is nobody's.
-INLINE int sends_to(struct sock *sk, u64 port)
+// Whether a connected socket of this network namespace, or of any, sends to this port; no port is
+// nobody's.
+INLINE int sends_to(struct sock *sk, u64 port, u64 network)
 {
-	return sk && port && __builtin_bswap16(sk->__sk_common.skc_dport) == port;
+	if (!sk || !port || __builtin_bswap16(sk->__sk_common.skc_dport) != port)
+		return 0;
+	return !network || sk->__sk_common.skc_net.net->ns.inum == network;
 }
 
 INLINE int is_at(struct sock *sk, u64 port)
@@ -131,11 +160,15 @@ INLINE int is_at(struct sock *sk, u64 port)
 	return sk && port && sk->__sk_common.skc_num == port;
 }
 
-// Whether a task is of that process, or of one that it has started.
+// Whether a task is of that process, or of one that it has started, or that such a one has: a child
+// of a server is the third.
 INLINE int works_for(struct task_struct *task, u64 process)
 {
 	if (!process)
 		return 0;
+	if ((u32)task->tgid == process)
+		return 1;
+	task = task->real_parent;
 	if ((u32)task->tgid == process)
 		return 1;
 	return (u32)task->real_parent->tgid == process;

@@ -38,8 +38,10 @@ const MOST_LINE_BYTES: u64 = 4096;
 /// Whose copies are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Whose {
-    /// The TCP port that is sent to, on the whole machine; none for files and Unix sockets.
+    /// The port of TCP or UDP that is sent to; none for files and Unix sockets.
     pub port: Option<u16>,
+    /// The network namespace of the sockets that send there, by the inode of its file; none is any.
+    pub network: Option<u64>,
     /// The process that sends, or works on a file; those that it has started count too.
     pub worker: u32,
     /// The process that receives, where there is one.
@@ -124,13 +126,14 @@ impl Copies {
     /// What bpf(2) answers.
     pub fn begin(&mut self, whose: Whose) -> io::Result<()> {
         let port = u64::from(whose.port.unwrap_or(0));
+        let network = whose.network.unwrap_or(0);
         let worker = u64::from(whose.worker);
         let reader = u64::from(whose.reader.unwrap_or(0));
         if let Some(object) = &mut self.functions {
-            object.begin(&[port, worker, reader])?;
+            object.begin(&[port, network, worker, reader])?;
         }
         if let Some(object) = &mut self.packets {
-            object.begin(&[port, worker])?;
+            object.begin(&[port, network, worker])?;
         }
         Ok(())
     }

@@ -17,7 +17,9 @@ mod known_work;
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/events.bpf.o");
 
 /// Words of `struct sums` in `events.bpf.c`.
-const WORDS: usize = 17;
+const WORDS: usize = 18;
+/// Of these, what is set before anything is counted.
+const SET: usize = 4;
 /// Words of `struct side` in it.
 const SIDE_WORDS: usize = 5;
 
@@ -43,8 +45,10 @@ const OF_PACKETS: &[Event] = &[Event::Packets, Event::Segments, Event::Acknowled
 /// Whose events are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parties {
-    /// The TCP port that is sent to; none where there is none.
+    /// The port of TCP or UDP that is sent to; none where there is none.
     pub port: Option<u16>,
+    /// The network namespace of the sockets that send there, by the inode of its file; none is any.
+    pub network: Option<u64>,
     /// The process that sends, or works on a file; those that it has started count too.
     pub sender: u32,
     /// The process that receives, where there is one.
@@ -120,9 +124,10 @@ impl Events {
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         self.parties = parties;
         let port = u64::from(parties.port.unwrap_or(0));
+        let network = parties.network.unwrap_or(0);
         let receiver = u64::from(parties.receiver.unwrap_or(0));
         self.object
-            .begin(&[port, u64::from(parties.sender), receiver])
+            .begin(&[port, network, u64::from(parties.sender), receiver])
     }
 
     /// What was counted so far.
@@ -164,10 +169,10 @@ impl Events {
 /// Where the count of an event stands.
 fn place(event: Event, side: Side) -> usize {
     let of_side = match side {
-        Side::Receiver => 3 + SIDE_WORDS,
-        _ => 3,
+        Side::Receiver => SET + SIDE_WORDS,
+        _ => SET,
     };
-    let connection = 3 + 2 * SIDE_WORDS;
+    let connection = SET + 2 * SIDE_WORDS;
     match event {
         Event::SystemCalls => of_side,
         Event::ContextSwitches => of_side + 1,
@@ -196,7 +201,7 @@ mod tests {
             places.extend(sides.iter().map(|side| place(row.event, *side)));
         }
         places.sort_unstable();
-        assert_eq!(places, (3..WORDS).collect::<Vec<_>>());
+        assert_eq!(places, (SET..WORDS).collect::<Vec<_>>());
     }
 
     #[test]

@@ -27,11 +27,25 @@ impl Symbols {
         Symbols::parse(file)
     }
 
-    fn parse(mut text: impl BufRead) -> io::Result<Symbols> {
+    /// Whether [`Symbols::read`] would find any: it ends at the first.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn check(root: &Path) -> io::Result<()> {
+        let file = BufReader::new(File::open(root.join("proc/kallsyms"))?);
+        Symbols::first(file, 1).map(|_| ())
+    }
+
+    fn parse(text: impl BufRead) -> io::Result<Symbols> {
+        Symbols::first(text, MOST_SYMBOLS)
+    }
+
+    /// So many of them at most.
+    fn first(mut text: impl BufRead, most: usize) -> io::Result<Symbols> {
         let mut found = Symbols::default();
         let mut line = String::new();
         let mut hidden = 0_usize;
-        loop {
+        while found.starts.len() < most {
             line.clear();
             if io::Read::take(&mut text, MOST_LINE_BYTES).read_line(&mut line)? == 0 {
                 break;
@@ -49,13 +63,13 @@ impl Symbols {
             }
             match u64::from_str_radix(address, 16) {
                 Ok(0) => hidden += 1,
-                Ok(address) if found.starts.len() < MOST_SYMBOLS => {
+                Ok(address) => {
                     let at = u32::try_from(found.names.len()).map_err(io::Error::other)?;
                     found.starts.push((address, at));
                     found.names.push_str(name);
                     found.names.push('\n');
                 }
-                _ => {}
+                Err(_) => {}
             }
         }
         if found.starts.is_empty() {
@@ -127,11 +141,24 @@ mod tests {
 
     #[test]
     fn hidden_addresses_and_no_functions_are_told() {
-        let hidden = parsed("0000000000000000 T a\n0000000000000000 t b\n").unwrap_err();
-        assert!(hidden.to_string().contains("kptr_restrict"), "{hidden}");
-        let none = parsed("ffff1000 d data\n").unwrap_err();
-        assert!(none.to_string().contains("no function"), "{none}");
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        let refused = |text: &str| {
+            std::fs::write(root.path().join("proc/kallsyms"), text).unwrap();
+            let [read, checked] = [
+                Symbols::read(root.path()).map(|_| ()),
+                Symbols::check(root.path()),
+            ];
+            let why = read.unwrap_err().to_string();
+            assert_eq!(checked.unwrap_err().to_string(), why);
+            why
+        };
+        let hidden = refused("0000000000000000 T a\n0000000000000000 t b\n");
+        assert!(hidden.contains("kptr_restrict"), "{hidden}");
+        let none = refused("ffff1000 d data\n");
+        assert!(none.contains("no function"), "{none}");
         assert!(Symbols::read(Path::new("/nowhere")).is_err());
+        assert!(Symbols::check(Path::new("/nowhere")).is_err());
     }
 
     #[test]

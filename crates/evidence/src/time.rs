@@ -1,12 +1,13 @@
 //! Where the CPU time goes: looks at every CPU, sorted by whose time it was and by kind of work.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
 use bytecost_sys::clock;
-use bytecost_sys::sampler::Sampler;
+use bytecost_sys::sampler::{Fork, Sampler};
 
 use crate::attribution::{Found, MAP, Map};
 use crate::symbols::Symbols;
@@ -26,18 +27,36 @@ const MOST_ROWS: usize = 400;
 pub struct TimeSampler {
     sampler: Sampler,
     symbols: Symbols,
+    root: PathBuf,
+    parties: Parties,
+    /// Who started a process of the window.
+    parents: BTreeMap<u32, u32>,
     began_ns: u64,
     looks: Vec<(u32, [u64; MOST_FRAMES])>,
     lost: u64,
 }
 
-/// The processes whose time is told apart from the rest's.
-#[derive(Clone, Copy, Debug)]
+/// The processes whose time is told apart from the rest's, each with those that it has started.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Parties {
     /// The sending one.
     pub sender: u32,
     /// The receiving one, if there is one.
     pub receiver: Option<u32>,
+}
+
+/// What an error was about.
+fn told(what: &str, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{what}: {e}"))
+}
+
+fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
+    Sampler::open(cpus, EVERY_NS).map_err(|e| {
+        told(
+            "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
+            e,
+        )
+    })
 }
 
 impl TimeSampler {
@@ -46,33 +65,49 @@ impl TimeSampler {
     /// # Errors
     /// Why the CPUs cannot be sampled here, and what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
-        let told = |what: &str, e: io::Error| io::Error::new(e.kind(), format!("{what}: {e}"));
-        let sampler = Sampler::open(cpus, EVERY_NS).map_err(|e| {
-            told(
-                "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)",
-                e,
-            )
-        })?;
+        let sampler = sampler(cpus)?;
         let symbols = Symbols::read(root).map_err(|e| told("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
             symbols,
+            root: root.to_owned(),
+            parties: Parties::default(),
+            parents: BTreeMap::new(),
             began_ns: 0,
             looks: Vec::new(),
             lost: 0,
         })
     }
 
+    /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
+        sampler(cpus)?;
+        Symbols::check(root).map_err(|e| told("/proc/kallsyms", e))
+    }
+
     /// Opens a window.
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn begin(&mut self) -> io::Result<()> {
+    pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         // What an earlier window left, if it ended badly.
         self.sampler.disable()?;
         self.sampler.take(&mut |_| {});
+        self.sampler.forks();
         self.looks.clear();
         self.lost = 0;
+        self.parties = parties;
+        self.parents.clear();
+        for parent in [Some(parties.sender), parties.receiver]
+            .into_iter()
+            .flatten()
+        {
+            let own = children(&self.root, parent).into_iter();
+            self.parents.extend(own.map(|pid| (pid, parent)));
+        }
         self.began_ns = clock::monotonic_ns();
         self.sampler.enable()
     }
@@ -99,7 +134,7 @@ impl TimeSampler {
     ///
     /// # Errors
     /// The kernel's own.
-    pub fn end(&mut self, parties: Parties) -> io::Result<TimeByKind> {
+    pub fn end(&mut self) -> io::Result<TimeByKind> {
         let elapsed_ns = clock::monotonic_ns() - self.began_ns;
         self.sampler.disable()?;
         self.take();
@@ -110,8 +145,12 @@ impl TimeSampler {
             }
             names
         };
-        let looks = self.looks.iter().map(|(pid, f)| (*pid, names(f)));
-        let (looks, idle) = sorted(&MAP, parties, looks);
+        let forks = self.sampler.forks().into_iter();
+        self.parents
+            .extend(forks.map(|Fork { pid, parent }| (pid, parent)));
+        let worker = |pid| worker(self.parties, &self.parents, pid);
+        let looks = self.looks.iter().map(|(pid, f)| (worker(*pid), names(f)));
+        let (looks, idle) = sorted(&MAP, self.parties, looks);
         Ok(TimeByKind {
             every_ns: EVERY_NS,
             elapsed_ns,
@@ -119,6 +158,26 @@ impl TimeSampler {
             idle,
             lost: self.lost,
         })
+    }
+}
+
+/// The processes that one has started and that are still there; none where the kernel does not
+/// tell (CONFIG_PROC_CHILDREN): the time of such is the rest's then. Those that another of its
+/// threads started are not among them.
+fn children(root: &Path, pid: u32) -> Vec<u32> {
+    let path = root.join(format!("proc/{pid}/task/{pid}/children"));
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let numbers = text.split_ascii_whitespace();
+    numbers.filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The party that a process works for: itself, or who started it.
+fn worker(parties: Parties, parents: &BTreeMap<u32, u32>, pid: u32) -> u32 {
+    let is_party = |pid: u32| pid == parties.sender || Some(pid) == parties.receiver;
+    let parent = parents.get(&pid).copied();
+    match parent {
+        Some(parent) if !is_party(pid) && is_party(parent) => parent,
+        _ => pid,
     }
 }
 
@@ -236,6 +295,19 @@ mod tests {
                 (Party::Rest, Kind::Protocol, "tcp_v4_rcv", 1, 0),
             ]
         );
+    }
+
+    #[test]
+    fn who_was_started_works_for_who_started_it() {
+        let parents = BTreeMap::from([(11, 10), (21, 20), (20, 10), (34, 33)]);
+        let check = |pid, expected| assert_eq!(worker(PARTIES, &parents, pid), expected);
+        check(10, 10);
+        check(11, 10);
+        check(21, 20);
+        // A party is nobody's helper.
+        check(20, 20);
+        check(34, 34);
+        check(0, 0);
     }
 
     #[test]

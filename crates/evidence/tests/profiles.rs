@@ -16,6 +16,10 @@ const PROFILES: &[(&str, &str)] = &[
     ("6.18", include_str!("profiles/linux-6.18.txt")),
 ];
 
+/// Where the sides' time went in each built-in study on Linux 6.18, from the evidence in their logs:
+/// `STUDY COUNT FUNCTION`, with `-` for user code. A function is the one that decided the kind then.
+const STUDIES: &str = include_str!("profiles/studies-6.18.txt");
+
 /// Looks at CPUs with something to do, by kind, and by function where it has none.
 fn sorted(text: &'static str) -> (BTreeMap<Kind, u64>, BTreeMap<&'static str, u64>) {
     let (mut kinds, mut unknown) = (BTreeMap::new(), BTreeMap::new());
@@ -60,5 +64,35 @@ fn every_kind_of_work_is_met_on_each_kernel() {
             .map(|row| row.name)
             .collect();
         assert!(missed.is_empty(), "Linux {kernel}: no look at {missed:?}");
+    }
+}
+
+#[test]
+fn in_no_built_in_study_much_of_the_time_has_no_kind() {
+    let mut studies: BTreeMap<&str, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
+    for line in STUDIES.lines().filter(|l| !l.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [study, count, function] = words[..] else {
+            panic!("{line}");
+        };
+        let count: u64 = count.parse().unwrap();
+        let chain = Some(function).filter(|f| *f != "-");
+        let Found::Work { kind, function, .. } = MAP.attribute(chain) else {
+            panic!("{line}: an idle CPU is nobody's time");
+        };
+        let (all, unknown) = studies.entry(study).or_default();
+        *all += count;
+        if kind == Kind::Unattributed {
+            *unknown.entry(function).or_default() += count;
+        }
+    }
+    assert!(studies.len() > 10, "{:?}", studies.keys());
+    for (study, (all, unknown)) in studies {
+        let share = unknown.values().sum::<u64>() as f64 / all as f64;
+        println!("{study}: {share:.4} of {all} looks have no kind: {unknown:?}");
+        assert!(
+            all > 500 && share < MOST_UNATTRIBUTED,
+            "{study}: {share:.3} of {all}: {unknown:?}"
+        );
     }
 }

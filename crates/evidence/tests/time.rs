@@ -25,13 +25,13 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&buffer).unwrap();
     let mut copying = || {
-        sampler.begin().unwrap();
+        sampler.begin(me).unwrap();
         let from = clock::thread_cpu_ns();
         while clock::thread_cpu_ns() < from + 100_000_000 {
             file.read_exact_at(&mut buffer, 0).unwrap();
             sampler.take();
         }
-        sampler.end(me).unwrap()
+        sampler.end().unwrap()
     };
     let mut found = copying();
     // Where this process is kept waiting for long, what it does not take meanwhile is lost.
@@ -56,8 +56,8 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
         found.looks
     );
     // A second window begins anew.
-    sampler.begin().unwrap();
-    let again = sampler.end(me).unwrap();
+    sampler.begin(me).unwrap();
+    let again = sampler.end().unwrap();
     let all: u64 = found.looks.iter().map(|l| l.count).sum();
     assert!(again.looks.iter().map(|l| l.count).sum::<u64>() < all);
 }

@@ -129,6 +129,7 @@ impl Truths {
         let me = std::process::id();
         let whose = Whose {
             port,
+            network: None,
             worker: me,
             reader: Some(me),
         };
@@ -404,6 +405,7 @@ fn each_call_is_counted_and_every_counter_counts() {
     events
         .begin(Parties {
             port: None,
+            network: None,
             sender: std::process::id(),
             receiver: None,
         })

@@ -4,9 +4,9 @@
 // socket or another process can see them, and notes what they carried. A packet that is taken off
 // is freed and not delivered, so nobody needs a copy of the sender's pages.
 //
-// Attached to the egress of a tun device by tc-bpf(8). `wire.bpf.o` beside this file is what the
-// program brings along; `make bpf` builds it and `make check` compares the two. There are no
-// includes, so that the object depends on this file and the compiler alone.
+// Attached to the egress of a tun device, or of one end of a veth pair, by tc-bpf(8). `wire.bpf.o`
+// beside this file is what the program brings along; `make bpf` builds it and `make check` compares
+// the two. There are no includes, so that the object depends on this file and the compiler alone.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -74,6 +74,7 @@ struct segment {
 #define ACK 16
 
 #define IPV4_WITHOUT_OPTIONS 0x45
+#define ETHERNET_BYTES 14
 #define IP_BYTES 20
 #define PART 0x3fff // more parts of the same packet come, or came before
 #define TCP 6
@@ -157,7 +158,7 @@ static __attribute__((always_inline)) void begin(struct flow *flow, u32 start)
 }
 
 // Nothing answers, and nothing is lost: what comes is counted.
-static __attribute__((always_inline)) int take_datagram(struct __sk_buff *packet, struct flow *flow, u16 to_port)
+static __attribute__((always_inline)) int take_datagram(u32 length, struct flow *flow, u16 to_port)
 {
 	if (to_port == OPENING_PORT) {
 		begin(flow, 0);
@@ -167,20 +168,18 @@ static __attribute__((always_inline)) int take_datagram(struct __sk_buff *packet
 		flow->ended |= 1;
 	} else {
 		flow->segments++;
-		flow->bytes += packet->len - sizeof(struct datagram);
+		flow->bytes += length - sizeof(struct datagram);
 	}
 	return TC_ACT_STOLEN;
 }
 
-static __attribute__((always_inline)) int take_segment(struct __sk_buff *packet, struct flow *flow)
+static __attribute__((always_inline)) int take_segment(u32 length, struct segment *segment, void *end, struct flow *flow)
 {
-	struct segment *segment = (void *)(u64)packet->data;
-
-	if ((void *)(segment + 1) > (void *)(u64)packet->data_end)
+	if ((void *)(segment + 1) > end)
 		return TC_ACT_STOLEN;
 	// Not the total length of IP, which is 0 in packets above 64 KiB.
 	u32 heads = IP_BYTES + (segment->length >> 4) * 4;
-	if (packet->len < heads)
+	if (length < heads)
 		return TC_ACT_STOLEN;
 	u32 sequence = __builtin_bswap32(segment->sequence);
 	u8 flags = segment->flags;
@@ -192,18 +191,21 @@ static __attribute__((always_inline)) int take_segment(struct __sk_buff *packet,
 	if (flags & RST)
 		flow->ended |= 2;
 	else
-		note(flow, sequence, packet->len - heads, flags);
+		note(flow, sequence, length - heads, flags);
 	return TC_ACT_STOLEN;
 }
 
-SEC("classifier")
-int steal(struct __sk_buff *packet)
+// A packet that has so many bytes of a frame's head before it.
+static __attribute__((always_inline)) int take(struct __sk_buff *packet, u32 lead)
 {
-	struct datagram *datagram = (void *)(u64)packet->data;
+	void *start = (void *)(u64)packet->data + lead;
+	void *end = (void *)(u64)packet->data_end;
+	struct datagram *datagram = start;
+	u32 length = packet->len - lead;
 	u32 zero = 0;
 
 	// The shorter of the two.
-	if ((void *)(datagram + 1) > (void *)(u64)packet->data_end)
+	if ((void *)(datagram + 1) > end)
 		return TC_ACT_STOLEN;
 	struct headers *headers = &datagram->headers;
 	if (headers->version_and_length != IPV4_WITHOUT_OPTIONS || headers->fragment & __builtin_bswap16(PART))
@@ -214,10 +216,24 @@ int steal(struct __sk_buff *packet)
 	struct flow *flow = flow_of(all, headers->from_port);
 
 	if (headers->protocol == TCP)
-		return take_segment(packet, flow);
+		return take_segment(length, start, end, flow);
 	if (headers->protocol == UDP)
-		return take_datagram(packet, flow, __builtin_bswap16(headers->to_port));
+		return take_datagram(length, flow, __builtin_bswap16(headers->to_port));
 	return TC_ACT_STOLEN;
+}
+
+// Of a tun device, whose packets have no frame.
+SEC("classifier")
+int steal(struct __sk_buff *packet)
+{
+	return take(packet, 0);
+}
+
+// Of a device with frames of Ethernet.
+SEC("classifier")
+int steal_framed(struct __sk_buff *packet)
+{
+	return take(packet, ETHERNET_BYTES);
 }
 
 char LICENSE[] SEC("license") = "MIT";

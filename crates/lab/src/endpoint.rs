@@ -218,6 +218,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
                 control,
                 &Answer::Listening {
                     address: listener.address(),
+                    process: None,
                 },
             )?;
             let mut sockets: Vec<Option<OwnedFd>> = (0..flows).map(|_| None).collect();

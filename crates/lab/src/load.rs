@@ -46,6 +46,10 @@ pub const MOST_CONNECTIONS: u32 = 100_000;
 /// The most requests that a connection has under way.
 pub const MOST_DEPTH: u32 = 64;
 
+/// How many wait to be greeted at one time where nothing is known of a server's queue, which may be
+/// as short as ten.
+const GREETED_AT_ONCE: u32 = 8;
+
 /// What is asked of a server, by how many, and how often.
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -81,6 +85,14 @@ pub struct Load {
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
     pub way: Way,
+    /// Clients that wait to be greeted at one time at most, where each is: not more than a server's
+    /// queue of new connections has room for.
+    pub greeted_at_once: u32,
+    /// A window is lengthened until it is so many times as long as one round was, in which all
+    /// connections asked at the same time and each was answered: 0 leaves it as it is. A window
+    /// that is shorter than a round would say who came first, and of a machine that is slow for so
+    /// many connections nothing at all. Only of many that are kept, in the closed loop.
+    pub rounds_least: u32,
 }
 
 /// How a thread of the load reaches the kernel for all of its connections.
@@ -175,7 +187,14 @@ impl Load {
             threads: 1,
             congestion: None,
             way: Way::Best,
+            greeted_at_once: GREETED_AT_ONCE,
+            rounds_least: 0,
         }
+    }
+
+    /// Whether the time of a round is taken.
+    fn takes_round(&self) -> bool {
+        self.rounds_least > 0 && self.greets() && matches!(self.pace, Pace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.

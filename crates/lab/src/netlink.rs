@@ -31,6 +31,10 @@ const MOST_DATAGRAMS: usize = 16;
 pub(crate) struct Link {
     pub(crate) index: u32,
     pub(crate) mtu_bytes: Option<u32>,
+    /// The most that is handed to it in one packet of IPv4, in bytes, and the most that this can
+    /// be set to.
+    pub(crate) segment_bytes: Option<u32>,
+    pub(crate) segment_bytes_most: Option<u32>,
     /// Whether packets can pass.
     pub(crate) is_up: bool,
     /// Whether it is one end of a veth pair.
@@ -101,6 +105,13 @@ impl Netlink {
         }
     }
 
+    /// The link of that name, which is an error where there is none.
+    pub(crate) fn known(&mut self, name: &str) -> io::Result<Link> {
+        self.link(name)?.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("there is no link {name}"))
+        })
+    }
+
     /// Brings a link up.
     pub(crate) fn set_up(&mut self, index: u32) -> io::Result<()> {
         let mut link = LinkMessage::default();
@@ -113,9 +124,35 @@ impl Netlink {
 
     /// Gives a link an MTU.
     pub(crate) fn set_mtu(&mut self, index: u32, mtu_bytes: u32) -> io::Result<()> {
+        self.set(index, [LinkAttribute::Mtu(mtu_bytes)])
+    }
+
+    /// Bounds what a link is handed in one packet: so many bytes, and so many segments.
+    pub(crate) fn set_segment(&mut self, index: u32, bytes: u32, segments: u32) -> io::Result<()> {
+        let bounds = [
+            LinkAttribute::GsoMaxSize(bytes),
+            LinkAttribute::GsoIpv4MaxSize(bytes),
+            LinkAttribute::GsoMaxSegs(segments),
+        ];
+        self.set(index, bounds)
+    }
+
+    /// Gives a link that is down a hardware address, and has it ask for no other's (IFF_NOARP).
+    pub(crate) fn set_hardware(&mut self, index: u32, address: [u8; 6]) -> io::Result<()> {
         let mut link = LinkMessage::default();
         link.header.index = index;
-        link.attributes.push(LinkAttribute::Mtu(mtu_bytes));
+        link.header.flags = LinkFlags::Noarp;
+        link.header.change_mask = LinkFlags::Noarp;
+        link.attributes
+            .push(LinkAttribute::Address(address.to_vec()));
+        self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
+        Ok(())
+    }
+
+    fn set<const N: usize>(&mut self, index: u32, these: [LinkAttribute; N]) -> io::Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = index;
+        link.attributes.extend(these);
         self.ask(RouteNetlinkMessage::SetLink(link), 0)?;
         Ok(())
     }
@@ -203,13 +240,26 @@ fn answers(mut bytes: &[u8]) -> io::Result<Vec<NetlinkMessage<RouteNetlinkMessag
 
 fn link(told: &LinkMessage) -> Link {
     let has = |wanted: fn(&LinkAttribute) -> bool| told.attributes.iter().any(wanted);
-    let mtu = |a: &LinkAttribute| match a {
-        LinkAttribute::Mtu(bytes) => Some(*bytes),
-        _ => None,
-    };
+    let number = |read: fn(&LinkAttribute) -> Option<u32>| told.attributes.iter().find_map(read);
     Link {
         index: told.header.index,
-        mtu_bytes: told.attributes.iter().find_map(mtu),
+        mtu_bytes: number(|a| match a {
+            LinkAttribute::Mtu(bytes) => Some(*bytes),
+            _ => None,
+        }),
+        // A bound of IPv4's own exists since Linux 6.3.
+        segment_bytes: number(|a| match a {
+            LinkAttribute::GsoIpv4MaxSize(bytes) => Some(*bytes),
+            _ => None,
+        })
+        .or(number(|a| match a {
+            LinkAttribute::GsoMaxSize(bytes) => Some(*bytes),
+            _ => None,
+        })),
+        segment_bytes_most: number(|a| match a {
+            LinkAttribute::TsoMaxSize(bytes) => Some(*bytes),
+            _ => None,
+        }),
         is_up: has(|a| matches!(a, LinkAttribute::OperState(State::Up))),
         is_veth: has(|a| {
             let LinkAttribute::LinkInfo(info) = a else {

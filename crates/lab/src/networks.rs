@@ -5,20 +5,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytecost_meter::{NetworkMeter, PacketSockets};
-use bytecost_spec::cell::LINK_MTU_BYTES;
 use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
 
 use crate::ends::Endpoint;
 use crate::protocol::Role;
+use crate::transports::link::LinkChoice;
 use crate::transports::veth::Pair;
-use crate::transports::wire::Wire;
+use crate::transports::wire::{FAR_NAME, Wire};
 
-/// All that were made, by MTU.
+/// All that were made, by what was asked of them.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
-    pairs: BTreeMap<u32, Pair>,
-    wires: BTreeMap<u32, Wire>,
+    pairs: BTreeMap<LinkChoice, Pair>,
+    wires: BTreeMap<LinkChoice, Wire>,
 }
 
 /// What lies between the two ends of a cell.
@@ -38,25 +38,25 @@ impl Networks {
     /// # Errors
     /// Why it cannot be made, and what to do.
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<Between<'_>> {
-        let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+        let link = LinkChoice::of(cell);
         Ok(match cell.transport {
             Transport::Loopback | Transport::Unix => Between::Nothing,
-            Transport::Veth => Between::Pair(made(&mut self.pairs, mtu_bytes, Pair::new)?),
+            Transport::Veth => Between::Pair(made(&mut self.pairs, link, Pair::new)?),
             Transport::Wire | Transport::WireUdp => {
-                Between::Wire(made(&mut self.wires, mtu_bytes, Wire::new)?)
+                Between::Wire(made(&mut self.wires, link, Wire::new)?)
             }
         })
     }
 }
 
 fn made<T>(
-    all: &mut BTreeMap<u32, T>,
-    mtu_bytes: u32,
-    make: impl FnOnce(u32) -> io::Result<T>,
+    all: &mut BTreeMap<LinkChoice, T>,
+    link: LinkChoice,
+    make: impl FnOnce(LinkChoice) -> io::Result<T>,
 ) -> io::Result<&T> {
-    Ok(match all.entry(mtu_bytes) {
+    Ok(match all.entry(link) {
         Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(place) => place.insert(make(mtu_bytes)?),
+        Entry::Vacant(place) => place.insert(make(link)?),
     })
 }
 
@@ -82,23 +82,26 @@ impl<'n> Between<'n> {
 /// The TCP counters of the networks that the ends are in, where they speak TCP: one on loopback, which is the host's
 /// own, one on wire and two on veth, which are nobody else's.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    NetworkMeter::open(&processes(cell, ends))
+    match cell.transport {
+        Transport::WireUdp => NetworkMeter::open(&[]),
+        _ => NetworkMeter::open(&processes(cell, ends)),
+    }
 }
 
-/// The directories of a process in each of these networks.
+/// The directories of a process in each of the networks that a cell's packets go through.
 fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
     let networks = match cell.transport {
-        Transport::Unix | Transport::WireUdp => 0,
+        Transport::Unix => 0,
         // A single end has no connection.
         _ if ends.len() < 2 => 0,
-        Transport::Loopback | Transport::Wire => 1,
+        Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
         Transport::Veth => 2,
     };
     let ends = ends.iter().take(networks);
     ends.map(|e| bytecost_meter::of_process(e.pid())).collect()
 }
 
-/// The packet sockets of these networks.
+/// The packet sockets of the networks that a cell's packets go through.
 pub(crate) struct Eavesdroppers {
     networks: Vec<PacketSockets>,
     transport: Transport,
@@ -131,9 +134,35 @@ impl Eavesdroppers {
 
     /// Those that take the packets of the cell's device now.
     fn now(&self) -> Vec<PacketSocket> {
-        let over_loopback = self.transport == Transport::Loopback;
-        let is_meant = |device: &str| (device == "lo") == over_loopback;
+        let is_meant = |device: &str| carries_payload(self.transport, device);
         let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();
         self.networks.iter().flat_map(found).collect()
+    }
+}
+
+/// Whether what is sent over a transport goes by this device of its networks. By the far end of a
+/// wire's pair nothing does but what opens and what answers.
+fn carries_payload(transport: Transport, device: &str) -> bool {
+    match device {
+        "lo" => transport == Transport::Loopback,
+        FAR_NAME => !transport.is_wire() && transport != Transport::Loopback,
+        _ => transport != Transport::Loopback,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_the_packets_of_another_device_takes_none_of_the_payload() {
+        let check = |transport, expected: [bool; 3]| {
+            let found = ["lo", "bytecost0", "bytecost1"].map(|d| carries_payload(transport, d));
+            assert_eq!(found, expected, "{transport:?}");
+        };
+        check(Transport::Loopback, [true, false, false]);
+        check(Transport::Veth, [false, true, true]);
+        check(Transport::Wire, [false, true, false]);
+        check(Transport::WireUdp, [false, true, false]);
     }
 }

@@ -156,6 +156,9 @@ pub enum Answer {
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.
         address: String,
+        /// Server: the process that serves, which is a child of the endpoint's.
+        #[serde(default)]
+        process: Option<u32>,
     },
     /// All connections stand and all threads wait.
     Ready,

@@ -10,16 +10,20 @@ use bytecost_engine::{
     Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::{LINK_MTU_BYTES, Reaping};
+use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::protocol::Role;
 use crate::transports;
+use crate::transports::link::LinkChoice;
 use crate::transports::veth::Pair;
 use crate::transports::wire::Wire;
 
 mod away;
+mod links;
+
+pub use links::links;
 
 /// Bytes of the one message.
 pub(crate) const SIZE: usize = 4096;
@@ -141,11 +145,11 @@ impl Place {
     fn of(transport: Transport) -> Place {
         match transport {
             Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match Pair::new(LINK_MTU_BYTES) {
+            Transport::Veth => match Pair::new(LinkChoice::default()) {
                 Ok(pair) => Place::Apart(pair),
                 Err(e) => Place::Nowhere(e.to_string()),
             },
-            Transport::Wire | Transport::WireUdp => match Wire::new(LINK_MTU_BYTES) {
+            Transport::Wire | Transport::WireUdp => match links::any_wire() {
                 Ok(wire) => Place::Away(wire, transport),
                 Err(e) => Place::Nowhere(e.to_string()),
             },

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytecost_spec::{Cell, Transport};
 use rustix::net::sockopt;
 
+pub mod link;
 mod tcp;
 mod unix;
 pub mod veth;

@@ -1,5 +1,6 @@
 //! A trial: two fresh processes, one window, one sample.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -72,6 +73,8 @@ pub struct Lab {
     repeats: u32,
     files: Files,
     host: Host,
+    /// How many times as long as usual the windows of a cell with a server are, by its id.
+    longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
 }
@@ -99,6 +102,7 @@ impl Lab {
             repeats: 0,
             files: Files::default(),
             host: Host::default(),
+            longer: BTreeMap::new(),
             compiled: None,
         }
     }
@@ -171,10 +175,19 @@ impl Lab {
     ) -> Outcome {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
-        let record = match self.attempt(cell, None, stop) {
+        let mut attempt = self.attempt(cell, None, stop);
+        while matches!(&attempt, Ok(parts) if parts.is_empty()) && self.lengthen(cell) {
+            attempt = self.attempt(cell, None, stop);
+        }
+        let record = match attempt {
             Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
-                let reason =
-                    format!("{NOTHING_MOVED}: lengthen it with --window, or quieten the machine");
+                let fewer = match cell.is_served() {
+                    true => ", ask over fewer --connections",
+                    false => "",
+                };
+                let reason = format!(
+                    "{NOTHING_MOVED}: lengthen it with --window{fewer}, or quieten the machine"
+                );
                 Record::Failure(Failure {
                     trial,
                     cell: cell.id(),
@@ -268,7 +281,7 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
         if cell.is_served() {
-            return self.served(cell, stop);
+            return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
@@ -411,7 +424,7 @@ fn started(
             ends[0].hand_over(wire.descriptors())?;
         }
         match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-            (_, Answer::Listening { address: at }) => address = Some(at),
+            (_, Answer::Listening { address: at, .. }) => address = Some(at),
             (_, other) => return Err(out_of_turn(&other)),
         }
     }

@@ -2,8 +2,10 @@
 //! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
 //! never compared by their times.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,9 +14,9 @@ use bytecost_engine::{Mover, Route};
 use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
-use bytecost_spec::evidence::{Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
+use bytecost_spec::evidence::{self, Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
 use bytecost_spec::host::Cache;
-use bytecost_spec::{Cell, Failure, Host, Record, Transport, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Record, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
@@ -41,6 +43,8 @@ pub struct Watch {
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
+    /// Whose processes the trial's are.
+    parties: time::Parties,
     seen: Seen,
 }
 
@@ -92,23 +96,27 @@ impl Watch {
             opened: None,
             probes: false,
             window,
+            parties: time::Parties::default(),
             seen: Seen::default(),
         }
     }
 
-    /// Whether there is anything to see in a cell. Nobody watches a server yet: its work is that
-    /// of processes of its own. What a program does that a mover starts displaces nothing here,
-    /// and what moves nothing through the kernel has nothing to count.
+    /// Whether there is anything to see in a cell. Of a server it is told where its time goes and
+    /// what a request takes, but not how its bytes are copied. What a program does that a mover
+    /// starts displaces nothing here, and what moves nothing through the kernel has nothing to
+    /// count.
     #[must_use]
     pub fn is_for(&self, cell: &Cell) -> bool {
+        if cell.is_served() {
+            return self.time.is_some() || self.events.is_some();
+        }
         let mover = Mover::named(&cell.mover);
         let route = mover.map(|m| m.route);
-        let sees = match self.round() {
+        match self.round() {
             TIME_ROUND => true,
             FOOTPRINT_ROUND => !mover.is_some_and(Mover::is_helped),
             _ => route.is_some_and(|r| r.has_peer() || r.is_of_files()),
-        };
-        sees && !cell.is_served()
+        }
     }
 
     /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
@@ -145,16 +153,20 @@ impl Watch {
         ends: &[Endpoint],
         address: Option<&str>,
     ) -> io::Result<()> {
-        self.seen = Seen::default();
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         let sender = of(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
         let port = address.and_then(|a| a.parse::<SocketAddr>().ok());
         let port = port.map(|a| a.port());
+        // Over wire the port is always the same, and another run may be under way.
+        let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
+        let network = network.ok();
+        self.trial_of(sender, receiver);
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
+                network,
                 worker: sender,
                 reader: receiver,
             })?;
@@ -162,11 +174,32 @@ impl Watch {
         if let Some(events) = &mut self.events {
             events.begin(events::Parties {
                 port,
+                network,
                 sender,
                 receiver,
             })?;
         }
         Ok(())
+    }
+
+    /// A server and its clients are ready, each a process. Events are those of the two and of
+    /// what the server has started, and none of their many connections.
+    pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
+        self.trial_of(clients, server);
+        if let Some(events) = &mut self.events {
+            events.begin(events::Parties {
+                port: None,
+                network: None,
+                sender: clients,
+                receiver: server,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
+        self.seen = Seen::default();
+        self.parties = time::Parties { sender, receiver };
     }
 
     /// All bytes have moved.
@@ -180,7 +213,7 @@ impl Watch {
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.opened = self.events.as_ref().map(Events::now);
         match &mut self.time {
-            Some(time) => time.begin(),
+            Some(time) => time.begin(self.parties),
             None => Ok(()),
         }
     }
@@ -206,25 +239,35 @@ impl Watch {
     }
 
     /// The window is over.
-    pub(crate) fn end(&mut self, ends: &[Endpoint]) -> io::Result<()> {
+    pub(crate) fn end(&mut self) -> io::Result<()> {
         if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
             self.seen.counts = events.between(opened, &events.now());
         }
-        let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         if let Some(time) = &mut self.time {
-            let parties = time::Parties {
-                sender: of(Role::Sender).unwrap_or(0),
-                receiver: of(Role::Receiver),
-            };
-            self.seen.time = Some(time.end(parties)?);
+            self.seen.time = Some(time.end()?);
         }
         Ok(())
+    }
+
+    /// What else happened. Over wire acknowledgements come from a responder, not through the
+    /// kernel's tracepoints, and it has counted them.
+    fn counts(&mut self, cell: &Cell, parts: &Parts) -> Vec<EventCount> {
+        let mut counts = std::mem::take(&mut self.seen.counts);
+        let written = parts.machine.get(&Counter::WireAcknowledgements);
+        let of_responder = written.filter(|_| !cell.transport.has_receiver());
+        for count in &mut counts {
+            if let (evidence::Event::Acknowledgements, Some(written)) = (count.event, of_responder)
+            {
+                count.count = written.clone();
+            }
+        }
+        counts
     }
 
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
     fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
-        let copies = self.copies.as_ref()?;
+        let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
         let counted = std::mem::take(&mut self.seen.copied).into_iter();
@@ -246,8 +289,7 @@ fn way(cell: &Cell) -> Vec<Leg> {
     if route.reads_a_file() {
         way.push(Leg::FromFile);
     }
-    // What counts there counts TCP and Unix sockets.
-    if route.has_peer() && cell.transport != Transport::WireUdp {
+    if route.has_peer() {
         way.push(Leg::IntoKernel);
         if cell.transport.has_receiver() {
             way.extend([Leg::Delivery, Leg::ToReader]);
@@ -321,6 +363,7 @@ impl Lab {
             Ok(parts) => {
                 let flows = &parts.sender.side.flows;
                 let copies = watch.copied(cell, &parts);
+                let counts = watch.counts(cell, &parts);
                 Record::Evidence(Evidence {
                     trial,
                     cell: cell.id(),
@@ -332,7 +375,7 @@ impl Lab {
                     time: watch.seen.time.take(),
                     footprint: parts.sender.footprint,
                     copies,
-                    counts: std::mem::take(&mut watch.seen.counts),
+                    counts,
                 })
             }
         };

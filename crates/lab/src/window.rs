@@ -83,7 +83,7 @@ pub(crate) fn by_clock(
         opened.get_or_insert_with(|| network.read());
         match &mut watch {
             Some(watch) if edges.len() == 1 => watch.begin()?,
-            Some(watch) => watch.end(ends)?,
+            Some(watch) => watch.end()?,
             None => {}
         }
     }
@@ -147,7 +147,7 @@ pub(crate) fn by_passes(
     }
     let over = meter.read_end();
     if let Some(watch) = watch {
-        watch.end(ends)?;
+        watch.end()?;
     }
     let mut machine = meter.difference(&opened, &over);
     machine.extend(network.difference(&before, &network.read()));

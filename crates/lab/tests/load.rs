@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytecost_engine::Service;
 use bytecost_engine::services::{self, TOO_LONG};
+use bytecost_engine::{Server, Service, servers};
 use bytecost_host::Roots;
 use bytecost_lab::load::{Load, Outcome, Pace, Span, Stage, Way, ask};
 
@@ -349,32 +349,83 @@ fn who_closes_is_asked_again() {
     }
 }
 
-/// A generator whose requests take long to make is what limits the rate, and says so.
-#[test]
-fn a_generator_that_was_the_bottleneck_says_so() {
-    struct Slow;
+/// Asks of the service, each of which takes so long to make.
+fn slow<const MS: u64>() -> &'static Service {
+    struct Slow(Duration);
     impl services::Question for Slow {
         fn ask(&self, _: u32, _: u64, out: &mut Vec<u8>) {
             let begun = std::time::Instant::now();
-            while begun.elapsed() < Duration::from_millis(5) {}
+            while begun.elapsed() < self.0 {}
             out.extend_from_slice(&[0; SIZE]);
         }
         fn is_right(&self, _: u32, _: u64, _: usize, _: &[u8]) -> bool {
             true
         }
     }
-    static SLOW: std::sync::LazyLock<Service> = std::sync::LazyLock::new(|| Service {
-        question: |_| Box::new(Slow),
+    Box::leak(Box::new(Service {
+        question: |_| Box::new(Slow(Duration::from_millis(MS))),
         ..*Service::named("echo").unwrap()
-    });
+    }))
+}
+
+/// A generator whose requests take long to make is what limits the rate, and says so.
+#[test]
+fn a_generator_that_was_the_bottleneck_says_so() {
     for way in ways() {
         let mut load = load(honest(), way);
-        load.service = &SLOW;
+        load.service = slow::<5>();
         // While it makes the requests of all, the server has time for each, however slow it is.
         load.connections = 60;
         load.span = time(0, 200);
         let said = run(&load).generator_limit().unwrap().to_string();
         assert!(said.contains("had something to do"), "{said}");
+    }
+}
+
+/// A server of a crowd, which ends with the test.
+fn crowded() -> SocketAddrV4 {
+    let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (stop, held) = rustix::pipe::pipe().unwrap();
+    let setup = servers::Setup {
+        listener,
+        stop,
+        service: Service::named("echo").unwrap(),
+        serving: setup(),
+        workers: 1,
+        limits: servers::Limits::default(),
+    };
+    std::thread::spawn(move || {
+        let _held = held;
+        (Server::named("epoll").unwrap().serve)(setup).unwrap()
+    });
+    address
+}
+
+/// However slow the machine: what is due in a window of a crowd that is shorter than its rounds
+/// would be chance.
+#[test]
+fn a_window_has_time_for_rounds_of_a_crowd() {
+    const ASKING: u32 = 20;
+    const ROUND_MS: u64 = 2 * ASKING as u64;
+    bytecost_lab::descriptors::make_room(5000).unwrap();
+    for way in ways() {
+        let window_ns = |threads, rounds_least| {
+            let mut load = load(crowded(), way);
+            load.service = slow::<2>();
+            // Each thread has a crowd of its own.
+            let idle = 1000 * threads;
+            (load.connections, load.idle) = (ASKING, idle);
+            (load.threads, load.rounds_least) = (threads, rounds_least);
+            load.span = time(0, 1);
+            let outcome = run(&load);
+            assert_eq!(outcome.errors.all(), 0, "{:?}", outcome.errors);
+            assert_eq!(outcome.opened, u64::from(ASKING + idle));
+            outcome.window_ns
+        };
+        assert_eq!(window_ns(1, 0), 1_000_000);
+        assert!(window_ns(1, 3) >= 3 * ROUND_MS * 1_000_000);
+        // Each asks for half of them.
+        assert!(window_ns(2, 3) >= 3 * ROUND_MS / 2 * 1_000_000);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Transport};
+use bytecost_spec::cell::{Device, LINK_MTU_BYTES, Pattern, Transport};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, HugePages, Nodelay, Serving, Study, Survey};
 
@@ -185,6 +185,9 @@ impl<'a> Norm<'a> {
         let default_mtu = cell.mtu_bytes == Some(LINK_MTU_BYTES);
         if !cell.transport.is_made() || default_mtu {
             cell.mtu_bytes = None;
+        }
+        if !cell.transport.is_wire() {
+            cell.device = Device::default();
         }
         let default = Cell::default();
         if cell.transport != Transport::Wire {

@@ -7,6 +7,7 @@
 
 mod budget;
 mod candidates;
+mod link;
 mod order;
 mod pins;
 mod plan;

@@ -8,7 +8,7 @@ use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Surve
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
-use crate::served;
+use crate::{link, served};
 
 /// Descriptors that an endpoint has open besides its flows: the standard three, its control
 /// socket, counters, the listener, and room for what libraries open.
@@ -28,6 +28,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     }
     let own = if has_peer(survey, cell) {
         ends(cell, survey)
+            .or_else(|| link::refused(cell, survey))
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))

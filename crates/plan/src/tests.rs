@@ -8,6 +8,7 @@ use crate::candidates::{Norm, candidates};
 
 mod files;
 mod isolation;
+mod links;
 mod pings;
 mod pins;
 mod properties;

@@ -9,12 +9,20 @@ use crate::question::value_in_words;
 
 /// The most cells that are told; findings.json has the others.
 const MOST_ROWS: usize = 48;
+/// The most notes of a table.
+const MOST_NOTES: usize = 12;
 /// What stands where nothing was counted.
 const NOTHING: &str = "–";
 
 /// The table.
 #[derive(Clone, Debug)]
 pub(crate) struct Counted {
+    /// Its section on the page, and its name in the page's list of sections.
+    pub section: &'static str,
+    pub short: &'static str,
+    /// What it is called, and what stands in it.
+    pub title: &'static str,
+    pub lead: &'static str,
     /// Headings, that of the cell first.
     pub columns: Vec<String>,
     /// Cells, each with a text for each further column.
@@ -40,14 +48,21 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
     if cells.is_empty() {
         return None;
     }
-    let sides = [Side::Both, Side::Sender, Side::Receiver];
+    let mut sides: &[(Side, &str)] = &[
+        (Side::Both, "copies a byte"),
+        (Side::Sender, "sender"),
+        (Side::Receiver, "receiver"),
+    ];
+    if !cells.iter().any(|c| copies(&c.id()).is_some()) {
+        sides = &[];
+    }
     let events: Vec<Event> = EVENTS
         .iter()
         .map(|r| r.event)
         .filter(|e| has(a, *e))
         .collect();
     let mut columns = vec!["cell".to_owned()];
-    columns.extend(["copies a byte", "sender", "receiver"].map(str::to_owned));
+    columns.extend(sides.iter().map(|(_, heading)| (*heading).to_owned()));
     columns.extend(events.iter().map(|e| e.row().title.to_owned()));
     let rows = cells.iter().take(MOST_ROWS).map(|cell| {
         let id = cell.id();
@@ -55,7 +70,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
             let known = copies(&id).and_then(|c| c.per_byte(side)?.ok());
             known.map_or_else(|| NOTHING.to_owned(), |v| format!("{v:.2}"))
         };
-        let mut texts: Vec<String> = sides.into_iter().map(of_side).collect();
+        let mut texts: Vec<String> = sides.iter().map(|(side, _)| of_side(*side)).collect();
         texts.extend(events.iter().map(|event| {
             let known = counts(&id).and_then(|c| c.per_message(*event));
             known.map_or_else(|| NOTHING.to_owned(), units::number)
@@ -64,15 +79,81 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
     });
     let rows: Vec<(String, Vec<String>)> = rows.collect();
     let mut notes = absent(&a.counts);
+    if a.counts.iter().any(CellCounts::is_of_server) {
+        notes.push("Of servers: what their own threads and processes take for each request that was answered.".to_owned());
+    }
     if cells.len() > MOST_ROWS {
         let more = cells.len() - MOST_ROWS;
         notes.push(format!("{more} further cells are in findings.json."));
     }
     Some(Counted {
+        section: "counted",
+        short: "Counts",
+        title: "What a byte and a message take",
+        lead: "Copies of each byte by the kernel, and how often else something happened for each message sent, both sides together. Counted in one trial of each cell, which is not timed, so that there are no intervals.",
         columns,
         rows,
         notes,
     })
+}
+
+/// What servers and their clients used, by the columns of a published table; none without servers.
+pub(crate) fn roles(a: &Analysis) -> Option<Counted> {
+    let first = a.roles.first()?;
+    let mut columns = vec!["cell".to_owned()];
+    columns.extend(first.counters.iter().map(|c| heading(&c.name)));
+    columns.push(heading("duration_ms"));
+    let cell = |id: &str| a.cells.iter().find(|c| c.id == id).map(|c| &c.cell);
+    let rows = a.roles.iter().take(MOST_ROWS).filter_map(|role| {
+        let of = if role.role == Side::Client {
+            "clients"
+        } else {
+            "server"
+        };
+        let number = |n: Option<f64>| n.map_or_else(|| NOTHING.to_owned(), units::number);
+        let mut texts: Vec<String> = (role.counters.iter())
+            .map(|c| number(c.per_request))
+            .collect();
+        texts.push(number(Some(role.window_ms)));
+        Some((format!("{}, {of}", label(a, cell(&role.cell)?)), texts))
+    });
+    let rows: Vec<(String, Vec<String>)> = rows.collect();
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for counter in a.roles.iter().flat_map(|r| &r.counters) {
+        let Some(why) = &counter.absent else { continue };
+        let name = counter.name.strip_suffix("_us").unwrap_or(&counter.name);
+        let name = name.replace('_', " ");
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, names)) if names.contains(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let notes = reasons.iter().take(MOST_NOTES);
+    let notes = notes.map(|(why, names)| clean(&format!("No {}: {why}.", names.join(", "))));
+    let mut notes: Vec<String> = notes.collect();
+    if a.roles.len() > MOST_ROWS {
+        let more = a.roles.len() - MOST_ROWS;
+        notes.push(format!("{more} further rows are in findings.json."));
+    }
+    Some(Counted {
+        section: "roles",
+        short: "Roles",
+        title: "What each role uses for a request",
+        lead: "Counters of the server and of its clients, threads and children included, for each request that was answered within the window, whose length is the duration: the columns of a published table.",
+        columns,
+        rows,
+        notes,
+    })
+}
+
+/// `task clock, µs` of `task_clock_us`.
+fn heading(name: &str) -> String {
+    let units = [("_us", "µs"), ("_ms", "ms")].into_iter();
+    let mut with_unit =
+        units.filter_map(|(end, unit)| Some(format!("{}, {unit}", name.strip_suffix(end)?)));
+    let text = with_unit.next().unwrap_or_else(|| name.to_owned());
+    text.replace('_', " ")
 }
 
 /// Whether an event was counted in any cell.
@@ -96,7 +177,7 @@ fn label(a: &Analysis, cell: &Cell) -> String {
         })
         .collect();
     match words.is_empty() {
-        true => clean(&cell.mover),
+        true => clean(cell.serving.server.as_ref().unwrap_or(&cell.mover)),
         false => clean(&words.join(", ")),
     }
 }

@@ -6,7 +6,7 @@ use askama::Template;
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::units;
 
-use crate::counted::{Counted, counted};
+use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
 use crate::footprint::{self, FootprintTable};
@@ -53,7 +53,7 @@ struct Page {
     figures: Vec<Figure>,
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
-    counted: Option<Counted>,
+    counted: Vec<Counted>,
     footprint: Option<FootprintTable>,
     overview: Option<Overview>,
     speed_ups: Vec<overview::Line>,
@@ -172,7 +172,7 @@ impl Page {
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stacks: stacks(a),
-            counted: counted(a),
+            counted: counted(a).into_iter().chain(roles(a)).collect(),
             footprint: footprint::table(a),
             overview: overview(a),
             speed_ups: overview::table(a),

@@ -334,6 +334,7 @@ pub(crate) fn is_bytes(axis: Axis) -> bool {
             | Axis::ReadSize
             | Axis::Ring
             | Axis::Answer
+            | Axis::Segment
             | Axis::AckBytes
             | Axis::Block
     )

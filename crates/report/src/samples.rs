@@ -146,6 +146,7 @@ fn axis_column(axis: Axis) -> String {
         | Axis::Ring
         | Axis::Answer
         | Axis::Mtu
+        | Axis::Segment
         | Axis::Block => format!("{name}_bytes"),
         _ => name,
     }
@@ -163,6 +164,7 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
         },
         Axis::Answer => cell.answer_bytes().to_string(),
         Axis::Mtu => or_empty(cell.mtu_bytes),
+        Axis::Segment => or_empty(cell.segment_bytes),
         Axis::AckBytes => cell.ack_bytes.to_string(),
         Axis::Block => cell.block_bytes.to_string(),
         _ => cell.value(axis),

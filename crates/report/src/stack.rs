@@ -1,8 +1,8 @@
 //! Figures of one stacked bar a cell: where the CPU time went, in nanoseconds for each KiB by kind of
 //! work, and how often each byte was copied, by place.
 
-use bytecost_analysis::{Analysis, CellCopies, CellTime};
-use bytecost_spec::evidence::{KINDS, Kind, KindRow, Leg};
+use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer};
+use bytecost_spec::evidence::{KINDS, Kind, KindRow, Leg, Party};
 use bytecost_spec::{Axis, Cell, units};
 
 use crate::numbers;
@@ -131,16 +131,18 @@ impl Row<'_> {
 
 /// Every figure that there is something for.
 pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
-    copies(a).into_iter().chain(cpu_time(a)).collect()
+    let times = [TimePer::Kib, TimePer::Request].into_iter();
+    let times = times.filter_map(|per| cpu_time(a, per));
+    copies(a).into_iter().chain(times).collect()
 }
 
 fn cell_of<'a>(a: &'a Analysis, id: &str) -> Option<&'a Cell> {
     a.cells.iter().find(|c| c.id == id).map(|c| &c.cell)
 }
 
-/// Where the CPU time goes; none where no cell was watched.
-fn cpu_time(a: &Analysis) -> Option<Stack> {
-    let known = a.cpu_time.iter();
+/// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
+fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
+    let known = a.cpu_time.iter().filter(|time| time.per == per);
     let known = known.filter_map(|time| Some((time, cell_of(a, &time.cell)?)));
     let watched: Vec<(&CellTime, &Cell)> = known.collect();
     if watched.is_empty() {
@@ -160,13 +162,31 @@ fn cpu_time(a: &Analysis) -> Option<Stack> {
     });
     let rows: Vec<Row<'_>> = rows.collect();
     let (groups, height) = groups(a, &rows, None);
+    let [section, id, short, title, lead, sub] = match per {
+        TimePer::Kib => [
+            "cpu-time",
+            "cpu-time-by-kind",
+            "CPU time",
+            "Where the CPU time goes",
+            "CPU time of both sides together, in nanoseconds for each KiB sent, by kind of work. Each group has a scale of its own.",
+            "Nanoseconds of both sides for each KiB sent, by kind of work; each group has its own scale",
+        ],
+        TimePer::Request => [
+            "server-time",
+            "server-time-by-kind",
+            "Server's time",
+            "Where the server's CPU time goes",
+            "CPU time of the server, in nanoseconds for each request that was answered, by kind of work; its clients' is told beside it where you point. Each group has a scale of its own.",
+            "Nanoseconds of the server for each request, by kind of work; each group has its own scale",
+        ],
+    };
     Some(Stack {
-        section: "cpu-time",
-        id: "cpu-time-by-kind",
-        short: "CPU time",
-        title: "Where the CPU time goes",
-        lead: "CPU time of both sides together, in nanoseconds for each KiB sent, by kind of work. Each group has a scale of its own.",
-        sub: "Nanoseconds of both sides for each KiB sent, by kind of work; each group has its own scale",
+        section,
+        id,
+        short,
+        title,
+        lead,
+        sub,
         groups,
         height,
         kinds: legend(KINDS.iter().map(key), &rows),
@@ -280,9 +300,10 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<Group>, f64
     (groups, y)
 }
 
-/// The axis whose values name the bars: the mover, or whatever else varies.
+/// The axis whose values name the bars: the mover or the server, or whatever else varies.
 fn names(varied: &[Axis]) -> Option<Axis> {
-    let preferred = varied.iter().find(|axis| **axis == Axis::Mover);
+    let preferred = [Axis::Mover, Axis::Server];
+    let preferred = varied.iter().find(|axis| preferred.contains(axis));
     preferred.or(varied.first()).copied()
 }
 
@@ -300,7 +321,13 @@ fn group(
         .iter()
         .map(|row| {
             let name = names.map_or_else(
-                || row.cell.mover.clone(),
+                || {
+                    row.cell
+                        .serving
+                        .server
+                        .clone()
+                        .unwrap_or_else(|| row.cell.mover.clone())
+                },
                 |axis| value_in_words(axis, &row.cell.value(axis)),
             );
             let bar = bar(row, &name, most, *y);
@@ -354,23 +381,26 @@ fn tells(time: &CellTime, row: &KindRow) -> String {
         .iter()
         .filter(|k| k.kind == row.kind)
         .map(|k| {
-            let party = match k.party {
-                bytecost_spec::evidence::Party::Sender => "sender",
-                bytecost_spec::evidence::Party::Receiver => "receiver",
-                bytecost_spec::evidence::Party::Rest => "rest",
+            let party = match (k.party, time.per) {
+                (Party::Sender, TimePer::Kib) => "sender",
+                (Party::Receiver, TimePer::Kib) => "receiver",
+                (Party::Sender, TimePer::Request) => "clients",
+                (Party::Receiver, TimePer::Request) => "server",
+                (Party::Rest, _) => "rest",
             };
             format!(
                 "{party} {} ({} to {})",
-                units::number(k.ns_per_kib),
+                units::number(k.ns_per_unit),
                 units::number(k.low),
                 units::number(k.high)
             )
         })
         .collect();
     format!(
-        "{}: {} ns for each KiB, {}; {}",
+        "{}: {} ns {}, {}; {}",
         row.title,
         units::number(time.of_kind(row.kind)),
+        time.per.words(),
         numbers::percent(share),
         sides.join(", ")
     )

@@ -3,7 +3,7 @@
 use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
-use crate::counted::counted;
+use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::footprint;
 use crate::grid::Layout;
@@ -35,7 +35,16 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.explanations(a);
     page.claims(a);
     page.tables(a);
-    page.counted(a);
+    if let Some(table) = counted(a) {
+        page.counted("What a byte and a message take (counted)", table);
+    }
+    if let Some(mut table) = roles(a) {
+        if table.rows.len() > MOST_ROLES {
+            table.rows.truncate(MOST_ROLES);
+            table.notes.push("Further rows are on the page.".to_owned());
+        }
+        page.counted("What each role uses for a request", table);
+    }
     page.footprints(a);
     page.doubts(a);
     page.refusals(a);
@@ -44,6 +53,9 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.foot(a);
     page.out
 }
+
+/// The most rows of what roles use.
+const MOST_ROLES: usize = 16;
 
 struct Page {
     style: Style,
@@ -218,10 +230,9 @@ impl Page {
     }
 
     /// The first columns of what was counted; the page has all.
-    fn counted(&mut self, a: &Analysis) {
+    fn counted(&mut self, heading: &str, table: Counted) {
         const COLUMNS: usize = 7;
-        let Some(table) = counted(a) else { return };
-        self.heading("What a byte and a message take (counted)");
+        self.heading(heading);
         let header: Vec<String> = table.columns.iter().take(COLUMNS).cloned().collect();
         let rows: Vec<Vec<String>> = table
             .rows

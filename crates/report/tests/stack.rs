@@ -3,20 +3,21 @@
 mod fixture;
 
 use bytecost_analysis::{
-    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies,
+    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies, RoleCounter,
+    RoleCounters, TimePer,
 };
 use bytecost_report::{Style, html, pictures, png, terminal};
 use bytecost_spec::Side;
 use bytecost_spec::evidence::{CopyMeans, Event, Kind, Leg, Party};
 
-fn kind(party: Party, kind: Kind, ns_per_kib: f64) -> KindTime {
+fn kind(party: Party, kind: Kind, ns_per_unit: f64) -> KindTime {
     KindTime {
         party,
         kind,
         looks: 100,
-        ns_per_kib,
-        low: ns_per_kib * 0.8,
-        high: ns_per_kib * 1.2,
+        ns_per_unit,
+        low: ns_per_unit * 0.8,
+        high: ns_per_unit * 1.2,
     }
 }
 
@@ -29,6 +30,7 @@ fn watched(cells: usize) -> Analysis {
         .take(cells)
         .map(|c| CellTime {
             cell: c.id.clone(),
+            per: TimePer::Kib,
             looks: 300,
             kinds: vec![
                 kind(Party::Sender, Kind::DataCopy, 60.0),
@@ -59,6 +61,20 @@ fn each_watched_cell_is_a_bar_of_its_kinds() {
         "the legend has what appears"
     );
     assert!(page.contains("At most 3.1\u{a0}%"));
+}
+
+#[test]
+fn a_servers_time_is_a_figure_of_its_own_without_its_clients() {
+    let mut a = watched(3);
+    for time in &mut a.cpu_time[..2] {
+        time.per = TimePer::Request;
+    }
+    let page = html(&a);
+    assert!(page.contains("id=\"server-time\"") && page.contains("id=\"cpu-time\""));
+    let tells = "data copy: 40.0 ns for each request, 100\u{a0}%; clients 60.0 (48.0 to 72.0), server 40.0 (32.0 to 48.0)";
+    assert_eq!(page.matches(tells).count(), 2);
+    let named = |p: &bytecost_report::Picture| p.name == "server-time-by-kind";
+    assert!(pictures(&a).iter().any(named));
 }
 
 #[test]
@@ -180,4 +196,49 @@ fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
     assert!(text.contains("copies a") && text.contains("8.00"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
     assert!(!html(&fixture::analysis()).contains("id=\"counted\""));
+    // Of a server its own calls alone, and no copies where none were counted.
+    a.copies.clear();
+    a.counts[0].events = [(Side::Client, 8.0), (Side::Server, 3.0)]
+        .map(|(side, n)| EventRate {
+            side,
+            ..rate(Event::SystemCalls, Some(n))
+        })
+        .to_vec();
+    let page = html(&a);
+    assert!(page.contains("<td>3.00</td>") && page.contains("Of servers: what their own"));
+    assert!(!page.contains("copies a byte</th>"));
+}
+
+#[test]
+fn what_each_role_uses_is_a_table_with_reasons() {
+    let mut a = fixture::analysis();
+    assert!(!html(&a).contains("id=\"roles\""));
+    let counter = |name: &str, per_request: Option<f64>| RoleCounter {
+        name: name.to_owned(),
+        per_request,
+        absent: per_request.is_none().then(|| "no such event".to_owned()),
+    };
+    a.roles = [Side::Server, Side::Client]
+        .map(|role| RoleCounters {
+            cell: a.cells[0].id.clone(),
+            role,
+            window_ms: 100.0,
+            requests: 5000.0,
+            counters: vec![
+                counter("context_switches", Some(1.25)),
+                counter("bus_cycles", None),
+                counter("cache_misses", None),
+            ],
+        })
+        .to_vec();
+    let style = Style {
+        width: 100,
+        color: false,
+    };
+    for text in [html(&a), terminal(&a, style)] {
+        assert!(text.contains("What each role uses for a request"));
+        assert!(text.contains(", server") && text.contains(", clients"));
+        assert!(text.contains("1.25") && text.contains("100"));
+        assert!(text.contains("No bus cycles, cache misses: no such event."));
+    }
 }

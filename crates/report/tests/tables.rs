@@ -78,6 +78,7 @@ fn survey() -> Survey {
         files: None,
         huge_pages_refused: None,
         isolation: Vec::new(),
+        links: Vec::new(),
         java: None,
         serving: Some(ServerSurvey {
             servers: vec![

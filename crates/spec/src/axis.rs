@@ -29,6 +29,8 @@ pub enum Axis {
     Cork,
     Quickack,
     Mtu,
+    Segment,
+    Device,
     AckBytes,
     Block,
     Depth,
@@ -200,6 +202,18 @@ pub const AXES: &[AxisRow] = &[
         "mtu",
         "auto",
         "MTU of veth and wire in bytes; `auto` is 1500",
+    ),
+    further(
+        Axis::Segment,
+        "segment",
+        "auto",
+        "bytes that TCP hands to the device of veth and wire in one packet at most, which a card would cut by the MTU; `auto` is the device's own, 64KiB",
+    ),
+    further(
+        Axis::Device,
+        "device",
+        "tun",
+        "what wire and wire-udp are made of: tun, or veth, one end of a pair, as a card with frames of Ethernet",
     ),
     further(
         Axis::AckBytes,

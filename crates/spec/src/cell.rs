@@ -7,6 +7,7 @@ use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
 mod choices;
+mod device;
 mod isolation;
 mod places;
 mod serving;
@@ -15,13 +16,14 @@ mod text;
 pub use choices::{
     Access, Answer, Cache, HugePages, Nodelay, Pattern, Payload, ReadSize, Reaping, Ring, Transport,
 };
+pub use device::{Device, SEGMENT_BYTES};
 pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, Placement, Spot};
 pub use serving::{Connect, MAX_CONNECTIONS, Serving};
-use text::{count, mtu, name, node, on_or_off, one_of, size, switch};
+use text::{count, mtu, name, node, on_or_off, one_of, segment, size, switch};
 
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;
@@ -93,6 +95,13 @@ pub struct Cell {
     pub quickack: bool,
     /// MTU of the link, or none for the transport's own.
     pub mtu_bytes: Option<u32>,
+    /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
+    /// device's own.
+    #[serde(default)]
+    pub segment_bytes: Option<u32>,
+    /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
+    #[serde(default)]
+    pub device: Device,
     /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
     pub ack_bytes: u64,
     /// Bytes of one call of a mover that works through a file.
@@ -145,6 +154,8 @@ impl Default for Cell {
             cork: false,
             quickack: false,
             mtu_bytes: None,
+            segment_bytes: None,
+            device: Device::default(),
             ack_bytes: 0,
             block_bytes: 0,
             depth: 1,
@@ -193,6 +204,10 @@ impl Cell {
             Axis::Mtu => self
                 .mtu_bytes
                 .map_or_else(|| "auto".to_owned(), |n| n.to_string()),
+            Axis::Segment => self
+                .segment_bytes
+                .map_or_else(|| "auto".to_owned(), |n| units::bytes(n.into())),
+            Axis::Device => self.device.name().to_owned(),
             Axis::AckBytes => units::bytes(self.ack_bytes),
             Axis::Block => units::bytes(self.block_bytes),
             Axis::Depth => self.depth.to_string(),
@@ -263,6 +278,13 @@ impl Cell {
                     _ => Some(mtu(text)?),
                 }
             }
+            Axis::Segment => {
+                self.segment_bytes = match text {
+                    "auto" => None,
+                    _ => Some(segment(text)?),
+                }
+            }
+            Axis::Device => self.device = one_of(axis, text, Device::ALL, |d| d.name())?,
             Axis::AckBytes => self.ack_bytes = size(axis, text, MAX_CALL_BYTES)?,
             Axis::Block => self.block_bytes = size(axis, text, MAX_CALL_BYTES)?,
             Axis::Depth => self.depth = count(axis, text, MAX_DEPTH)?,

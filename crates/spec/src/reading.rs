@@ -161,7 +161,7 @@ counters! {
     TcpOutSegs "tcp_out_segs" Machine "segments sent (Tcp OutSegs), as tcp_delayed_acks";
     TcpInSegs "tcp_in_segs" Machine "segments received, those that an offload has joined as one (Tcp InSegs), as tcp_delayed_acks";
     TcpRetransSegs "tcp_retrans_segs" Machine "segments sent again (Tcp RetransSegs), as tcp_delayed_acks";
-    WirePackets "wire_packets" Machine "over wire: packets with payload that were taken off, of up to 64 KiB each, all flows";
+    WirePackets "wire_packets" Machine "over wire: packets with payload that were taken off, each of up to what --segment says, all flows";
     WireAcknowledgements "wire_acknowledgements" Machine "over wire: acknowledgements written";
     WireGaps "wire_gaps" Machine "over wire: packets that began after what was expected, out of order, which count as lost";
     WireRepeats "wire_repeats" Machine "over wire: packets with nothing new";

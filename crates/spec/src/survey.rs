@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cache, Cgroup, Class, Transport};
 
+mod links;
+
+pub use links::LinkSupport;
+
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
@@ -339,6 +343,9 @@ pub struct Survey {
     /// Classes and control groups that the study asks for, each as it was tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<IsolationSupport>,
+    /// Links that the study has made for its run, each as it was tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkSupport>,
 }
 
 impl Survey {

@@ -19,6 +19,7 @@ pub mod lines;
 pub mod memory_policy;
 pub mod multishot;
 pub mod network;
+pub mod packet;
 pub mod perf;
 pub mod pipe;
 pub mod places;

@@ -19,6 +19,8 @@ pub const MAX_FRAMES: usize = 128;
 /// Marks in a chain, not addresses: from here on they tell whose frames follow (perf_event.h).
 const CONTEXT_MAX: u64 = -4095_i64 as u64;
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+/// The most forks that are kept until somebody takes them.
+const MOST_FORKS: usize = 1 << 20;
 
 /// One look at a CPU.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,16 @@ pub struct Sampler {
     rings: Vec<Ring>,
     record: Vec<u8>,
     chain: Vec<u64>,
+    forks: Vec<Fork>,
+}
+
+/// A process that another one has started while CPUs were sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The new one.
+    pub pid: u32,
+    /// Who started it.
+    pub parent: u32,
 }
 
 impl Sampler {
@@ -56,6 +68,7 @@ impl Sampler {
             rings: rings?,
             record: vec![0; MAX_RECORD_BYTES],
             chain: Vec::with_capacity(MAX_FRAMES),
+            forks: Vec::new(),
         })
     }
 
@@ -99,11 +112,20 @@ impl Sampler {
                         kernel_chain: &self.chain,
                     }),
                     Some(Parsed::Lost(n)) => lost += n,
-                    None => {}
+                    Some(Parsed::Fork(fork)) if self.forks.len() < MOST_FORKS => {
+                        self.forks.push(fork);
+                    }
+                    Some(Parsed::Fork(_)) | None => {}
                 }
             }
         }
         lost
+    }
+
+    /// The processes that were started, as far as [`Sampler::take`] has come upon them since this
+    /// was asked before.
+    pub fn forks(&mut self) -> Vec<Fork> {
+        std::mem::take(&mut self.forks)
     }
 }
 
@@ -132,6 +154,8 @@ impl Ring {
         attr.__bindgen_anon_1.sample_period = every_ns;
         attr.set_disabled(1);
         attr.set_exclude_callchain_user(1);
+        // A process that lives shorter than anyone could look at it is known by its start alone.
+        attr.set_task(1);
         let number = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: `attr` is initialised and lives for the length of the call; pid -1 with a CPU
         // means all that runs on it.
@@ -232,20 +256,31 @@ const RECORD_HEAD: usize = 8;
 enum Parsed {
     Look { pid: u32 },
     Lost(u64),
+    Fork(Fork),
 }
 
-/// Takes a record apart: the head, then pid and tid, then the count of the chain and the chain.
+/// Takes a record apart. That of a look has the head, then pid and tid, then the count of the chain
+/// and the chain; that of a fork the head, then the pid and its parent's (perf_event_open(2)).
 /// None for records of other kinds, and for ones that are too short for what they say.
 fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
     let word = |i: usize| -> Option<u64> {
         let bytes = record.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
         Some(u64::from_ne_bytes(*bytes))
     };
-    let kind = u32::from_ne_bytes(*record.first_chunk::<4>()?);
-    match kind {
+    let half = |i: usize| -> Option<u32> {
+        Some(u32::from_ne_bytes(
+            *record.get(i * 4..)?.first_chunk::<4>()?,
+        ))
+    };
+    match half(0)? {
         abi::PERF_RECORD_LOST => Some(Parsed::Lost(word(2)?)),
+        // The start of a thread is told as well: both are of the same process then.
+        abi::PERF_RECORD_FORK => {
+            let (pid, parent) = (half(2)?, half(3)?);
+            (pid != parent).then_some(Parsed::Fork(Fork { pid, parent }))
+        }
         abi::PERF_RECORD_SAMPLE => {
-            let pid = u32::from_ne_bytes(*record.get(8..)?.first_chunk::<4>()?);
+            let pid = half(2)?;
             let frames = usize::try_from(word(2)?).ok()?;
             chain.clear();
             let mut of_kernel = false;
@@ -301,6 +336,16 @@ mod tests {
         let lost = record(abi::PERF_RECORD_LOST, &[1, 42]);
         check(&lost, Some(Parsed::Lost(42)), &[]);
         check(&record(abi::PERF_RECORD_COMM, &[1, 2, 3]), None, &[]);
+        let fork = |pid: u64, parent: u64| {
+            record(
+                abi::PERF_RECORD_FORK,
+                &[pid | parent << 32, pid | parent << 32, 5],
+            )
+        };
+        let known = Fork { pid: 8, parent: 7 };
+        check(&fork(8, 7), Some(Parsed::Fork(known)), &[]);
+        check(&fork(7, 7), None, &[]);
+        check(&fork(8, 7)[..12], None, &[]);
         check(&kernel[..7], None, &[]);
         check(&[], None, &[]);
     }
@@ -352,6 +397,26 @@ mod tests {
         (!adds_up).then(|| {
             format!("{counted_ns} of {cpu_ns} ns, {lost} lost, {in_kernel} looks in the kernel")
         })
+    }
+
+    #[test]
+    fn who_started_a_process_is_known_when_it_is_gone() {
+        let cpus: Vec<u32> =
+            (0..std::thread::available_parallelism().unwrap().get() as u32).collect();
+        let Ok(mut sampler) = Sampler::open(&cpus, 1_000_000) else {
+            return println!("skipped: CPUs cannot be sampled here");
+        };
+        sampler.enable().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let known = Fork {
+            pid: child.id(),
+            parent: std::process::id(),
+        };
+        child.wait().unwrap();
+        sampler.disable().unwrap();
+        sampler.take(&mut |_| {});
+        assert!(sampler.forks().contains(&known));
+        assert!(sampler.forks().is_empty());
     }
 
     #[test]

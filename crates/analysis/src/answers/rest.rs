@@ -155,15 +155,16 @@ fn cell_sentence(cell: &CellResult, metrics: &[Metric], varied: &[Axis]) -> Opti
     let rest: Vec<Axis> = varied
         .iter()
         .copied()
-        .filter(|a| *a != Axis::Mover)
+        .filter(|a| !matches!(a, Axis::Mover | Axis::Server))
         .collect();
     let place = match words::circumstances(&grid::coordinates(&cell.cell, &rest)) {
         place if place.is_empty() => words::circumstance(Axis::Size, &cell.cell.value(Axis::Size)),
         place => place,
     };
+    let who = cell.cell.serving.server.as_ref();
     Some(format!(
         "`{}` {place}: {}.",
-        cell.cell.mover,
+        who.unwrap_or(&cell.cell.mover),
         numbers.join(", ")
     ))
 }

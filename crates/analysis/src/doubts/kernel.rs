@@ -4,6 +4,7 @@ use bytecost_spec::{Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
 use super::flags::after_all;
+use super::wire::whole;
 use super::{Told, View, huge_pages, ids, packet_socket, span};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -251,21 +252,31 @@ fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
 pub(super) fn no_room(view: &View<'_>) -> Vec<Told> {
     let mut cells = Vec::new();
     let mut times = 0.0;
+    let mut is_apart = false;
     for cell in view.measured() {
         let refused = |t: &Trial<'_>| read(&t.sample.sender, Counter::Enobufs).ok();
         let sum: f64 = cell.trials().filter_map(refused).sum();
         if sum > 0.0 {
             times += sum;
+            is_apart |= !matches!(cell.cell.transport, Transport::Loopback | Transport::Unix);
             cells.push(cell.id.clone());
         }
     }
     if cells.is_empty() {
         return Vec::new();
     }
+    let own = match is_apart {
+        true => {
+            "; veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring"
+        }
+        false => "",
+    };
     vec![Told {
         text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
-        evidence: format!("ENOBUFS {} times", units::number(times)),
-        cure: "raise net.core.optmem_max and the locked-memory limit (ulimit -l)".to_owned(),
+        evidence: format!("ENOBUFS {} times", whole(times)),
+        cure: format!(
+            "raise net.core.optmem_max and the locked-memory limit (ulimit -l){own}"
+        ),
         cells,
     }]
 }

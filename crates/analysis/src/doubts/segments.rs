@@ -41,6 +41,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         };
         let same_link = one.cell.transport == other.cell.transport
             && one.cell.mtu_bytes == other.cell.mtu_bytes
+            && one.cell.segment_bytes == other.cell.segment_bytes
             && one.cell.size_bytes == other.cell.size_bytes;
         let times = a.max(b) / a.min(b);
         if !same_link || times < ALIKE {

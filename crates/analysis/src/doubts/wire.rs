@@ -1,5 +1,6 @@
 //! Doubts about the transport `wire`: what it leaves out, and whether it did what it should.
 
+use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
 use bytecost_stats::median;
 
@@ -18,9 +19,24 @@ fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
 }
 
 /// A count, which a number for readers may have given decimals.
-fn whole(count: f64) -> String {
+pub(super) fn whole(count: f64) -> String {
     let text = units::number(count);
     text.split('.').next().unwrap_or(&text).to_owned()
+}
+
+/// What the device was, where it was not the usual one.
+fn device(cells: &[&CellTrials<'_>]) -> String {
+    let on_veth = |c: &&&CellTrials<'_>| c.cell.device == Device::Veth;
+    let text = match cells.iter().filter(on_veth).count() {
+        0 => return String::new(),
+        n if n == cells.len() => "Their device was",
+        _ => "The device of those with device=veth was",
+    };
+    format!(
+        " {text} {}, not {}: each packet has the head of a frame too.",
+        Device::Veth.in_words(),
+        Device::Tun.in_words()
+    )
 }
 
 /// No fault, but what every number over wire must be read with.
@@ -34,7 +50,10 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
         trials.filter_map(|t| machine(t.sample, counter).ok()).sum()
     };
     vec![Told {
-        text: "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.".to_owned(),
+        text: format!(
+            "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
+            device(&cells)
+        ),
         evidence: format!(
             "{} packets taken off, {} acknowledgements written",
             whole(count(Counter::WirePackets)),

@@ -1,11 +1,13 @@
 //! Where the CPU time goes, and what one way saves against another.
 
-use bytecost_spec::evidence::{KINDS, Kind, Means};
+use std::collections::BTreeMap;
+
+use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
 use super::decided::{decided, place};
 use super::{MOST_ROWS, Told, Why};
-use crate::result::{CellTime, Finding};
+use crate::result::{CellTime, Finding, TimePer};
 use crate::words;
 
 /// How many standard errors apart two counts are to be, to be told as different.
@@ -20,10 +22,10 @@ struct Pair<'v> {
     other: &'v CellTime,
 }
 
-/// A kind in which two cells differ by more than chance, in ns for each KiB.
+/// A kind in which two cells differ by more than chance, in ns for each of what is told.
 struct Difference {
     kind: Kind,
-    ns_per_kib: f64,
+    ns: f64,
 }
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
@@ -32,7 +34,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let told = |answer, numbers, findings| Told {
         answer,
         numbers,
-        evidence: evidence(why.view.cpu_time),
+        evidence: evidence(why),
         would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call dearer",
         findings,
     };
@@ -41,14 +43,17 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     }
     let pairs = pairs(why);
     let Some(first) = pairs.first() else {
-        let missing = if why.view.cpu_time.is_empty() {
+        let was_watched = why.view.input.evidence.iter().any(|e| e.time.is_some());
+        let missing = if why.view.cpu_time.is_empty() && was_watched {
+            "of no watched cell both bytes and work of its sides were seen"
+        } else if why.view.cpu_time.is_empty() {
             "no cell was watched to its end: go on with --resume"
         } else {
             "no two watched cells differ by more than the blocks leave open"
         };
         return Some(told(Err(missing.to_owned()), Vec::new(), Vec::new()));
     };
-    let numbers = pairs.iter().take(MOST_ROWS).map(row).collect();
+    let numbers = pairs.iter().take(MOST_ROWS).map(|p| row(why, p)).collect();
     let findings = pairs.iter().take(MOST_ROWS).map(|p| p.finding.id.clone());
     Some(told(Ok(sentence(why, first)), numbers, findings.collect()))
 }
@@ -69,9 +74,19 @@ fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
     })
 }
 
-/// What differs by kind of work between the cells of a finding, where both were watched.
+/// What differs by kind of work between the cells of a finding, where both were watched: `of the
+/// CPU time for each KiB, in ns: …`.
 pub(super) fn between<'v>(why: &Why<'v>, finding: &'v Finding) -> Option<String> {
-    Some(pair(why, finding)?.told())
+    let pair = pair(why, finding)?;
+    let whose = match pair.other.per {
+        TimePer::Kib => "of the CPU time",
+        TimePer::Request => "of the server's CPU time",
+    };
+    Some(format!(
+        "{whose} {}, in ns: {}",
+        pair.other.per.words(),
+        pair.told()
+    ))
 }
 
 impl Pair<'_> {
@@ -80,15 +95,12 @@ impl Pair<'_> {
         let mut all: Vec<Difference> = KINDS
             .iter()
             .filter_map(|row| {
-                let ns_per_kib = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
+                let ns = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
                 let spread = self.other.variance(row.kind) + self.baseline.variance(row.kind);
-                (ns_per_kib.abs() > APART * spread.sqrt()).then_some(Difference {
-                    kind: row.kind,
-                    ns_per_kib,
-                })
+                (ns.abs() > APART * spread.sqrt()).then_some(Difference { kind: row.kind, ns })
             })
             .collect();
-        all.sort_by(|a, b| b.ns_per_kib.abs().total_cmp(&a.ns_per_kib.abs()));
+        all.sort_by(|a, b| b.ns.abs().total_cmp(&a.ns.abs()));
         all.truncate(MOST_KINDS);
         all
     }
@@ -99,11 +111,11 @@ impl Pair<'_> {
             .differences()
             .iter()
             .map(|d| {
-                let sign = if d.ns_per_kib < 0.0 { "−" } else { "+" };
+                let sign = if d.ns < 0.0 { "−" } else { "+" };
                 format!(
                     "{} {sign}{} ({} to {})",
                     d.kind.row().title,
-                    units::number(d.ns_per_kib.abs()),
+                    units::number(d.ns.abs()),
                     units::number(self.baseline.of_kind(d.kind)),
                     units::number(self.other.of_kind(d.kind)),
                 )
@@ -120,29 +132,37 @@ impl Pair<'_> {
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
     let place = place(why, finding);
+    let of = match pair.other.per {
+        TimePer::Kib => "on both sides together",
+        TimePer::Request => "on the server's side",
+    };
     format!(
-        "{} takes {} ns of CPU time for each KiB on both sides together{place}, {} {}: {}.",
+        "{} takes {} ns of CPU time {} {of}{place}, {} {}: {}.",
         words::named(finding.axis, &finding.value),
         units::number(pair.other.total()),
+        pair.other.per.words(),
         words::named(finding.axis, &finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.told(),
     )
 }
 
-fn row(pair: &Pair<'_>) -> String {
+fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
     format!(
-        "{} against {}, {} against {} ns per KiB: {}",
+        "{} against {}{}, {} against {} ns {}: {}",
         words::named(pair.finding.axis, &pair.finding.value),
         words::named(pair.finding.axis, &pair.finding.baseline_value),
+        place(why, pair.finding),
         units::number(pair.other.total()),
         units::number(pair.baseline.total()),
+        pair.other.per.words(),
         pair.told(),
     )
 }
 
 /// How far the looks can be trusted.
-fn evidence(cells: &[CellTime]) -> Vec<String> {
+fn evidence(why: &Why<'_>) -> Vec<String> {
+    let cells = why.view.cpu_time;
     let most = |share: fn(&CellTime) -> f64| {
         let shares = cells.iter().map(share);
         words::percent(shares.fold(0.0, f64::max))
@@ -153,18 +173,70 @@ fn evidence(cells: &[CellTime]) -> Vec<String> {
     }
     vec![
         format!(
-            "{looks} looks at the CPUs' clock in {}; at most {} of a cell's are of functions that the map does not know",
+            "{looks} looks at the CPUs' clock in {}; at most {} of a cell's are of functions that the map does not know{}",
             words::count(cells.len(), "cell"),
-            most(|c| c.unattributed)
+            most(|c| c.unattributed),
+            unknown(why)
         ),
         format!(
             "at most {} of a cell's looks landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise",
             most(|c| c.moved)
         ),
         format!(
-            "at most {} of the busy looks of a cell found neither side, and {} were lost",
+            "at most {} of the busy looks of a cell found neither side, and {} were lost{}",
             most(|c| c.rest),
-            most(|c| c.lost)
+            most(|c| c.lost),
+            of_rest(cells)
         ),
     ]
+}
+
+/// The functions that the map does not know, of both sides of all cells, those with most looks.
+fn unknown(why: &Why<'_>) -> String {
+    let mut looks: BTreeMap<&str, u64> = BTreeMap::new();
+    let watched = why
+        .view
+        .input
+        .evidence
+        .iter()
+        .filter_map(|e| e.time.as_ref());
+    for look in watched.flat_map(|time| &time.looks) {
+        let is_named = look.party != Party::Rest && !look.function.is_empty();
+        if look.kind == Kind::Unattributed && is_named {
+            *looks.entry(&look.function).or_default() += look.count;
+        }
+    }
+    let mut names: Vec<(&str, u64)> = looks.into_iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let names = names
+        .iter()
+        .take(MOST_KINDS)
+        .map(|(name, _)| format!("`{name}`"));
+    let names: Vec<String> = names.collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" (most of them {})", words::list(&names)),
+    }
+}
+
+/// What else ran did, over all cells: the kinds with most looks.
+fn of_rest(cells: &[CellTime]) -> String {
+    let rest = || {
+        let all = cells.iter().flat_map(|c| &c.kinds);
+        all.filter(|k| k.party == Party::Rest)
+    };
+    let looks = |kind: Kind| -> u64 { rest().filter(|k| k.kind == kind).map(|k| k.looks).sum() };
+    let all: u64 = rest().map(|k| k.looks).sum();
+    let mut kinds: Vec<(u64, &str)> = KINDS.iter().map(|r| (looks(r.kind), r.title)).collect();
+    kinds.retain(|(n, _)| *n > 0);
+    kinds.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
+    let told = kinds.iter().take(MOST_KINDS).map(|(n, title)| {
+        let share = words::percent(*n as f64 / all as f64);
+        format!("{title} {share}")
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("; what else ran did {}", words::list(&told)),
+    }
 }

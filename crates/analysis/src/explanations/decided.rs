@@ -1,7 +1,7 @@
 //! The comparisons that are worth a reason.
 
 use bytecost_spec::evidence::{EVENTS, Event};
-use bytecost_spec::{Measure, units};
+use bytecost_spec::{Measure, Side, units};
 
 use super::Why;
 use crate::result::{CellCounts, Finding, Verdict};
@@ -21,7 +21,11 @@ pub(super) fn decided<'v>(why: &Why<'v>, is_there: impl Fn(&str) -> bool) -> Vec
     for finding in why.view.findings {
         let decided = matches!(finding.verdict, Verdict::Better | Verdict::Worse);
         let seen = is_there(&finding.baseline) && is_there(&finding.cell);
-        let of_cpu = finding.metric.measure == Measure::CpuSPerGb;
+        let of_cpu = match finding.metric.measure {
+            Measure::CpuSPerGb => true,
+            Measure::CpuNsPerMessage => finding.metric.side == Side::Server,
+            _ => false,
+        };
         let is_told = of_cpu || finding.primary && !why.view.stalls.touch(finding);
         if !is_told || !decided || !seen {
             continue;
@@ -55,8 +59,8 @@ pub(super) fn place(why: &Why<'_>, finding: &Finding) -> String {
     }
 }
 
-/// `8.00 system calls a message instead of 1.00`, of the events that differ most; retransmits are
-/// chance.
+/// `8.00 system calls a message instead of 1.00`, of the events that differ most, and of a server's
+/// own where there is one; retransmits are chance.
 pub(super) fn events(baseline: &CellCounts, other: &CellCounts) -> Vec<String> {
     let apart = |event: Event| {
         let (from, to) = (baseline.per_message(event)?, other.per_message(event)?);
@@ -71,10 +75,14 @@ pub(super) fn events(baseline: &CellCounts, other: &CellCounts) -> Vec<String> {
         .filter_map(apart)
         .collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let each = match other.is_of_server() {
+        true => "of the server for each request",
+        false => "a message",
+    };
     let told = all.iter().take(MOST_EVENTS).map(|(_, event, from, to)| {
         let title = event.row().title;
         let [from, to] = [*from, *to].map(units::number);
-        format!("{to} {title} a message instead of {from}")
+        format!("{to} {title} {each} instead of {from}")
     });
     told.collect()
 }

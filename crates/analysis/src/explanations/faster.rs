@@ -62,7 +62,7 @@ fn sentence<'v>(why: &Why<'v>, finding: &'v Finding) -> String {
         parts.extend(called(from, to));
     }
     if let Some(time) = cpu_time::between(why, finding) {
-        parts.push(format!("of the CPU time for each KiB, in ns: {time}"));
+        parts.push(time);
     }
     if parts.is_empty() {
         parts.push("nothing that was counted tells it".to_owned());

@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct CellTime {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
+    /// What the times are told for.
+    pub per: TimePer,
     /// Looks that found one of the two sides at work.
     pub looks: u64,
-    /// The sender's kinds of work, then the receiver's, in the order of the table of kinds;
-    /// those that no look found are left away.
+    /// The sender's kinds of work, then the receiver's, then those of all else that ran, which no
+    /// sum has in it; each in the order of the table of kinds. Those that no look found are left
+    /// away.
     pub kinds: Vec<KindTime>,
     /// Functions of the kernel with most time, both sides together.
     pub functions: Vec<FunctionTime>,
@@ -27,7 +30,37 @@ pub struct CellTime {
     pub lost: f64,
 }
 
-/// CPU time of one side in one kind of work.
+/// What CPU time is told for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimePer {
+    /// Each KiB sent, of both sides together.
+    Kib,
+    /// Each request answered, of the server alone: its clients are the instrument.
+    Request,
+}
+
+impl TimePer {
+    /// `for each KiB`.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            TimePer::Kib => "for each KiB",
+            TimePer::Request => "for each request",
+        }
+    }
+
+    /// Whether a party's time is told.
+    #[must_use]
+    pub fn tells(self, party: Party) -> bool {
+        match self {
+            TimePer::Kib => party != Party::Rest,
+            TimePer::Request => party == Party::Receiver,
+        }
+    }
+}
+
+/// CPU time of one side, or of the rest of the machine, in one kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindTime {
     /// Whose.
@@ -36,8 +69,8 @@ pub struct KindTime {
     pub kind: Kind,
     /// Looks that found it.
     pub looks: u64,
-    /// CPU time for each KiB sent, in ns.
-    pub ns_per_kib: f64,
+    /// CPU time in ns for each of what [`CellTime::per`] says.
+    pub ns_per_unit: f64,
     /// Lower end of its 95 % interval, were looks to fall by chance (Poisson).
     pub low: f64,
     /// Upper end.

@@ -44,7 +44,7 @@ pub(super) fn has_no(measure: Measure) -> bool {
 
 /// Answers within the side's own window, if they came at the rate of the clients' window. The
 /// two are nearly the same: the server's counters are read by a process that must get a CPU.
-pub(super) fn messages(side: &SideReadings) -> Found {
+pub(crate) fn messages(side: &SideReadings) -> Found {
     let messages = read(side, Counter::Messages)?;
     let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
     let share = over(

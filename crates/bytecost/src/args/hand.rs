@@ -14,6 +14,8 @@ use super::{AxisArgs, Offer, axis_arg};
 pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Transport,
     Axis::Mtu,
+    Axis::Segment,
+    Axis::Device,
     Axis::AckBytes,
     Axis::Block,
     Axis::Depth,

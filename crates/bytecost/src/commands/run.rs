@@ -113,6 +113,8 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let serves = study.cells().iter().any(|(_, cell)| cell.is_served());
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
     let cells = study.cells();
+    let only_serves = cells.iter().all(|(_, cell)| cell.is_served());
+    survey.links = bytecost_lab::survey::links(cells.iter().map(|(_, cell)| cell));
     survey.isolation = isolation_survey::survey(
         &std::env::current_exe()?,
         &Roots::real(),
@@ -139,7 +141,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
         seed,
         command: command_line(),
         study: study.clone(),
-        evidence: asked(&args.evidence, &host, serves)?,
+        evidence: asked(&args.evidence, &host, only_serves)?,
         host,
         survey,
     };
@@ -147,8 +149,8 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
 }
 
 /// The evidence that there is to be, each with the reason where it cannot be had: what was asked
-/// for, or else what a run gathers unasked.
-fn asked(wanted: &[WantedEvidence], host: &Host, serves: bool) -> Result<Vec<EvidenceAsked>> {
+/// for, or else what a run gathers unasked. Of servers alone there is not all.
+fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Vec<EvidenceAsked>> {
     let by_variable = match std::env::var(EVIDENCE_VARIABLE) {
         Ok(text) if wanted.is_empty() => {
             let named = text.split(',').map(args::evidence);
@@ -166,17 +168,31 @@ fn asked(wanted: &[WantedEvidence], host: &Host, serves: bool) -> Result<Vec<Evi
             all.push(means);
         }
     }
+    let of_servers = |means| not_of_servers(means).filter(|_| only_serves);
     // Nobody misses what nobody asked for.
-    all.retain(|_| !(unasked && serves));
+    all.retain(|means| !(unasked && of_servers(*means).is_some()));
     let told = all.into_iter().map(|means| EvidenceAsked {
         means,
-        refused: match serves {
-            true => Some("servers are not watched yet".to_owned()),
-            false => campaign::refused(means, host),
+        refused: match of_servers(means) {
+            Some(why) => Some(why.to_owned()),
+            None => campaign::refused(means, host),
         },
         unasked,
     });
     Ok(told.collect())
+}
+
+/// Why there is no such evidence of servers; none where there is.
+fn not_of_servers(means: Means) -> Option<&'static str> {
+    match means {
+        Means::Time | Means::Counts => None,
+        Means::Copies => Some(
+            "every model has the kernel copy a request and its answer as often, so that copies of servers are not counted: choose --evidence counts,time, which tell where they differ",
+        ),
+        Means::Footprint => Some(
+            "what is displaced is found around one sending flow, which a server's clients are not: choose --evidence counts,time",
+        ),
+    }
 }
 
 /// What works on files, where the study asks for any: none of that is tried where it does not.

@@ -1,8 +1,18 @@
-//! Network namespaces, as they are seen from outside.
+//! Network namespaces, as they are seen from outside, and runs that make some.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::{PATIENCE, Place, Started, endpoints_of, until};
+
+/// What follows the command line of a run that goes on until it is ended.
+const LONG: &str =
+    "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 1s --warmup 5ms --quiet";
 
 /// The network that a process is in, as the kernel names it: `net:[4026531840]`.
 pub fn network(process: &Path) -> Option<PathBuf> {
@@ -32,4 +42,55 @@ pub fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
                 .any(|d| is_one(fs::read_link(d.path()).ok()))
             || mounted(&process)
     })
+}
+
+/// A run with a trial under way in as many networks of its own, and these. The trial's two
+/// endpoints, and the run itself, must be as `are_right` says.
+pub fn under_way(
+    place: &Place,
+    words: &str,
+    count: usize,
+    are_right: impl Fn(&[u32]) -> bool,
+) -> (Started, BTreeSet<PathBuf>) {
+    let mut run = place.start(&mut place.bytecost(&format!("run {words} {LONG}")));
+    let coordinator = run.pid();
+    let own = network(Path::new("/proc/self")).unwrap();
+    let seen = RefCell::new(BTreeSet::new());
+    run.until("a trial of two ends", || {
+        let ends = endpoints_of(coordinator);
+        let networks: BTreeSet<PathBuf> =
+            ends.iter().filter_map(|e| network(&process(*e))).collect();
+        let are_apart = ends.len() == 2 && networks.len() == count && !networks.contains(&own);
+        seen.replace(networks);
+        place.lines() >= 1 && are_apart && are_right(&[&ends[..], &[coordinator]].concat())
+    });
+    let networks = seen.into_inner();
+    assert!(is_held(&networks));
+    assert_eq!(network(&process(coordinator)), Some(own));
+    (run, networks)
+}
+
+/// Ends a run that is under way by a signal, and sees to it that its networks go with it, and all
+/// that is in them. The place where it left what it had measured.
+pub fn ended_by(
+    signal: Signal,
+    words: &str,
+    count: usize,
+    are_right: impl Fn(&[u32]) -> bool,
+) -> Place {
+    let place = Place::new();
+    let (run, networks) = under_way(&place, words, count, are_right);
+    let coordinator = run.pid();
+    run.send(signal);
+    let status = run.end(PATIENCE).status;
+    let expected = (signal != Signal::KILL).then_some(130);
+    assert_eq!(status, expected);
+    // What is in a network is held by nothing else.
+    until("the end of the networks", Duration::from_secs(30), || {
+        !is_held(&networks)
+    });
+    assert_eq!(endpoints_of(coordinator), [0_u32; 0]);
+    let links = fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!links.contains("bytecost"), "{links}");
+    place
 }

@@ -62,6 +62,8 @@ const fn tracepoint(program: &'static str, target: &'static str, legs: &'static 
 pub const HOOKS: &[Hook] = &[
     function("sent", "tcp_sendmsg", &[IntoKernel], Must),
     function("pinned", "skb_zerocopy_iter_stream", &[IntoKernel], Must),
+    function("sent_udp", "udp_sendmsg", &[IntoKernel], Must),
+    function("pinned_udp", "__zerocopy_sg_from_iter", &[IntoKernel], Must),
     // Before Linux 6.5 pages did not come through tcp_sendmsg.
     function("spliced", "skb_splice_from_iter", &[IntoKernel], IfThere),
     function(

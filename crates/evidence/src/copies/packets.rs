@@ -4,7 +4,7 @@ use bytecost_spec::Reading;
 use bytecost_spec::evidence::Leg;
 
 /// Words of `struct sums` in `copies.bpf.c`.
-pub(super) const WORDS: usize = 18;
+pub(super) const WORDS: usize = 19;
 
 /// Why a connection without packets is not told.
 const NO_PACKETS: &str = "a Unix socket's messages pass no device, where a tracepoint would tell how they got there; functions of the kernel would tell, which cannot be hooked here";
@@ -67,12 +67,12 @@ impl Counted {
     pub(super) fn of(words: &[u64; WORDS]) -> Counted {
         Counted {
             of_packets: words[0] > 0,
-            sent: Held::at(&words[2..]).plus(Held::at(&words[6..])),
-            delivered: Held::at(&words[10..]),
-            read_bytes: words[14],
-            from_file_bytes: words[15],
-            to_file_bytes: words[16],
-            unseen: words[17],
+            sent: Held::at(&words[3..]).plus(Held::at(&words[7..])),
+            delivered: Held::at(&words[11..]),
+            read_bytes: words[15],
+            from_file_bytes: words[16],
+            to_file_bytes: words[17],
+            unseen: words[18],
         }
     }
 
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn what_tracepoints_do_not_see_is_absent_and_no_zero() {
         let mut words = [0; WORDS];
-        words[15] = 7;
+        words[16] = 7;
         let of_file = Counted::of(&words);
         assert_eq!(of_file.copied(Leg::FromFile), Reading::Measured(7));
         assert_eq!(of_file.copied(Leg::IntoKernel).measured(), None);
         words[0] = 80;
-        words[17] = 1;
+        words[18] = 1;
         let by_ring = Counted::of(&words);
         assert_eq!(by_ring.copied(Leg::FromFile).measured(), None);
         assert_eq!(by_ring.copied(Leg::IntoKernel), Reading::Measured(0));

@@ -37,6 +37,7 @@ pub(super) fn failing(
 ) -> io::Result<Vec<(Event, String)>> {
     events.begin(Parties {
         port: Some(connection.port()),
+        network: None,
         sender: std::process::id(),
         receiver: None,
     })?;

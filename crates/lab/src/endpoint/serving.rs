@@ -20,6 +20,13 @@ pub(super) mod served;
 /// want to be let in does not overflow, and a connection wait a second to try again.
 const RAMP_NS: u64 = 20_000;
 
+/// Clients that wait to be greeted at one time: half of the shortest queue that a kernel gives a
+/// server of ours (net.core.somaxconn, 128 before Linux 5.4). One at a time would have `poll` go
+/// through all connections for each that comes.
+const GREETED_AT_ONCE: u32 = 64;
+/// Rounds of all connections that a window has time for at least, where they are many.
+const ROUNDS_LEAST: u32 = 3;
+
 /// The rows that a cell names.
 fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, Setup)> {
     let load = &cell.serving;
@@ -82,6 +89,8 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
         patience: Duration::from_millis(task.patience_ms),
         threads: cell.threads,
         congestion: congestion(cell).map(str::to_owned),
+        greeted_at_once: GREETED_AT_ONCE,
+        rounds_least: ROUNDS_LEAST,
         ..once
     })
 }

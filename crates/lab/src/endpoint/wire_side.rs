@@ -24,15 +24,17 @@ use crate::transports::{HELLO_BYTES, wire::board::Seen};
 /// The life of a responder. Its counts come as those of a side, though it is none: nothing is
 /// received.
 pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
-    let [tun, map] = protocol::taken_over(&*control)?;
+    let [far, map] = protocol::taken_over(&*control)?;
     let rules = Rules {
+        device: task.cell.device,
         mtu_bytes: task.cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES),
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };
-    let far = Responder::new(tun, map, rules)?;
+    let far = Responder::new(far, map, rules)?;
     let listening = Answer::Listening {
         address: FAR_END.to_string(),
+        process: None,
     };
     protocol::write(control, &listening)?;
     let gate = SharedGate::default();

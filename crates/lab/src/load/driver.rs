@@ -22,11 +22,10 @@ const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
 const SHORTEST_WAIT_NS: u64 = 80_000;
 /// From so many connections on each is greeted: it asks once, before everyone is connected, and the
-/// answer shows that the server has taken it. So never more than [`MOST_GREETED`] wait to be taken,
-/// and no queue of a server overflows, be it as short as ten, after which a connection would wait a
-/// second to try again.
+/// answer shows that the server has taken it. So never more than [`Load::greeted_at_once`] wait to be
+/// taken, and no queue of a server overflows, after which a connection would wait a second to try
+/// again.
 pub(super) const GREETED_FROM: u32 = 1000;
-const MOST_GREETED: usize = 8;
 /// How long is waited for room among those, in ns.
 const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
@@ -36,6 +35,8 @@ const NAMES_OF_A_THREAD: u32 = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
+    /// All ask at the same time, and until each has been answered.
+    FirstRound,
     WarmUp,
     Window,
     /// Open loop: what was due in the window is still asked and answered.
@@ -58,13 +59,16 @@ pub(super) struct Driver<'a, W> {
     at_once: usize,
     /// When those could have been sent at the earliest that are being handed to the kernel.
     leaving: Vec<u64>,
-    /// Clients that have not tried to connect yet, or still try for the first time.
+    /// Clients that have not tried to connect yet, or still try for the first time; in the first
+    /// round those that have not been answered in it.
     not_tried: Vec<bool>,
     trying: usize,
     /// Clients that have set out and are not greeted; none where nobody is.
     greeting: Option<usize>,
     start: &'a Start,
     is_ready: bool,
+    /// When the first round began; 0 before, and where there is none.
+    round_from_ns: u64,
     idle_trying: u32,
     unfinished: usize,
     phase: Phase,
@@ -104,6 +108,7 @@ impl<'a, W: Wire> Driver<'a, W> {
             greeting: load.greets().then_some(0),
             start,
             is_ready: false,
+            round_from_ns: 0,
             idle_trying: load.idle,
             unfinished: load.connections as usize,
             phase: Phase::Connecting,
@@ -192,7 +197,7 @@ impl<'a, W: Wire> Driver<'a, W> {
 
     /// Goes from phase to phase.
     fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
-        if self.phase == Phase::Connecting {
+        if matches!(self.phase, Phase::Connecting | Phase::FirstRound) {
             self.connected(now_ns, told);
         }
         if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
@@ -212,10 +217,19 @@ impl<'a, W: Wire> Driver<'a, W> {
         }
     }
 
-    /// Starts once everyone has tried to connect, here and on the other threads.
+    /// Starts once everyone has tried to connect, here and on the other threads, and the first
+    /// round is over where there is one.
     fn connected(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
-        if self.trying == 0 && !std::mem::replace(&mut self.is_ready, true) {
-            self.start.ready(now_ns, 2 * LONGEST_WAIT_NS);
+        if self.trying == 0 && !self.is_ready {
+            if self.phase == Phase::Connecting && self.load.takes_round() {
+                return self.begin_round(now_ns);
+            }
+            self.is_ready = true;
+            let round_ns = match self.phase {
+                Phase::FirstRound => now_ns - self.round_from_ns,
+                _ => 0,
+            };
+            self.start.ready(now_ns, 2 * LONGEST_WAIT_NS, round_ns);
         }
         let base_ns = match (self.load.span, self.start.at_ns()) {
             // All requests count, from the first on.
@@ -225,17 +239,18 @@ impl<'a, W: Wire> Driver<'a, W> {
         };
         self.base_ns = base_ns;
         if let Span::Time { warmup, window } = self.load.span {
+            let rounds_ns = u64::from(self.load.rounds_least) * self.start.round_ns();
             self.opens_ns = base_ns + warmup.as_nanos() as u64;
-            self.closes_ns = self.opens_ns + window.as_nanos() as u64;
+            self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
         } else {
             self.opens_ns = self.opens_ns.min(base_ns);
         }
-        self.phase = Phase::WarmUp;
+        let all_ask = std::mem::replace(&mut self.phase, Phase::WarmUp) == Phase::FirstRound;
         told(Stage::Connected {
             opens_ns: self.opens_ns,
             closes_ns: self.closes_ns,
         });
-        if self.greeting.is_some() && self.is_closed() {
+        if self.greeting.is_some() && self.is_closed() && !all_ask {
             for i in 0..self.load.connections {
                 self.begin(i);
             }

@@ -27,13 +27,14 @@ const WHOLE: usize = 24 << 10;
 pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> io::Result<()> {
     let is_whole = transport.most_message_bytes().is_some();
     let size = if is_whole { WHOLE } else { SIZE };
-    let [tun, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
+    let [far, map] = wire.descriptors().map(|fd| fd.try_clone_to_owned());
     let rules = Rules {
-        mtu_bytes: wire.mtu_bytes(),
+        device: wire.link().device,
+        mtu_bytes: wire.link().mtu_bytes,
         acknowledge_bytes: size as u64,
         flows_most: 1,
     };
-    let mut far = Responder::new(tun?, map?, rules)?;
+    let mut far = Responder::new(far?, map?, rules)?;
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
         let sending = scope.spawn(|| {

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use bytecost_sys::network::Network;
 use rustix::io::Errno;
 
-use crate::netlink::{Link, Netlink};
+use super::link::LinkChoice;
+use crate::netlink::Netlink;
 use crate::protocol::Role;
 
 /// The sender's address. 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544), so no
@@ -37,27 +38,28 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Makes one, with both ends up. Segmentation offloads stay at the kernel's defaults.
+    /// Makes one, with both ends up. Segmentation offloads stay at the kernel's defaults, but for
+    /// the bound that is asked for.
     ///
     /// # Errors
     /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN and CAP_NET_ADMIN), a kernel
-    /// without network namespaces or without veth, an MTU that it refuses, a link that does not
-    /// come up.
-    pub fn new(mtu_bytes: u32) -> io::Result<Pair> {
+    /// without network namespaces or without veth, an MTU or a bound that it refuses, a link that
+    /// does not come up.
+    pub fn new(link: LinkChoice) -> io::Result<Pair> {
         let pair = Pair {
             sender: Network::new().map_err(|e| told("network namespaces", &e))?,
             receiver: Network::new().map_err(|e| told("network namespaces", &e))?,
         };
         let [sender, receiver] = NAMES;
         pair.sender
-            .within(|| Netlink::open()?.add_veth(sender, receiver, &pair.receiver, mtu_bytes))?
+            .within(|| Netlink::open()?.add_veth(sender, receiver, &pair.receiver, link.mtu_bytes))?
             .map_err(|e| told("a veth pair", &e))?;
         let ends = [
             (&pair.sender, sender, SENDER),
             (&pair.receiver, receiver, RECEIVER),
         ];
         for (network, name, address) in ends {
-            network.within(|| bring_up(name, address))??;
+            network.within(|| bring_up(name, address, link))??;
         }
         // Neither is up before the other is.
         for (network, name, _) in ends {
@@ -80,16 +82,25 @@ impl Pair {
     /// # Errors
     /// What rtnetlink(7) answers.
     pub fn mtu_bytes(&self) -> io::Result<Option<u32>> {
-        let read =
-            |network: &Network, name| network.within(|| find(&mut Netlink::open()?, name))?;
+        let read = |network: &Network, name| network.within(|| Netlink::open()?.known(name))?;
         let ours = read(&self.sender, NAMES[0])?.mtu_bytes;
         let theirs = read(&self.receiver, NAMES[1])?.mtu_bytes;
         Ok(ours.filter(|_| ours == theirs))
     }
+
+    /// The most that the kernel hands the sender's end in one packet, in bytes; none where it does
+    /// not say.
+    ///
+    /// # Errors
+    /// What rtnetlink(7) answers.
+    pub fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
+        let device = self.sender.within(|| Netlink::open()?.known(NAMES[0]))??;
+        Ok(device.segment_bytes_most)
+    }
 }
 
 /// What to do about an error of making `what`.
-fn told(what: &str, error: &io::Error) -> io::Error {
+pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
         Some(Errno::PERM | Errno::ACCESS) => format!(
@@ -108,19 +119,21 @@ fn told(what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), text)
 }
 
-fn bring_up(name: &str, address: Ipv4Addr) -> io::Result<()> {
+fn bring_up(name: &str, address: Ipv4Addr, link: LinkChoice) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
-    let loopback = find(&mut netlink, "lo")?;
+    let loopback = netlink.known("lo")?;
     netlink.set_up(loopback.index)?;
-    let link = find(&mut netlink, name)?;
-    netlink.add_address(link.index, address, PREFIX_BITS)?;
-    netlink.set_up(link.index)
+    link.bound(&mut netlink, name)?;
+    let device = netlink.known(name)?;
+    netlink.add_address(device.index, address, PREFIX_BITS)?;
+    netlink.set_up(device.index)
 }
 
-fn await_up(name: &str) -> io::Result<()> {
+/// Waits until packets can pass by a link of the calling thread's network.
+pub(super) fn await_up(name: &str) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let began = Instant::now();
-    while !find(&mut netlink, name)?.is_up {
+    while !netlink.known(name)?.is_up {
         if began.elapsed() > PATIENCE {
             return Err(io::Error::new(
                 io::ErrorKind::TimedOut,
@@ -135,12 +148,6 @@ fn await_up(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn find(netlink: &mut Netlink, name: &str) -> io::Result<Link> {
-    netlink
-        .link(name)?
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no link {name}")))
-}
-
 #[cfg(test)]
 mod tests {
     use bytecost_spec::cell::LINK_MTU_BYTES;
@@ -150,13 +157,21 @@ mod tests {
     use bytecost_meter::{NetworkMeter, of_process};
     use bytecost_spec::{Axis, Cell, Counter};
     use std::fs;
+    use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
 
     /// A pair; none, and the reason printed, without the rights for one.
     fn pair(mtu_bytes: u32) -> Option<Pair> {
-        match Pair::new(mtu_bytes) {
+        pair_of(LinkChoice {
+            mtu_bytes,
+            ..LinkChoice::default()
+        })
+    }
+
+    fn pair_of(link: LinkChoice) -> Option<Pair> {
+        match Pair::new(link) {
             Ok(pair) => Some(pair),
             Err(e) => {
                 assert!(!rustix::process::geteuid().is_root(), "{e}");
@@ -229,6 +244,55 @@ mod tests {
             let segment = bytecost_sys::tcp::info(&a).unwrap().snd_mss_bytes;
             assert!((mtu - 60..=mtu - 40).contains(&segment), "{mtu}: {segment}");
         }
+    }
+
+    #[test]
+    fn packets_are_no_larger_than_they_may_be() {
+        const BYTES: usize = 4 << 20;
+        let sent = |pair: &Pair| {
+            let dev = || fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+            let dev = pair.of(Role::Sender).within(dev).unwrap();
+            let line = dev
+                .lines()
+                .find_map(|l| l.trim().strip_prefix("bytecost0:"));
+            let words = line.unwrap().split_whitespace();
+            // After eight columns of what came in: bytes, then packets.
+            let numbers: Vec<u64> = words.skip(8).take(2).map(|w| w.parse().unwrap()).collect();
+            [numbers[0], numbers[1]]
+        };
+        let packets = |segment_bytes| {
+            let pair = pair_of(LinkChoice {
+                segment_bytes,
+                ..LinkChoice::default()
+            })?;
+            let (a, b) = connection(&pair);
+            let before = sent(&pair);
+            let [mut a, mut b] = [a, b].map(TcpStream::from);
+            thread::scope(|scope| {
+                scope.spawn(move || a.write_all(&vec![7; BYTES]).unwrap());
+                let read = io::copy(&mut b, &mut io::sink()).unwrap();
+                assert_eq!(read, BYTES as u64);
+            });
+            let after = sent(&pair);
+            assert!(after[0] - before[0] > BYTES as u64);
+            Some(after[1] - before[1])
+        };
+        for segment in [1500, 3000, 16 << 10] {
+            let Some(packets) = packets(Some(segment)) else {
+                return;
+            };
+            // Segments have a timestamp each.
+            let whole = (segment - 40) / 1460 * 1448;
+            let least = (BYTES as u64).div_ceil(u64::from(whole));
+            assert!(
+                (least..2 * least).contains(&packets),
+                "{segment}: {packets}"
+            );
+        }
+        let large = [None, Some(256 << 10)].map(|segment| packets(segment).unwrap());
+        let least = (BYTES >> 16) as u64;
+        assert!((least..4 * least).contains(&large[0]), "{large:?}");
+        assert!(large[1] < large[0], "{large:?}");
     }
 
     /// A process in one of the namespaces that waits until it is ended.

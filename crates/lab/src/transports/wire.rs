@@ -2,7 +2,7 @@
 //! what a sender costs where nothing is copied on the way.
 //!
 //! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of
-//! every zero-copy send. Here a BPF program on the egress of a tun device takes the packets off,
+//! every zero-copy send. Here a BPF program on the egress of a [`device`] takes the packets off,
 //! notes how far each flow has come, and has them freed ([`board`]); a [`responder`] on a CPU of
 //! its own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of
 //! sending alone, and the most that a network card could give. UDP goes the same way, without an
@@ -16,12 +16,14 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use bytecost_sys::network::Network;
-use bytecost_sys::tun;
 use rustix::io::Errno;
 
+use super::link::LinkChoice;
+use super::veth::NAMES;
 use crate::netlink::Netlink;
 
 pub mod board;
+pub mod device;
 pub mod packet;
 mod program;
 pub mod responder;
@@ -32,18 +34,18 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Where senders connect to. Nobody listens: the responder answers.
 pub const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
 const PREFIX_BITS: u8 = 30;
-/// The MTU where a cell names none, in bytes: Ethernet's.
-pub const MTU_BYTES: u32 = 1500;
-/// Name of the device.
-pub(crate) const NAME: &str = "bytecost0";
+/// Name of the device, the sender's end where it is a pair.
+pub(crate) const NAME: &str = NAMES[0];
+/// Name of the other end of a pair.
+pub(crate) const FAR_NAME: &str = NAMES[1];
 
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
 pub struct Wire {
     network: Network,
-    tun: OwnedFd,
+    far: OwnedFd,
     map: OwnedFd,
-    mtu_bytes: u32,
+    link: LinkChoice,
 }
 
 impl Wire {
@@ -51,21 +53,16 @@ impl Wire {
     ///
     /// # Errors
     /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF), a
-    /// kernel without network namespaces, tun, BPF or clsact, an MTU that it refuses.
-    pub fn new(mtu_bytes: u32) -> io::Result<Wire> {
+    /// kernel without network namespaces, tun or veth, BPF or clsact, an MTU or a bound that it
+    /// refuses.
+    pub fn new(link: LinkChoice) -> io::Result<Wire> {
         let network = Network::new().map_err(|e| told("network namespaces", &e))?;
-        let (tun, map) = network.within(|| {
-            let tun = tun::open(NAME).map_err(|e| told("a tun device", &e))?;
-            // Before it is up, so that no packet is seen that is not ours.
-            let map = program::attach(NAME).map_err(|e| told("a BPF program", &e))?;
-            bring_up(mtu_bytes).map_err(|e| told("the tun device's network", &e))?;
-            Ok::<_, io::Error>((tun, map))
-        })??;
+        let (far, map) = device::made(&network, link)?;
         Ok(Wire {
             network,
-            tun,
+            far,
             map,
-            mtu_bytes,
+            link,
         })
     }
 
@@ -75,32 +72,28 @@ impl Wire {
         &self.network
     }
 
-    /// What a responder needs: the device, then the program's map.
+    /// What a responder needs: what packets come and go by at the far end, then the program's map.
     #[must_use]
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         use std::os::fd::AsFd;
-        [self.tun.as_fd(), self.map.as_fd()]
+        [self.far.as_fd(), self.map.as_fd()]
     }
 
-    /// The MTU of the device, in bytes.
+    /// What the device is.
     #[must_use]
-    pub fn mtu_bytes(&self) -> u32 {
-        self.mtu_bytes
+    pub fn link(&self) -> LinkChoice {
+        self.link
     }
-}
 
-fn bring_up(mtu_bytes: u32) -> io::Result<()> {
-    let mut netlink = Netlink::open()?;
-    let mut index = |name| {
-        let link = netlink.link(name)?;
-        link.map(|l| l.index)
-            .ok_or_else(|| io::Error::other(format!("there is no link {name}")))
-    };
-    let (loopback, device) = (index("lo")?, index(NAME)?);
-    netlink.set_up(loopback)?;
-    netlink.set_mtu(device, mtu_bytes)?;
-    netlink.add_address(device, SENDER, PREFIX_BITS)?;
-    netlink.set_up(device)
+    /// The most that the kernel hands the device in one packet, in bytes; none where it does not
+    /// say.
+    ///
+    /// # Errors
+    /// What rtnetlink(7) answers.
+    pub fn segment_bytes_most(&self) -> io::Result<Option<u32>> {
+        let device = self.network.within(|| Netlink::open()?.known(NAME))??;
+        Ok(device.segment_bytes_most)
+    }
 }
 
 /// What to do about an error of making `what`.
@@ -108,6 +101,9 @@ fn told(what: &str, error: &io::Error) -> io::Error {
     let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
+        _ if is_refused && what == "a packet socket" => format!(
+            "{what} cannot be had ({error}): call it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
+        ),
         _ if is_refused => format!(
             "{what} cannot be had ({error}): call it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
         ),
@@ -118,7 +114,7 @@ fn told(what: &str, error: &io::Error) -> io::Error {
             format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
         }
         _ => format!(
-            "{what} cannot be had: {error}: the kernel must have tun, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
+            "{what} cannot be had: {error}: the kernel must have tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
         ),
     };
     io::Error::new(error.kind(), text)

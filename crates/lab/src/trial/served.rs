@@ -17,22 +17,34 @@ use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
 use crate::networks;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
+use crate::watch::Watch;
 use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 
-/// How long everyone may take to connect, in ns.
+/// How long everyone may take to connect and to be answered, in ns, and how much longer for each
+/// connection.
 const CONNECT_NS: u64 = 60_000_000_000;
+const CONNECT_EACH_NS: u64 = 5_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
 const NOTICE: Duration = Duration::from_millis(30);
 /// Time for each connection beside the warm-up, so that all that ask at once have been answered
 /// when the window opens.
 const ROUND: Duration = Duration::from_micros(20);
+/// How many times as long the next window of a cell is when nothing came in one, and how many times
+/// as long as usual it is at most.
+const LONGER: u32 = 8;
+const LONGEST: u32 = 64;
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
 impl Lab {
     /// Makes one trial of such a cell.
-    pub(super) fn served(&mut self, cell: &Cell, stop: &AtomicBool) -> Result<Parts, Trouble> {
+    pub(super) fn served(
+        &mut self,
+        cell: &Cell,
+        mut watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<Parts, Trouble> {
         let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
         let task = self.task(cell, None, pins.sender)?;
         let program = &self.settings.program;
@@ -44,8 +56,8 @@ impl Lab {
             port: self.settings.port,
             ..task.clone()
         })))?;
-        let address = match wait(&mut ends, soon(), stop)? {
-            (_, Answer::Listening { address }) => address,
+        let (address, process) = match wait(&mut ends, soon(), stop)? {
+            (_, Answer::Listening { address, process }) => (address, process),
             (_, other) => return Err(out_of_turn(&other)),
         };
         ready(&mut ends, soon(), stop)?;
@@ -57,9 +69,24 @@ impl Lab {
             ..task
         })))?;
         ready(&mut ends, soon(), stop)?;
+        if let Some(watch) = &mut watch {
+            watch.serving_begins(ends[CLIENT].pid(), process)?;
+        }
         let network = networks::meter(cell, &ends);
-        let (machine, [server, client]) = self.served_window(cell, &mut ends, &network, stop)?;
+        let (machine, [server, client]) =
+            self.served_window(cell, &mut ends, &network, watch, stop)?;
         Ok(parts(cell, server, client, machine))
+    }
+
+    /// Makes the windows of such a cell longer, from now on; false where they are long enough for
+    /// anything but a machine that is too slow.
+    pub(super) fn lengthen(&mut self, cell: &Cell) -> bool {
+        let times = self.longer.get(&cell.id()).copied().unwrap_or(1) * LONGER;
+        let lengthens = cell.is_served() && times <= LONGEST;
+        if lengthens {
+            self.longer.insert(cell.id(), times);
+        }
+        lengthens
     }
 
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and
@@ -69,36 +96,33 @@ impl Lab {
         cell: &Cell,
         ends: &mut [Endpoint],
         network: &NetworkMeter,
+        mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), Trouble> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
+        let window = watch
+            .as_ref()
+            .map_or(self.settings.window, |watch| watch.window());
+        let window = window * self.longer.get(&cell.id()).copied().unwrap_or(1);
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
-            window_to_ns: window_from_ns + self.settings.window.as_nanos() as u64,
+            window_to_ns: window_from_ns + window.as_nanos() as u64,
         }))?;
-        let schedule = match wait(ends, begin_ns + CONNECT_NS, stop)? {
-            (
-                CLIENT,
-                Answer::Connected {
-                    opens_ns,
-                    closes_ns,
-                },
-            ) if opens_ns <= closes_ns => Schedule {
-                begin_ns,
-                window_from_ns: opens_ns,
-                window_to_ns: closes_ns,
-            },
-            (_, other) => return Err(out_of_turn(&other)),
-        };
+        let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
         let mut heard = Heard::default();
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;
         for at_ns in [schedule.window_from_ns, schedule.window_to_ns] {
+            if let (Some(watch), false) = (&mut watch, edges.is_empty()) {
+                while let Some((end, answer)) = watch.wait_until(ends, at_ns, stop)? {
+                    heard.take(end, answer)?;
+                }
+            }
             while let Some((end, answer)) = wait_until(ends, at_ns, stop)? {
                 heard.take(end, answer)?;
             }
@@ -107,6 +131,11 @@ impl Lab {
                 false => self.machine.read_end(),
             });
             opened.get_or_insert_with(|| network.read());
+            match &mut watch {
+                Some(watch) if edges.len() == 1 => watch.begin()?,
+                Some(watch) => watch.end()?,
+                None => {}
+            }
         }
         let mut machine = self.machine.difference(&edges[0], &edges[1]);
         if let Some(opened) = opened {
@@ -127,6 +156,35 @@ impl Lab {
             ((SERVER, Answer::Done(server)), Some(client)) => Ok((machine, [*server, client])),
             ((_, other), _) => Err(out_of_turn(&other)),
         }
+    }
+}
+
+/// When the window is, once everyone is connected.
+fn connected(
+    cell: &Cell,
+    ends: &mut [Endpoint],
+    begin_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Schedule, Trouble> {
+    let all = cell.serving.all_connections();
+    let patience_ns = CONNECT_NS + CONNECT_EACH_NS * all;
+    match wait_until(ends, begin_ns + patience_ns, stop)? {
+        Some((
+            CLIENT,
+            Answer::Connected {
+                opens_ns,
+                closes_ns,
+            },
+        )) if opens_ns <= closes_ns => Ok(Schedule {
+            begin_ns,
+            window_from_ns: opens_ns,
+            window_to_ns: closes_ns,
+        }),
+        Some((_, other)) => Err(out_of_turn(&other)),
+        None => Err(Trouble::Failed(format!(
+            "{all} connections were not all open and answered within {} s: choose fewer --connections, or quieten the machine",
+            patience_ns / 1_000_000_000
+        ))),
     }
 }
 

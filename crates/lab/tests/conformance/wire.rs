@@ -78,6 +78,19 @@ fn cells() -> Vec<Cell> {
     for transport in ["wire", "wire-udp"] {
         let jumbo = [(Axis::Transport, transport), (Axis::Mtu, "9000")];
         cells.push(cell(&[jumbo[0], jumbo[1], (Axis::Size, LARGE_DATAGRAM)]));
+        // The other device, which is where most could be different.
+        for mover in ["send", "send-zerocopy", "uring-send-zc", "sendfile"] {
+            let is_tcp = transport == "wire";
+            cells.push(cell(&[
+                (Axis::Transport, transport),
+                (Axis::Device, "veth"),
+                (Axis::Segment, if is_tcp { "16KiB" } else { "auto" }),
+                (Axis::Mover, mover),
+                (Axis::Size, if is_tcp { LARGE } else { LARGE_DATAGRAM }),
+                (Axis::Threads, "3"),
+                (Axis::Ring, "256KiB"),
+            ]));
+        }
     }
     cells
 }

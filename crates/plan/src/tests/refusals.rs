@@ -6,7 +6,7 @@ use super::{host, study, survey};
 use crate::Plan;
 
 /// One cell, on this host; gives back why it is refused.
-fn refused(changes: &[(Axis, &str)], host: &Host, survey: &Survey) -> Option<String> {
+pub(super) fn refused(changes: &[(Axis, &str)], host: &Host, survey: &Survey) -> Option<String> {
     let mut one = study(&[]);
     for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
         let default = Cell::default().value(axis);

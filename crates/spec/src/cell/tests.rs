@@ -14,6 +14,8 @@ fn an_id_tells_further_axes_only_where_they_matter() {
         nodelay: Nodelay::Off,
         payload: Payload::Refilled,
         mtu_bytes: Some(9000),
+        segment_bytes: Some(16 << 10),
+        device: Device::Veth,
         class: Class::Other(10),
         cgroup: Cgroup {
             quota_percent: Some(50),
@@ -22,7 +24,7 @@ fn an_id_tells_further_axes_only_where_they_matter() {
         },
         ..Cell::default()
     };
-    let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000/class=other:nice=10/cgroup=max=50%+cpuset=0,2";
+    let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000/segment=16KiB/device=veth/class=other:nice=10/cgroup=max=50%+cpuset=0,2";
     assert_eq!(cell.id(), id);
     assert_eq!(Cell::from_id(id).as_ref(), Some(&cell));
     let shared = cell.id_without(&[Axis::Mtu, Axis::Nodelay]);
@@ -72,6 +74,11 @@ fn values_are_read_as_they_are_written() {
         (Axis::Transport, "veth"),
         (Axis::Mtu, "9000"),
         (Axis::Mtu, "auto"),
+        (Axis::Segment, "16KiB"),
+        (Axis::Segment, "3000"),
+        (Axis::Segment, "auto"),
+        (Axis::Device, "veth"),
+        (Axis::Device, "tun"),
         (Axis::Transport, "wire"),
         (Axis::AckBytes, "64KiB"),
         (Axis::Ring, "message"),
@@ -119,6 +126,10 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
             "choose from loopback, unix, veth, wire, wire-udp",
         ),
         (Axis::Mtu, "68", "from 576 to 65535"),
+        (Axis::Segment, "512KiB", "from 576 bytes to 524280"),
+        (Axis::Segment, "575", "`auto`, or from 576 bytes"),
+        (Axis::Segment, "large", "not a size"),
+        (Axis::Device, "tap", "choose from tun, veth"),
         (Axis::AckBytes, "65MiB", "from 1 byte to 64MiB"),
         (Axis::Cork, "yes", "choose from on, off"),
         (Axis::Depth, "0", "from 1 to 4096"),

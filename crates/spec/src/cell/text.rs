@@ -1,6 +1,6 @@
 //! How the values of axes are read from text.
 
-use super::{Invalid, MOST_NODES, MTU_BYTES};
+use super::{Invalid, MOST_NODES, MTU_BYTES, SEGMENT_BYTES};
 use crate::axis::Axis;
 use crate::units;
 
@@ -21,6 +21,20 @@ pub(super) fn mtu(text: &str) -> Result<u32, Invalid> {
                 "mtu `{text}` is out of bounds: `auto`, or bytes from {} to {}",
                 MTU_BYTES.start(),
                 MTU_BYTES.end()
+            ))
+        })
+}
+
+pub(super) fn segment(text: &str) -> Result<u32, Invalid> {
+    let bytes = units::parse_bytes(text).map_err(|e| Invalid(format!("segment: {e}")))?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|n| SEGMENT_BYTES.contains(n))
+        .ok_or_else(|| {
+            Invalid(format!(
+                "segment `{text}` is out of bounds: `auto`, or from {} bytes to {}",
+                SEGMENT_BYTES.start(),
+                SEGMENT_BYTES.end()
             ))
         })
 }

@@ -60,8 +60,11 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     }
     let household = Household::open(cell.serving.perf);
     let mut child = Child::start(task, listener)?;
-    let address = address.to_string();
-    protocol::write(control, &Answer::Listening { address })?;
+    let listening = Answer::Listening {
+        address: address.to_string(),
+        process: Some(child.pid),
+    };
+    protocol::write(control, &listening)?;
     protocol::write(control, &Answer::Ready)?;
     let Order::Go(schedule) = protocol::read(control)? else {
         return Err(out_of_turn());

@@ -6,7 +6,7 @@ use super::super::client::{Due, State};
 use super::super::outcome::record;
 use super::super::wire::{Happened, Sending, Trouble, Wire};
 use super::super::{Pace, Span};
-use super::{Driver, LONGEST_WAIT_NS, MOST_GREETED, Phase};
+use super::{Driver, LONGEST_WAIT_NS, Phase};
 
 /// How long a client rests after something went wrong, so that a server that refuses is not
 /// overrun.
@@ -16,10 +16,11 @@ impl<W: Wire> Driver<'_, W> {
     /// Whether a client is not to set out yet, since too many wait to be greeted.
     pub(super) fn is_held_up(&self, i: u32) -> bool {
         let is_new = self.not_tried[i as usize] && !self.is_idle(i);
-        is_new && self.greeting.is_some_and(|n| n >= MOST_GREETED)
+        let most = self.load.greeted_at_once as usize;
+        is_new && self.greeting.is_some_and(|n| n >= most)
     }
 
-    /// Its first attempt to connect is over.
+    /// Its first attempt to connect is over, or its part of the first round.
     pub(super) fn tried(&mut self, i: u32) {
         if !std::mem::replace(&mut self.not_tried[i as usize], false) {
             return;
@@ -91,6 +92,19 @@ impl<W: Wire> Driver<'_, W> {
         let client = &self.clients[i as usize];
         if client.state == State::Connected && client.under_way.is_empty() {
             self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
+        }
+    }
+
+    /// Has all who are there ask at the same time.
+    pub(super) fn begin_round(&mut self, now_ns: u64) {
+        self.phase = Phase::FirstRound;
+        self.round_from_ns = now_ns;
+        for i in 0..self.load.connections {
+            if self.clients[i as usize].state == State::Connected {
+                self.not_tried[i as usize] = true;
+                self.trying += 1;
+                self.begin(i);
+            }
         }
     }
 

@@ -21,7 +21,8 @@ pub struct Seen {
     pub start: u32,
     /// Bytes of payload that came in order.
     pub bytes: u64,
-    /// Packets that brought payload: of up to 64 KiB each, which a card would cut into segments.
+    /// Packets that brought payload: of up to what is asked for, or 64 KiB each, which a card would
+    /// cut into segments.
     pub packets: u64,
     /// Packets that began after what was expected. They count as lost.
     pub gaps: u64,

@@ -1,13 +1,16 @@
 //! The few packets that the far end of `wire` reads and writes: IPv4 (RFC 791) with TCP
-//! (RFC 9293), behind the header of a tun device (`struct virtio_net_hdr`).
+//! (RFC 9293), behind what the device puts before them: the header of a tun device (`struct
+//! virtio_net_hdr`), or of a frame of Ethernet.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use bytecost_sys::tun::HEADER_BYTES;
+use bytecost_spec::cell::Device;
+
+use super::device::{LEAD_BYTES_MOST, frame, lead_bytes};
 
 /// The longest packet that is looked at, in bytes: one that opens a connection has no payload, so
 /// two headers of at most 60 bytes each.
-pub const MOST_BYTES: usize = HEADER_BYTES + 120;
+pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
 /// Powers of two by which the windows of this end are to be taken: the most that there is
 /// (RFC 7323), so that the window never holds the sender back.
 pub const WINDOW_SHIFT: u8 = 14;
@@ -16,7 +19,7 @@ const IP_BYTES: usize = 20;
 const TCP_BYTES: usize = 20;
 const TCP: u8 = 6;
 /// What this end writes at most: its headers and two options.
-const ROOM: usize = HEADER_BYTES + IP_BYTES + TCP_BYTES + 8;
+const ROOM: usize = LEAD_BYTES_MOST + IP_BYTES + TCP_BYTES + 8;
 /// The checksum is still to be made, so the kernel does not check it: VIRTIO_NET_HDR_F_NEEDS_CSUM.
 const NEEDS_CHECKSUM: u8 = 1;
 /// Where the checksum lies within a TCP header.
@@ -58,12 +61,11 @@ pub enum Strange {
 }
 
 impl Opening {
-    /// Reads what a tun device gave: a header of [`HEADER_BYTES`], then the packet.
+    /// Reads a packet, without what a device puts before it.
     ///
     /// # Errors
     /// What is strange about it.
-    pub fn parse(bytes: &[u8]) -> Result<Opening, Strange> {
-        let ip = bytes.get(HEADER_BYTES..).ok_or(Strange::Short)?;
+    pub fn parse(ip: &[u8]) -> Result<Opening, Strange> {
         let ip_head: &[u8; IP_BYTES] = ip.first_chunk().ok_or(Strange::Short)?;
         let ip_bytes = usize::from(ip_head[0] & 15) * 4;
         let total = usize::from(u16_at(ip_head, 2));
@@ -117,10 +119,11 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// A packet to be written to the tun device, header included.
+/// A packet to be written to a device's descriptor, behind what stands before it there.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     bytes: [u8; ROOM],
+    lead: usize,
     len: usize,
 }
 
@@ -143,29 +146,37 @@ impl Packet {
     /// The answer to an opening: a SYN that tells the largest segment, for an MTU, and that windows
     /// are scaled, where the opening can.
     #[must_use]
-    pub fn opened(saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
+    pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
         let most = mtu_bytes.saturating_sub((IP_BYTES + TCP_BYTES) as u32);
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
         let scaled = [2, 4, high, low, 1, 3, 3, WINDOW_SHIFT];
-        Packet::new(saying, if scales { &scaled } else { &scaled[..4] })
+        let options = if scales { &scaled[..] } else { &scaled[..4] };
+        Packet::new(device, saying, options)
     }
 
     /// A packet without options: an acknowledgement, or the end of a connection.
     #[must_use]
-    pub fn plain(saying: Saying) -> Packet {
-        Packet::new(saying, &[])
+    pub fn plain(device: Device, saying: Saying) -> Packet {
+        Packet::new(device, saying, &[])
     }
 
-    fn new(saying: Saying, options: &[u8]) -> Packet {
-        let len = HEADER_BYTES + IP_BYTES + TCP_BYTES + options.len();
+    fn new(device: Device, saying: Saying, options: &[u8]) -> Packet {
+        let lead = lead_bytes(device);
+        let len = lead + IP_BYTES + TCP_BYTES + options.len();
         let mut packet = Packet {
             bytes: [0; ROOM],
+            lead,
             len,
         };
-        let (head, ip) = packet.bytes.split_at_mut(HEADER_BYTES);
-        head[0] = NEEDS_CHECKSUM;
-        head[6..8].copy_from_slice(&(IP_BYTES as u16).to_ne_bytes());
-        head[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
+        let (head, ip) = packet.bytes.split_at_mut(lead);
+        match device {
+            Device::Tun => {
+                head[0] = NEEDS_CHECKSUM;
+                head[6..8].copy_from_slice(&(IP_BYTES as u16).to_ne_bytes());
+                head[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
+            }
+            Device::Veth => head.copy_from_slice(&frame()),
+        }
         let (ip, tcp) = ip.split_at_mut(IP_BYTES);
         let tcp_bytes = (TCP_BYTES + options.len()) as u16;
         ip[0] = 0x45;
@@ -184,17 +195,27 @@ impl Packet {
         tcp[12] = ((tcp_bytes / 4) << 4) as u8;
         tcp[13] = saying.flags;
         tcp[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
-        // Of the pseudo header alone: whoever makes the checksum adds the rest.
-        let pseudo = sum(&ip[12..20]) + u32::from(TCP) + u32::from(tcp_bytes);
-        tcp[16..18].copy_from_slice(&folded(pseudo).to_be_bytes());
         tcp[TCP_BYTES..][..options.len()].copy_from_slice(options);
+        let pseudo = sum(&ip[12..20]) + u32::from(TCP) + u32::from(tcp_bytes);
+        let checksum = match device {
+            // Of the pseudo header alone: whoever makes the checksum adds the rest.
+            Device::Tun => folded(pseudo),
+            Device::Veth => !folded(pseudo + sum(&tcp[..usize::from(tcp_bytes)])),
+        };
+        tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
         packet
     }
 
-    /// Its bytes, header included.
+    /// Its bytes, with what stands before it.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// Its bytes from the head of IPv4 on.
+    #[must_use]
+    pub fn ip(&self) -> &[u8] {
+        &self.bytes[self.lead..self.len]
     }
 }
 
@@ -227,7 +248,9 @@ mod tests {
 
     /// A valid opening, as the kernel writes one.
     fn opening() -> Vec<u8> {
-        Packet::opened(saying(SYN), 1500, true).bytes().to_vec()
+        Packet::opened(Device::Tun, saying(SYN), 1500, true)
+            .ip()
+            .to_vec()
     }
 
     #[test]
@@ -239,8 +262,8 @@ mod tests {
             scales,
         };
         assert_eq!(Opening::parse(&opening()), Ok(expected(true)));
-        let unscaled = Packet::opened(saying(SYN), 1500, false);
-        assert_eq!(Opening::parse(unscaled.bytes()), Ok(expected(false)));
+        let unscaled = Packet::opened(Device::Veth, saying(SYN), 1500, false);
+        assert_eq!(Opening::parse(unscaled.ip()), Ok(expected(false)));
         let mut followed = opening();
         followed.extend([0; 20]);
         assert_eq!(
@@ -257,19 +280,18 @@ mod tests {
             change(&mut bytes);
             assert_eq!(Opening::parse(&bytes), Err(expected));
         };
-        let ip = HEADER_BYTES;
-        let tcp = ip + IP_BYTES;
-        check(&|b| b.truncate(ip + 19), Strange::Short);
+        let tcp = IP_BYTES;
+        check(&|b| b.truncate(19), Strange::Short);
         check(&|b| b.truncate(3), Strange::Short);
-        check(&|b| b[ip] = 0x65, Strange::NotIp);
-        check(&|b| b[ip] = 0x44, Strange::NotIp);
-        check(&|b| b[ip] = 0x4f, Strange::NotIp);
-        check(&|b| b[ip + 3] = 255, Strange::NotIp);
-        check(&|b| b[ip + 3] = 19, Strange::NotIp);
-        check(&|b| b[ip + 3] = 30, Strange::Short);
-        check(&|b| b[ip + 9] = 17, Strange::NotTcp);
-        check(&|b| b[ip + 6] = 0x20, Strange::NotTcp);
-        check(&|b| b[ip + 7] = 1, Strange::NotTcp);
+        check(&|b| b[0] = 0x65, Strange::NotIp);
+        check(&|b| b[0] = 0x44, Strange::NotIp);
+        check(&|b| b[0] = 0x4f, Strange::NotIp);
+        check(&|b| b[3] = 255, Strange::NotIp);
+        check(&|b| b[3] = 19, Strange::NotIp);
+        check(&|b| b[3] = 30, Strange::Short);
+        check(&|b| b[9] = 17, Strange::NotTcp);
+        check(&|b| b[6] = 0x20, Strange::NotTcp);
+        check(&|b| b[7] = 1, Strange::NotTcp);
         check(&|b| b[tcp + 12] = 0x40, Strange::NotTcp);
         check(&|b| b[tcp + 12] = 0xf0, Strange::NotTcp);
         for flags in [0, ACK, SYN | ACK, SYN | RST, SYN | FIN, RST] {
@@ -294,22 +316,31 @@ mod tests {
 
     #[test]
     fn what_is_written_has_its_lengths_and_checksums() {
-        for packet in [
-            Packet::plain(saying(ACK)),
-            Packet::opened(saying(SYN | ACK), 9000, true),
-        ] {
-            let (head, ip) = packet.bytes().split_at(HEADER_BYTES);
-            assert_eq!(head, [1, 0, 0, 0, 0, 0, 20, 0, 16, 0]);
+        let check = |packet: Packet, head: &[u8], expected: fn(&[u8], u32) -> u32| {
+            assert_eq!(packet.bytes().strip_suffix(packet.ip()).unwrap(), head);
+            let ip = packet.ip();
             assert_eq!(usize::from(u16_at(ip, 2)), ip.len());
             assert_eq!(folded(sum(&ip[..IP_BYTES])), 0xffff);
             let tcp = &ip[IP_BYTES..];
             assert_eq!(usize::from(tcp[12] >> 4) * 4, tcp.len());
-            // What the kernel would do to complete it, and check afterwards.
-            let checksum = !folded(sum(tcp));
             let pseudo = sum(&ip[12..20]) + u32::from(TCP) + tcp.len() as u32;
-            let partial = u32::from(u16_at(tcp, 16));
-            let whole = sum(tcp) - partial + u32::from(checksum) + pseudo;
-            assert_eq!(folded(whole), 0xffff);
+            assert_eq!(folded(expected(tcp, pseudo)), 0xffff);
+        };
+        // What the kernel would do to complete it, and check afterwards.
+        let completed = |tcp: &[u8], pseudo: u32| {
+            let checksum = !folded(sum(tcp));
+            sum(tcp) - u32::from(u16_at(tcp, 16)) + u32::from(checksum) + pseudo
+        };
+        let whole = |tcp: &[u8], pseudo: u32| sum(tcp) + pseudo;
+        let virtio = [1, 0, 0, 0, 0, 0, 20, 0, 16, 0];
+        let ethernet = [2, 0, 198, 18, 0, 1, 2, 0, 198, 18, 0, 2, 8, 0];
+        let ack = saying(ACK);
+        check(Packet::plain(Device::Tun, ack), &virtio, completed);
+        check(Packet::plain(Device::Veth, ack), &ethernet, whole);
+        for scales in [true, false] {
+            let opened = |device| Packet::opened(device, saying(SYN | ACK), 9000, scales);
+            check(opened(Device::Tun), &virtio, completed);
+            check(opened(Device::Veth), &ethernet, whole);
         }
     }
 
@@ -321,8 +352,8 @@ mod tests {
             (65_535, 65_495),
             (u32::MAX, 65_535),
         ] {
-            let packet = Packet::opened(saying(SYN | ACK), mtu, true);
-            let options = &packet.bytes()[HEADER_BYTES + IP_BYTES + TCP_BYTES..];
+            let packet = Packet::opened(Device::Tun, saying(SYN | ACK), mtu, true);
+            let options = &packet.ip()[IP_BYTES + TCP_BYTES..];
             assert_eq!(u16_at(options, 2), expected);
             assert_eq!(options[4..], [1, 3, 3, WINDOW_SHIFT]);
         }

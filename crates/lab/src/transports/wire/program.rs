@@ -8,6 +8,7 @@ use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
 use aya::{Ebpf, include_bytes_aligned};
 use bytecost_evidence::bpf::told;
+use bytecost_spec::cell::Device;
 
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
@@ -17,11 +18,15 @@ static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
 ///
 /// # Errors
 /// What bpf(2) or rtnetlink(7) answers, with its errno where there is one.
-pub(super) fn attach(device: &str) -> io::Result<OwnedFd> {
+pub(super) fn attach(device: &str, kind: Device) -> io::Result<OwnedFd> {
     let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
+    let name = match kind {
+        Device::Tun => "steal",
+        Device::Veth => "steal_framed",
+    };
     let program: &mut SchedClassifier = object
-        .program_mut("steal")
-        .ok_or_else(|| io::Error::other("the object has no program `steal`"))?
+        .program_mut(name)
+        .ok_or_else(|| io::Error::other(format!("the object has no program `{name}`")))?
         .try_into()
         .map_err(|e| told(&e))?;
     program.load().map_err(|e| told(&e))?;

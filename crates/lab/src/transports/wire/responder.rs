@@ -9,11 +9,13 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::thread;
 
+use bytecost_spec::cell::Device;
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::board::{Board, Seen};
+use super::device::lead_bytes;
 use super::packet::{ACK, FIN, MOST_BYTES, Opening, Packet, SYN, Saying};
 use super::udp;
 
@@ -29,7 +31,7 @@ const NAP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000,
 };
-/// Packets that are read in one look; the device holds 500 by default.
+/// Packets that are read in one look; a tun device holds 500 by default, and a packet socket more.
 const MOST_OPENINGS: usize = 64;
 /// The sequence number of its own SYN. Nobody has to guess it: there is no way in.
 const OWN_START: u32 = 1;
@@ -37,6 +39,8 @@ const OWN_START: u32 = 1;
 /// What a responder goes by.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
+    /// What the wire is made of.
+    pub device: Device,
     /// MTU of the device, in bytes.
     pub mtu_bytes: u32,
     /// Bytes of a flow after which they are acknowledged.
@@ -89,7 +93,7 @@ enum End {
 /// The far end of all flows over one device.
 #[derive(Debug)]
 pub struct Responder {
-    tun: OwnedFd,
+    far: OwnedFd,
     board: Board,
     rules: Rules,
     flows: Vec<Flow>,
@@ -99,14 +103,14 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Ready to answer on a device, given its descriptor and the program's map; see
+    /// Ready to answer at the far end of a device, given its descriptor and the program's map; see
     /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
     ///
     /// # Errors
     /// What mapping the map or reading the device answers.
-    pub fn new(tun: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<Responder> {
+    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<Responder> {
         let responder = Responder {
-            tun,
+            far,
             board: Board::new(map)?,
             rules,
             flows: Vec::with_capacity(rules.flows_most.min(1024)),
@@ -139,7 +143,7 @@ impl Responder {
             self.answer(at, now_ns)?;
         }
         if idle_ns > ASLEEP_NS {
-            let mut polled = [PollFd::new(&self.tun, PollFlags::IN)];
+            let mut polled = [PollFd::new(&self.far, PollFlags::IN)];
             match rustix::event::poll(&mut polled, Some(&NAP)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -192,8 +196,13 @@ impl Responder {
     }
 
     fn read<'b>(&self, packet: &'b mut [u8; MOST_BYTES]) -> io::Result<Option<&'b [u8]>> {
-        match rustix::io::read(&self.tun, &mut packet[..]) {
-            Ok(len) => Ok(packet.get(..len)),
+        match rustix::io::read(&self.far, &mut packet[..]) {
+            // From the head of IPv4 on; what is shorter is no packet.
+            Ok(len) => Ok(Some(
+                packet
+                    .get(lead_bytes(self.rules.device)..len)
+                    .unwrap_or_default(),
+            )),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(e) => Err(e.into()),
         }
@@ -239,7 +248,12 @@ impl Responder {
                 acknowledged: opening.sequence.wrapping_add(1),
                 flags: SYN | ACK,
             };
-            let answer = Packet::opened(saying, self.rules.mtu_bytes, opening.scales);
+            let answer = Packet::opened(
+                self.rules.device,
+                saying,
+                self.rules.mtu_bytes,
+                opening.scales,
+            );
             // One that is lost is asked for again.
             self.write(&answer)?;
         }
@@ -287,7 +301,7 @@ impl Responder {
                 .wrapping_add(u32::from(seen.closed)),
             flags: if seen.closed { FIN | ACK } else { ACK },
         };
-        if self.write(&Packet::plain(saying))? {
+        if self.write(&Packet::plain(self.rules.device, saying))? {
             let flow = &mut self.flows[at];
             flow.acknowledged = seen.bytes;
             flow.strays = strays;
@@ -302,7 +316,7 @@ impl Responder {
     /// Hands a packet to the kernel; false where it has no room now.
     fn write(&mut self, packet: &Packet) -> io::Result<bool> {
         let began_ns = clock::thread_cpu_ns();
-        let written = rustix::io::write(&self.tun, packet.bytes());
+        let written = rustix::io::write(&self.far, packet.bytes());
         self.writing_ns += clock::thread_cpu_ns().saturating_sub(began_ns);
         match written {
             Ok(_) => Ok(true),

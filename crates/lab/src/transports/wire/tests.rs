@@ -1,5 +1,8 @@
 use super::*;
+use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
+use bytecost_spec::cell::{Device, LINK_MTU_BYTES, Reaping};
+use bytecost_sys::tun;
 use responder::{Responder, Rules};
 use rustix::net::SendFlags;
 use std::fs;
@@ -12,9 +15,20 @@ use std::time::{Duration, Instant};
 const ACKNOWLEDGE_BYTES: u64 = 128 << 10;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A wire; none, and the reason printed, without the rights for one.
-fn wire(mtu_bytes: u32) -> Option<Wire> {
-    match Wire::new(mtu_bytes) {
+/// A wire of each kind; none, and the reason printed, without the rights for one.
+fn wires(mtu_bytes: u32) -> impl Iterator<Item = Wire> {
+    let of = move |device: &Device| {
+        wire(LinkChoice {
+            device: *device,
+            mtu_bytes,
+            segment_bytes: None,
+        })
+    };
+    Device::ALL.iter().filter_map(of)
+}
+
+fn wire(link: LinkChoice) -> Option<Wire> {
+    match Wire::new(link) {
         Ok(wire) => Some(wire),
         Err(e) => {
             assert!(!rustix::process::geteuid().is_root(), "{e}");
@@ -26,15 +40,16 @@ fn wire(mtu_bytes: u32) -> Option<Wire> {
 }
 
 fn responder(wire: &Wire, flows_most: usize) -> Responder {
-    let [tun, map] = wire
+    let [far, map] = wire
         .descriptors()
         .map(|fd| fd.try_clone_to_owned().unwrap());
     let rules = Rules {
-        mtu_bytes: wire.mtu_bytes(),
+        device: wire.link().device,
+        mtu_bytes: wire.link().mtu_bytes,
         acknowledge_bytes: ACKNOWLEDGE_BYTES,
         flows_most,
     };
-    Responder::new(tun, map, rules).unwrap()
+    Responder::new(far, map, rules).unwrap()
 }
 
 /// Does something in the wire's network while the responder looks, until it has answered the end
@@ -63,8 +78,8 @@ fn answered<T: Send>(
 
 #[test]
 fn all_that_is_sent_is_counted_and_acknowledged() {
-    for mtu in [MTU_BYTES, 576, 9000] {
-        let Some(wire) = wire(mtu) else { return };
+    let mtus = [LINK_MTU_BYTES, 576, 9000];
+    for wire in mtus.into_iter().flat_map(wires) {
         let mut far = responder(&wire, 1);
         let sizes = [1_usize, 12, 4096, 1 << 20, 300_001];
         let segment = answered(&wire, &mut far, 1, || {
@@ -77,142 +92,318 @@ fn all_that_is_sent_is_counted_and_acknowledged() {
                 .unwrap()
                 .snd_mss_bytes
         });
-        assert_eq!(segment, mtu - 40, "no options but those of the opening");
+        let link = wire.link();
+        assert_eq!(segment, link.mtu_bytes - 40, "only the opening has options");
         let seen = far.seen().next().unwrap();
-        assert_eq!(seen.bytes, sizes.iter().sum::<usize>() as u64);
+        assert_eq!(seen.bytes, sizes.iter().sum::<usize>() as u64, "{link:?}");
         assert!(seen.closed && !seen.reset, "{seen:?}");
         let tally = far.tally();
-        assert_eq!((tally.gaps, tally.repeats), (0, 0), "{tally:?}");
+        assert_eq!((tally.gaps, tally.repeats), (0, 0), "{link:?} {tally:?}");
         assert!(tally.acknowledgements >= 2, "{tally:?}");
     }
 }
 
 #[test]
-fn several_flows_are_told_apart() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let mut far = responder(&wire, 3);
-    answered(&wire, &mut far, 3, || {
-        let mut streams = [(); 3].map(|()| TcpStream::connect(FAR_END).unwrap());
-        for round in 0..20 {
-            for (flow, stream) in streams.iter_mut().enumerate() {
-                stream
-                    .write_all(&vec![1; (flow + 1) * 10_000 + round])
-                    .unwrap();
-            }
+fn packets_are_no_larger_than_they_may_be() {
+    const BYTES: usize = 4 << 20;
+    let packets = |device, segment_bytes, mtu_bytes| {
+        let wire = wire(LinkChoice {
+            device,
+            mtu_bytes,
+            segment_bytes,
+        })?;
+        let mut far = responder(&wire, 1);
+        answered(&wire, &mut far, 1, || {
+            let mut stream = TcpStream::connect(FAR_END).unwrap();
+            stream.write_all(&vec![7; BYTES]).unwrap();
+        });
+        let seen = far.seen().next().unwrap();
+        assert_eq!(seen.bytes, BYTES as u64);
+        Some(seen.packets)
+    };
+    for device in Device::ALL.iter().copied() {
+        for (segment, mtu) in [(1500, 1500), (3000, 1500), (16 << 10, 1500), (20_000, 9000)] {
+            let Some(packets) = packets(device, Some(segment), mtu) else {
+                return;
+            };
+            let whole = u64::from((segment - 40) / (mtu - 40) * (mtu - 40));
+            let least = (BYTES as u64).div_ceil(whole);
+            assert!(
+                packets >= least,
+                "{device:?} {segment}: {packets} for {least}"
+            );
+            // Those of the beginning, while TCP tries how much it may send, are smaller.
+            assert!(
+                packets < 2 * least,
+                "{device:?} {segment}: {packets} for {least}"
+            );
         }
-    });
-    let bytes: Vec<u64> = far.seen().map(|s| s.bytes).collect();
-    let expected = [1, 2, 3].map(|n| (0..20).map(|round| n * 10_000 + round).sum::<u64>());
-    assert_eq!(bytes, expected);
+        let free = packets(device, None, 1500).unwrap();
+        let bounded = packets(device, Some(65_536), 1500).unwrap();
+        let least = (BYTES / 65_536) as u64;
+        assert!((least..4 * least).contains(&free), "{device:?}: {free}");
+        assert!(
+            (least..4 * least).contains(&bounded),
+            "{device:?}: {bounded}"
+        );
+    }
+    // More than a packet of IPv4 can say that it has.
+    let large = packets(Device::Veth, Some(256 << 10), 1500).unwrap();
+    assert!(large < (BYTES / 65_536) as u64, "{large}");
+}
+
+#[test]
+fn a_bound_beyond_the_devices_own_is_refused() {
+    let link = LinkChoice {
+        segment_bytes: Some(128 << 10),
+        ..LinkChoice::default()
+    };
+    let why = Wire::new(link).unwrap_err().to_string();
+    if rustix::process::geteuid().is_root() {
+        let told = "does not bound the packets of bytecost0 to 131072 bytes";
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+#[test]
+fn several_flows_are_told_apart() {
+    for wire in wires(LINK_MTU_BYTES) {
+        let mut far = responder(&wire, 3);
+        answered(&wire, &mut far, 3, || {
+            let mut streams = [(); 3].map(|()| TcpStream::connect(FAR_END).unwrap());
+            for round in 0..20 {
+                for (flow, stream) in streams.iter_mut().enumerate() {
+                    stream
+                        .write_all(&vec![1; (flow + 1) * 10_000 + round])
+                        .unwrap();
+                }
+            }
+        });
+        let bytes: Vec<u64> = far.seen().map(|s| s.bytes).collect();
+        let expected = [1, 2, 3].map(|n| (0..20).map(|round| n * 10_000 + round).sum::<u64>());
+        assert_eq!(bytes, expected);
+    }
 }
 
 #[test]
 fn messages_of_udp_are_counted_whole() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let mut far = responder(&wire, 2);
-    let sizes = [1_usize, 12, 1472, 1473, 40_000, 65_507];
-    answered(&wire, &mut far, 2, || {
-        let cell = Cell::default();
-        let flows = [(); 2].map(|()| udp::connect(&cell, &FAR_END.to_string()).unwrap());
-        for (flow, socket) in flows.iter().enumerate() {
-            for size in &sizes[flow..] {
-                let sent = rustix::net::send(socket, &vec![7; *size], SendFlags::empty());
-                assert_eq!(sent, Ok(*size));
+    for wire in wires(LINK_MTU_BYTES) {
+        let mut far = responder(&wire, 2);
+        let sizes = [1_usize, 12, 1472, 1473, 40_000, 65_507];
+        answered(&wire, &mut far, 2, || {
+            let cell = Cell::default();
+            let flows = [(); 2].map(|()| udp::connect(&cell, &FAR_END.to_string()).unwrap());
+            for (flow, socket) in flows.iter().enumerate() {
+                for size in &sizes[flow..] {
+                    let sent = rustix::net::send(socket, &vec![7; *size], SendFlags::empty());
+                    assert_eq!(sent, Ok(*size));
+                }
+                udp::close(socket).unwrap();
             }
-            udp::close(socket).unwrap();
-        }
-    });
-    let seen: Vec<(u64, u64, bool)> = far.seen().map(|s| (s.bytes, s.packets, s.closed)).collect();
-    let all = sizes.iter().sum::<usize>() as u64;
-    assert_eq!(seen, [(all, 6, true), (all - 1, 5, true)]);
-    assert_eq!(far.tally().acknowledgements, 0);
+        });
+        let told = far.seen().map(|s| (s.bytes, s.packets, s.closed));
+        let all = sizes.iter().sum::<usize>() as u64;
+        let expected = [(all, 6, true), (all - 1, 5, true)];
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{:?}", wire.link());
+        assert_eq!(far.tally().acknowledgements, 0);
+    }
 }
 
 #[test]
 fn a_flow_of_udp_begins_anew_with_its_opening() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let mut far = responder(&wire, 1);
-    let to = |port| SocketAddrV4::new(*FAR_END.ip(), FAR_END.port() + port);
-    for bytes in [5000, 70] {
-        let sent = wire.network().within(|| {
-            let socket = std::net::UdpSocket::bind((SENDER, 40_000)).unwrap();
-            socket.send_to(&[], to(1)).unwrap();
-            socket.send_to(&vec![1; bytes], to(0)).unwrap()
-        });
-        assert_eq!(sent.unwrap(), bytes);
+    for wire in wires(LINK_MTU_BYTES) {
+        let mut far = responder(&wire, 1);
+        let to = |port| SocketAddrV4::new(*FAR_END.ip(), FAR_END.port() + port);
+        for bytes in [5000, 70] {
+            let sent = wire.network().within(|| {
+                let socket = std::net::UdpSocket::bind((SENDER, 40_000)).unwrap();
+                socket.send_to(&[], to(1)).unwrap();
+                socket.send_to(&vec![1; bytes], to(0)).unwrap()
+            });
+            assert_eq!(sent.unwrap(), bytes);
+        }
+        far.look().unwrap();
+        let seen = far.seen().next().unwrap();
+        // One that is longer than the MTU comes in parts, which are not counted.
+        assert_eq!((seen.bytes, seen.packets, seen.closed), (70, 1, false));
     }
-    far.look().unwrap();
-    let seen = far.seen().next().unwrap();
-    // One that is longer than the MTU comes in parts, which are not counted.
-    assert_eq!((seen.bytes, seen.packets, seen.closed), (70, 1, false));
+}
+
+/// A network whose device lets packets wait, and in which a socket may have few zero-copy sends
+/// outstanding; none, and the reason printed, where that cannot be made.
+fn waiting_network() -> Option<(Network, OwnedFd)> {
+    let skipped = |why: &dyn std::fmt::Display| println!("skipped: {why}");
+    let network = Network::new().map_err(|e| skipped(&e)).ok()?;
+    let tun = network.within(|| {
+        let tun = tun::open(NAME)?;
+        device::bring_up(&mut Netlink::open()?, LinkChoice::default())?;
+        // A network's own since Linux 6.8, so that nothing is to be restored.
+        fs::write("/proc/sys/net/core/optmem_max", FEW_NOTES_BYTES)?;
+        Ok::<_, io::Error>(tun)
+    });
+    let tun = tun.unwrap().map_err(|e| skipped(&e)).ok()?;
+    let mut tc = std::process::Command::new("tc");
+    tc.args(["qdisc", "add", "dev", NAME, "root", "tbf"]);
+    tc.args(["rate", "50mbit", "burst", "5kb", "limit", "10mb"]);
+    network.start_in(&mut tc).unwrap();
+    let done = tc.output().map_err(|e| skipped(&e)).ok()?;
+    let told = String::from_utf8_lossy(&done.stderr);
+    done.status.success().then_some((network, tun)).or_else(|| {
+        skipped(&told);
+        None
+    })
+}
+
+/// Room for some four notes.
+const FEW_NOTES_BYTES: &str = "4096";
+
+/// A sender of datagrams with zero-copy and as many buffers in flight as there are messages.
+fn zero_copy_sender(network: &Network) -> Box<dyn Move> {
+    let cell = Cell::default();
+    let connect = || udp::connect(&cell, &FAR_END.to_string()).unwrap();
+    let setup = Setup {
+        socket: Some(network.within(connect).unwrap()),
+        file: None,
+        java: None,
+        size: 1000,
+        fields: 8,
+        slots: 256,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
+        patience: PATIENCE,
+    };
+    (Mover::named("send-zerocopy").unwrap().open)(setup).unwrap()
+}
+
+#[test]
+fn datagrams_that_the_kernel_has_no_room_to_note_wait_for_completions_and_go_out() {
+    const MESSAGES: u64 = 256;
+    let Some((network, _tun)) = waiting_network() else {
+        return;
+    };
+    let mut mover = zero_copy_sender(&network);
+    while mover.tally().messages < MESSAGES {
+        if mover.offer().unwrap() == Offer::Full {
+            mover.reap(1).unwrap();
+        }
+    }
+    mover.flush().unwrap();
+    while mover.tally().held > mover.tally().released {
+        mover.reap(1).unwrap();
+    }
+    let tally = mover.tally();
+    assert_eq!((tally.messages, tally.released), (MESSAGES, MESSAGES));
+    assert!(tally.enobufs > 0, "{tally:?}");
+    // Where not even one may be outstanding, no completion can be waited for.
+    let bound = || fs::write("/proc/sys/net/core/optmem_max", "1").unwrap();
+    network.within(bound).unwrap();
+    let why = mover.offer().unwrap_err().to_string();
+    assert!(
+        why.contains("ENOBUFS") && why.contains("optmem_max"),
+        "{why}"
+    );
 }
 
 #[test]
 fn only_what_opens_a_flow_of_udp_is_taken_for_it() {
-    let mut bytes = [0; tun::HEADER_BYTES + 28];
-    let ip = &mut bytes[tun::HEADER_BYTES..];
-    ip[0] = 0x45;
-    ip[9] = 17;
-    ip[12..16].copy_from_slice(&SENDER.octets());
-    ip[20..22].copy_from_slice(&40_000_u16.to_be_bytes());
-    ip[22..24].copy_from_slice(&(FAR_END.port() + 1).to_be_bytes());
-    assert_eq!(udp::opened(&bytes), Some(SocketAddrV4::new(SENDER, 40_000)));
+    let mut packet = [0; 28];
+    packet[0] = 0x45;
+    packet[9] = 17;
+    packet[12..16].copy_from_slice(&SENDER.octets());
+    packet[20..22].copy_from_slice(&40_000_u16.to_be_bytes());
+    packet[22..24].copy_from_slice(&(FAR_END.port() + 1).to_be_bytes());
+    assert_eq!(
+        udp::opened(&packet),
+        Some(SocketAddrV4::new(SENDER, 40_000))
+    );
     for (at, value) in [(0, 0x46), (0, 0x65), (9, 6), (23, 0)] {
-        let mut other = bytes;
-        other[tun::HEADER_BYTES + at] = value;
+        let mut other = packet;
+        other[at] = value;
         assert_eq!(udp::opened(&other), None, "{at}");
     }
-    for len in 0..bytes.len() {
-        assert_eq!(udp::opened(&bytes[..len]), None, "{len} bytes");
+    for len in 0..packet.len() {
+        assert_eq!(udp::opened(&packet[..len]), None, "{len} bytes");
     }
 }
 
 #[test]
 fn more_flows_than_are_waited_for_are_not_answered() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let mut far = responder(&wire, 1);
-    let refused = answered(&wire, &mut far, 1, || {
-        let first = TcpStream::connect(FAR_END).unwrap();
-        let second = TcpStream::connect_timeout(&FAR_END.into(), Duration::from_millis(100));
-        drop(first);
-        second.is_err()
-    });
-    assert!(refused);
-    assert_eq!(far.opened(), 1);
+    for wire in wires(LINK_MTU_BYTES) {
+        let mut far = responder(&wire, 1);
+        let refused = answered(&wire, &mut far, 1, || {
+            let first = TcpStream::connect(FAR_END).unwrap();
+            let second = TcpStream::connect_timeout(&FAR_END.into(), Duration::from_millis(100));
+            drop(first);
+            second.is_err()
+        });
+        assert!(refused);
+        assert_eq!(far.opened(), 1);
+    }
 }
 
 #[test]
 fn what_is_left_of_earlier_flows_is_not_taken_for_new_ones() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let connect = || TcpStream::connect_timeout(&FAR_END.into(), Duration::from_millis(50)).is_ok();
-    let was_answered = wire.network().within(connect).unwrap();
-    assert!(!was_answered, "nobody looks");
-    let mut far = responder(&wire, 1);
-    far.look().unwrap();
-    assert_eq!(far.opened(), 0);
+    for wire in wires(LINK_MTU_BYTES) {
+        let wait = Duration::from_millis(50);
+        let connect = || TcpStream::connect_timeout(&FAR_END.into(), wait).is_ok();
+        let was_answered = wire.network().within(connect).unwrap();
+        assert!(!was_answered, "nobody looks");
+        let mut far = responder(&wire, 1);
+        far.look().unwrap();
+        assert_eq!(far.opened(), 0);
+    }
 }
 
 #[test]
 fn nothing_else_is_let_through_and_nobody_else_is_there() {
-    let Some(wire) = wire(MTU_BYTES) else { return };
-    let read = |path: &'static str| {
-        let text = wire.network().within(|| fs::read_to_string(path).unwrap());
-        text.unwrap()
-    };
-    let links = read("/proc/thread-self/net/dev");
-    assert_eq!(links.lines().count(), 4, "lo and the device: {links}");
-    let routes = read("/proc/thread-self/net/route");
-    assert_eq!(routes.lines().count(), 2, "{routes}");
-    let sent = wire.network().within(|| {
-        let socket = std::net::UdpSocket::bind((SENDER, 0)).unwrap();
-        socket.send_to(b"anything", FAR_END).unwrap()
-    });
-    assert_eq!(sent.unwrap(), 8);
-    let mut packet = [0; 2048];
-    let nothing = rustix::io::read(wire.descriptors()[0], &mut packet);
-    assert_eq!(nothing, Err(Errno::AGAIN));
-    let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
-    assert!(!outside.contains(NAME), "{outside}");
+    for wire in wires(LINK_MTU_BYTES) {
+        let read = |path: &'static str| {
+            let text = wire.network().within(|| fs::read_to_string(path).unwrap());
+            text.unwrap()
+        };
+        let links = read("/proc/thread-self/net/dev");
+        let ends = match wire.link().device {
+            Device::Tun => 1,
+            Device::Veth => 2,
+        };
+        assert_eq!(links.lines().count(), 3 + ends, "lo and ours: {links}");
+        let routes = read("/proc/thread-self/net/route");
+        assert_eq!(routes.lines().count(), 2, "{routes}");
+        let sent = wire.network().within(|| {
+            let socket = std::net::UdpSocket::bind((SENDER, 0)).unwrap();
+            socket.send_to(b"anything", FAR_END).unwrap()
+        });
+        assert_eq!(sent.unwrap(), 8);
+        let mut packet = [0; 2048];
+        let nothing = rustix::io::read(wire.descriptors()[0], &mut packet);
+        assert_eq!(nothing, Err(Errno::AGAIN));
+        let outside = fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+        assert!(!outside.contains(NAME), "{outside}");
+    }
+}
+
+/// The packet socket of the far end takes what comes in there, and nothing of what is sent.
+#[test]
+fn nobody_takes_every_packet_of_the_devices() {
+    for wire in wires(LINK_MTU_BYTES) {
+        let list = wire
+            .network()
+            .within(|| fs::read_to_string("/proc/thread-self/net/packet"));
+        let list = list.unwrap().unwrap();
+        let protocols: Vec<&str> = list
+            .lines()
+            .skip(1)
+            .filter_map(|l| l.split_whitespace().nth(3))
+            .collect();
+        let expected: &[&str] = match wire.link().device {
+            Device::Tun => &[],
+            Device::Veth => &["0800"],
+        };
+        assert_eq!(protocols, expected, "{list}");
+    }
 }
 
 #[test]

@@ -10,7 +10,6 @@ use std::os::fd::OwnedFd;
 
 use bytecost_spec::Cell;
 use bytecost_spec::cell::LINK_MTU_BYTES;
-use bytecost_sys::tun::HEADER_BYTES;
 use bytecost_sys::udp;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
@@ -58,12 +57,11 @@ fn tell(socket: &OwnedFd, port: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// Who opens a flow, if that is what a tun device gave: a header of [`HEADER_BYTES`], then the
-/// packet.
+/// Who opens a flow, if that is what a packet is for, without what a device puts before it.
 #[must_use]
-pub fn opened(bytes: &[u8]) -> Option<SocketAddrV4> {
-    let ip: &[u8; IP_BYTES] = bytes.get(HEADER_BYTES..)?.first_chunk()?;
-    let udp: &[u8; UDP_BYTES] = bytes.get(HEADER_BYTES + IP_BYTES..)?.first_chunk()?;
+pub fn opened(packet: &[u8]) -> Option<SocketAddrV4> {
+    let ip: &[u8; IP_BYTES] = packet.first_chunk()?;
+    let udp: &[u8; UDP_BYTES] = packet.get(IP_BYTES..)?.first_chunk()?;
     // Version 4 without options, as the program on the device lets through.
     if ip[0] != 0x45 || ip[9] != UDP || u16::from_be_bytes([udp[2], udp[3]]) != OPENING_PORT {
         return None;

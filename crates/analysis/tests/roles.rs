@@ -1,0 +1,180 @@
+//! What a server's role takes for a request: by counters, by events and by looks at the CPUs.
+
+mod server_worlds;
+mod world;
+
+use bytecost_analysis::{CellCounts, TimePer};
+use bytecost_spec::evidence::{
+    Event, EventCount, Evidence, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind,
+};
+use bytecost_spec::{Cell, Counter, Reading, Side, TrialKey};
+use server_worlds::{answer, run, server};
+use world::World;
+
+/// A thousand requests were answered: the server was found so often in its scheduler, and called
+/// the kernel so often for each.
+fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> Evidence {
+    let looks = |party, kind, count| Looks {
+        party,
+        kind,
+        function: "f".to_owned(),
+        count,
+        moved: 0,
+    };
+    let called = |side, n| EventCount {
+        event: Event::SystemCalls,
+        side,
+        count: Reading::Measured(1000 * n),
+    };
+    Evidence {
+        trial: TrialKey {
+            block: 0,
+            cell: number as u32,
+            attempt: 0,
+        },
+        cell: world.cells[number].id(),
+        started_ms: 0,
+        // Answers of `top` differ in length, and their bytes are not counted.
+        sent_bytes: 0,
+        sent_messages: 1000,
+        trial_ms: 500,
+        elapsed_ns: 400_000_000,
+        copies: None,
+        counts: vec![called(Side::Sender, 7), called(Side::Receiver, calls)],
+        footprint: None,
+        time: Some(TimeByKind {
+            every_ns: 200_000,
+            elapsed_ns: 400_000_000,
+            looks: vec![
+                looks(Party::Sender, Kind::Protocol, 900),
+                looks(Party::Receiver, Kind::Protocol, 100),
+                looks(Party::Receiver, Kind::Scheduling, switching),
+            ],
+            idle: 10,
+            lost: 0,
+        }),
+    }
+}
+
+/// The run, whose two busy cells of 500 connections were watched and counted.
+fn watched() -> World {
+    let mut world = run();
+    let asked = |means| EvidenceAsked {
+        means,
+        refused: None,
+        unasked: false,
+    };
+    world.manifest.evidence = vec![asked(Means::Counts), asked(Means::Time)];
+    let at = |name: &str| {
+        let own = |c: &Cell| server(c) == name && c.serving.connections == 500;
+        world.cells.iter().position(own).unwrap()
+    };
+    world.evidence = vec![
+        evidence(&world, at("epoll"), 20, 3),
+        evidence(&world, at("thread"), 400, 2),
+    ];
+    world
+}
+
+#[test]
+fn what_a_request_takes_is_told_of_the_server_alone() {
+    let analysis = watched().analyse();
+    let ns_per_look = 200_000.0 / 1000.0;
+    for (id, switching) in [("epoll", 20.0), ("thread", 400.0)] {
+        let mut times = analysis.cpu_time.iter();
+        let time = times.find(|t| t.cell.contains(&format!("server={id}")));
+        let time = time.unwrap();
+        assert_eq!(time.per, TimePer::Request);
+        let near = |found: f64, looks: f64| assert!((found - looks * ns_per_look).abs() < 1e-6);
+        near(time.of_kind(Kind::Scheduling), switching);
+        near(time.total(), 100.0 + switching);
+    }
+    let calls = |counts: &CellCounts| counts.per_message(Event::SystemCalls);
+    let calls: Vec<_> = analysis.counts.iter().map(calls).collect();
+    assert_eq!(calls, [Some(3.0), Some(2.0)]);
+    let sides: Vec<Side> = analysis.counts[0].events.iter().map(|e| e.side).collect();
+    assert_eq!(sides, [Side::Client, Side::Server]);
+}
+
+#[test]
+fn why_one_server_is_better_is_told_by_what_a_request_takes() {
+    let analysis = watched().analyse();
+    let why = answer(&analysis, "why-one-way-wins");
+    for says in [
+        "`thread` has 0.6",
+        "2.00 system calls of the server for each request instead of 3.00",
+        "of the server's CPU time for each request, in ns: scheduling and wake-ups +",
+    ] {
+        assert!(why.contains(says), "`{says}`: {why}");
+    }
+    let time = answer(&analysis, "cpu-time-by-kind");
+    assert!(
+        time.contains("for each request on the server's side"),
+        "{time}"
+    );
+    assert!(!time.contains("protocol"), "it is the same: {time}");
+}
+
+#[test]
+fn each_role_has_the_counters_of_a_published_table_or_the_reason() {
+    let mut world = run();
+    world.change(
+        |_| true,
+        |sample| {
+            for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
+                let readings = &mut side.unwrap().readings;
+                let messages = readings[&Counter::Messages].measured().unwrap();
+                readings.insert(Counter::Cycles, Reading::Measured(5000 * messages));
+                readings.insert(Counter::BusCycles, Reading::absent("no such event"));
+            }
+        },
+    );
+    let analysis = world.analyse();
+    let measured = analysis.cells.iter().filter(|c| c.trials > 0).count();
+    assert_eq!(analysis.roles.len(), 2 * measured);
+    for role in &analysis.roles {
+        let names: Vec<&str> = role.counters.iter().map(|c| c.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "task_clock_us",
+                "context_switches",
+                "cpu_migrations",
+                "cpu_cycles",
+                "page_faults",
+                "instructions",
+                "bus_cycles",
+                "cache_misses",
+                "branch_instructions",
+                "branch_misses"
+            ]
+        );
+        let of = |name: &str| role.counters.iter().find(|c| c.name == name).unwrap();
+        // The server was looked at for half of the clients' window.
+        let expected = if role.role == Side::Server {
+            10_000.0
+        } else {
+            5000.0
+        };
+        let cycles = of("cpu_cycles").per_request.unwrap();
+        assert!((cycles / expected - 1.0).abs() < 0.02, "{role:?}");
+        assert_eq!(of("bus_cycles").absent.as_deref(), Some("no such event"));
+        assert_eq!(of("bus_cycles").per_request, None);
+    }
+    // Where perf counts in some cells, these are told alone.
+    let perf = analysis.cells.iter().position(|c| c.trials > 0).unwrap();
+    let mut world = run();
+    world.cells[perf].serving.perf = true;
+    let id = world.cells[perf].id();
+    for sample in world
+        .samples
+        .iter_mut()
+        .filter(|s| s.trial.cell as usize == perf)
+    {
+        sample.cell.clone_from(&id);
+    }
+    let analysis = world.analyse();
+    assert_eq!(analysis.roles.len(), 2);
+    assert!(analysis.roles.iter().all(|r| r.cell == id));
+    assert_eq!(World::new(world::STUDY).analyse().roles, []);
+}

@@ -1,0 +1,95 @@
+//! What the links of a study can be made of, found by making them.
+
+use std::io;
+
+use bytecost_spec::cell::Device;
+use bytecost_spec::survey::LinkSupport;
+use bytecost_spec::{Cell, Transport};
+
+use crate::transports::link::LinkChoice;
+use crate::transports::veth::Pair;
+use crate::transports::wire::Wire;
+
+/// Makes one of each link that these cells lie on, and gives what became of it. Which MTU and which
+/// bound they ask for is not tried, but what the bound can be is asked.
+#[must_use]
+pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> {
+    let mut found: Vec<LinkSupport> = Vec::new();
+    for cell in cells {
+        let transport = cell.transport;
+        let device = match transport.is_wire() {
+            true => cell.device,
+            false => Device::default(),
+        };
+        let is_there = |l: &LinkSupport| l.transport == transport && l.device == device;
+        if !transport.is_made() || found.iter().any(is_there) {
+            continue;
+        }
+        let most = segment_bytes_most(transport, device);
+        found.push(LinkSupport {
+            transport,
+            device,
+            segment_bytes_most: most.as_ref().ok().copied().flatten(),
+            refused: most.err().map(|e| e.to_string()),
+        });
+    }
+    found
+}
+
+fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option<u32>> {
+    if transport.is_wire() {
+        wire(device)?.segment_bytes_most()
+    } else {
+        Pair::new(LinkChoice::default())?.segment_bytes_most()
+    }
+}
+
+fn wire(device: Device) -> io::Result<Wire> {
+    Wire::new(LinkChoice {
+        device,
+        ..LinkChoice::default()
+    })
+}
+
+/// A wire of any kind, for what does not depend on it; else why there is none of the usual kind.
+pub(super) fn any_wire() -> io::Result<Wire> {
+    wire(Device::default()).or_else(|usual| wire(Device::Veth).map_err(|_| usual))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_link_is_made_once_and_tells_how_much_it_takes_in_a_packet() {
+        let cell = |transport, device| Cell {
+            transport,
+            device,
+            ..Cell::default()
+        };
+        let cells = [
+            cell(Transport::Loopback, Device::Veth),
+            cell(Transport::Wire, Device::Tun),
+            cell(Transport::Wire, Device::Veth),
+            cell(Transport::Wire, Device::Tun),
+            cell(Transport::Veth, Device::Tun),
+        ];
+        let found = links(&cells);
+        let are: Vec<_> = found.iter().map(|l| (l.transport, l.device)).collect();
+        let expected = [
+            (Transport::Wire, Device::Tun),
+            (Transport::Wire, Device::Veth),
+            (Transport::Veth, Device::Tun),
+        ];
+        assert_eq!(are, expected);
+        for link in found {
+            if rustix::process::geteuid().is_root() {
+                assert_eq!(link.refused, None);
+                // Before Linux 5.19 it is not told.
+                assert!(link.segment_bytes_most.is_none_or(|most| most >= 65_536));
+            } else {
+                assert!(link.refused.unwrap().contains("sudo bytecost"));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a cell asks of the link that is made for it.
+
+use std::io;
+
+use bytecost_spec::Cell;
+use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
+
+use crate::netlink::Netlink;
+
+/// Heads of IPv4 and TCP without options, in bytes.
+const HEAD_BYTES: u32 = 40;
+/// What the kernel keeps free for heads within the bound of bytes, in bytes: MAX_TCP_HEADER of
+/// include/net/tcp.h, some 320, whatever the heads have.
+const KEPT_FREE_BYTES: u32 = 512;
+/// What a device takes at most where the kernel does not say: before Linux 5.19 all took as much.
+const USUAL_MOST_BYTES: u32 = 65_536;
+
+/// What is asked of a link. Cells that ask the same share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinkChoice {
+    /// What a wire is made of.
+    pub device: Device,
+    /// Its MTU, in bytes.
+    pub mtu_bytes: u32,
+    /// The most that TCP hands to its device in one packet, in bytes, or none for the device's
+    /// own.
+    pub segment_bytes: Option<u32>,
+}
+
+impl Default for LinkChoice {
+    fn default() -> LinkChoice {
+        LinkChoice {
+            device: Device::default(),
+            mtu_bytes: LINK_MTU_BYTES,
+            segment_bytes: None,
+        }
+    }
+}
+
+impl LinkChoice {
+    /// What a cell asks for.
+    #[must_use]
+    pub fn of(cell: &Cell) -> LinkChoice {
+        LinkChoice {
+            device: cell.device,
+            mtu_bytes: cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES),
+            segment_bytes: cell.segment_bytes,
+        }
+    }
+
+    /// Segments of the MTU that a packet may have: as many whole ones as have room. This is the
+    /// bound that holds, since TCP puts two of them into a packet even where fewer bytes are
+    /// allowed (tcp_tso_autosize of net/ipv4/tcp_output.c), and keeps room free where more are.
+    fn segments(self) -> Option<u32> {
+        let segment_bytes = self.mtu_bytes.saturating_sub(HEAD_BYTES).max(1);
+        let payload_bytes = self.segment_bytes?.saturating_sub(HEAD_BYTES);
+        Some((payload_bytes / segment_bytes).max(1))
+    }
+
+    /// Has the kernel keep to it when it hands packets to a device of the calling thread's
+    /// network. Sockets that are connected already do not change.
+    pub(super) fn bound(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
+        let (Some(bytes), Some(segments)) = (self.segment_bytes, self.segments()) else {
+            return Ok(());
+        };
+        let refused = |why: String| {
+            io::Error::other(format!(
+                "the kernel does not bound the packets of {name} to {bytes} bytes: {why}"
+            ))
+        };
+        let device = netlink.known(name)?;
+        let most = device.segment_bytes_most.unwrap_or(USUAL_MOST_BYTES);
+        let wide = bytes.saturating_add(KEPT_FREE_BYTES).min(most.max(bytes));
+        netlink
+            .set_segment(device.index, wide, segments)
+            .map_err(|e| refused(e.to_string()))?;
+        // Kernels before Linux 6.3 know one bound for all, of 64 KiB at most, and pass over what
+        // they do not know.
+        match netlink.known(name)?.segment_bytes {
+            Some(held) if held != wide => Err(refused(format!("it keeps to {held}"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_has_whole_segments_of_the_mtu_and_one_at_least() {
+        let check = |mtu_bytes, segment_bytes, expected| {
+            let link = LinkChoice {
+                mtu_bytes,
+                segment_bytes,
+                ..LinkChoice::default()
+            };
+            assert_eq!(link.segments(), expected, "{link:?}");
+        };
+        check(1500, None, None);
+        check(1500, Some(1500), Some(1));
+        check(1500, Some(2959), Some(1));
+        check(1500, Some(2960), Some(2));
+        check(1500, Some(65_536), Some(44));
+        check(9000, Some(65_536), Some(7));
+        check(65_535, Some(65_536), Some(1));
+        check(576, Some(524_280), Some(978));
+    }
+}

@@ -1,0 +1,30 @@
+//! What a transport that is made for a run can lie on, as it was tried.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Survey;
+use crate::cell::{Cell, Device, Transport};
+
+/// A transport on a device, as the kernel of this host answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkSupport {
+    /// The transport.
+    pub transport: Transport,
+    /// What it was made of, where that can be chosen.
+    pub device: Device,
+    /// The most that the kernel hands its device in one packet, in bytes; none where it does not
+    /// say (before Linux 5.19), or there is no such device.
+    pub segment_bytes_most: Option<u32>,
+    /// None where it can be made; else the reason.
+    pub refused: Option<String>,
+}
+
+impl Survey {
+    /// The link that a cell lies on, where it was tried.
+    #[must_use]
+    pub fn link(&self, cell: &Cell) -> Option<&LinkSupport> {
+        let same = |l: &&LinkSupport| l.transport == cell.transport && l.device == cell.device;
+        self.links.iter().find(same)
+    }
+}
