@@ -5,16 +5,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use bytecost_sys::signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+
+/// What ends a run.
+const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+/// The status of a process that was ended at once.
+const INTERRUPTED: i32 = 130;
 
 /// A flag that is set by the first of these signals; the second one ends the process at once.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
+    signals::end_at_second(&ENDING, INTERRUPTED)
 }
 
 /// A descriptor that becomes readable with the first of these signals; the second one ends the
@@ -22,7 +23,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 pub fn stop_pipe() -> io::Result<OwnedFd> {
     let (stop, written) = pipe()?;
     stop_flag()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in ENDING {
         signal_hook::low_level::pipe::register(signal, written.try_clone()?)?;
     }
     Ok(stop.into())

@@ -29,6 +29,7 @@ pub mod readiness;
 pub mod region;
 pub mod sampler;
 pub mod sched;
+pub mod signals;
 pub mod switchboard;
 pub mod tcp;
 pub mod ticks;
