@@ -111,15 +111,26 @@ fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
     check(Some(5), Some(12), Some(7));
     check(Some(5), None, None);
     check(None, Some(12), None);
-    // The harness has a thread beside this one.
-    assert_eq!(live::run_queue_ns(std::process::id()), None);
+    let several = std::thread::scope(|scope| {
+        scope
+            .spawn(|| live::run_queue_ns(std::process::id()))
+            .join()
+            .unwrap()
+    });
+    assert_eq!(several, None);
     let mut child = std::process::Command::new("sleep")
         .arg("60")
         .spawn()
         .unwrap();
+    let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
+    // Not before it has had a CPU.
+    let deadline_ns = clock::monotonic_ns() + 60_000_000_000;
+    while is_told && live::run_queue_ns(child.id()).is_none() && clock::monotonic_ns() < deadline_ns
+    {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     let told = live::run_queue_ns(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
     assert_eq!(told.is_some(), is_told);
 }
