@@ -84,7 +84,7 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
                 Err(e) if e.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) => {
                     continue; // RWF_NOWAIT is not for every file system
                 }
-                ended => ended.unwrap(),
+                ended => ended.unwrap_or_else(|e| panic!("{}, {depth}: {e}", mover.name)),
             };
             // The one place for the edges of stretches, before the first of them.
             assert!(
