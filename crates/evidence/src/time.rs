@@ -1,11 +1,11 @@
 //! Where the CPU time goes: looks at every CPU, sorted by whose time it was and by kind of work.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
+use bytecost_sys::children;
 use bytecost_sys::clock;
 use bytecost_sys::sampler::{Fork, Sampler};
 
@@ -105,7 +105,9 @@ impl TimeSampler {
             .into_iter()
             .flatten()
         {
-            let own = children(&self.root, parent).into_iter();
+            // Where the kernel does not tell them, their time is the rest's.
+            let own = children::of(&self.root, parent).unwrap_or_default();
+            let own = own.into_iter();
             self.parents.extend(own.map(|pid| (pid, parent)));
         }
         self.began_ns = clock::monotonic_ns();
@@ -159,16 +161,6 @@ impl TimeSampler {
             lost: self.lost,
         })
     }
-}
-
-/// The processes that one has started and that are still there; none where the kernel does not
-/// tell (CONFIG_PROC_CHILDREN): the time of such is the rest's then. Those that another of its
-/// threads started are not among them.
-fn children(root: &Path, pid: u32) -> Vec<u32> {
-    let path = root.join(format!("proc/{pid}/task/{pid}/children"));
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let numbers = text.split_ascii_whitespace();
-    numbers.filter_map(|n| n.parse().ok()).collect()
 }
 
 /// The party that a process works for: itself, or who started it.

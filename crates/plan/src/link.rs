@@ -1,6 +1,6 @@
 //! What the link of a cell cannot be, or not on this host.
 
-use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
+use bytecost_spec::cell::Device;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cell, Survey, Transport};
 
@@ -48,7 +48,7 @@ fn segment(cell: &Cell, survey: &Survey) -> Option<String> {
             "segment of {size} over {over}: {why}: choose --segment auto, or --transport wire or veth"
         ));
     }
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+    let mtu_bytes = cell.link_mtu_bytes();
     if bytes < mtu_bytes {
         return Some(format!(
             "segment of {size} with an MTU of {mtu_bytes}: one whole packet already has more: choose a --segment of at least {mtu_bytes}, or a smaller --mtu"

@@ -1,7 +1,7 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_host::placement;
-use bytecost_spec::cell::{LINK_MTU_BYTES, Pattern, Payload, Reaping};
+use bytecost_spec::cell::{Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Survey};
@@ -107,7 +107,7 @@ fn too_long(cell: &Cell) -> Option<String> {
             bytes_in_words(cell.size_bytes)
         ));
     }
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+    let mtu_bytes = cell.link_mtu_bytes();
     let segment_bytes = u64::from(mtu_bytes) - 28;
     let segments = cell.size_bytes.div_ceil(segment_bytes);
     (segments > MOST_DATAGRAMS).then(|| {

@@ -354,6 +354,12 @@ impl Cell {
         (self.size_bytes / u64::from(self.fields.max(1))).max(1)
     }
 
+    /// MTU of the link that is made for the cell, in bytes.
+    #[must_use]
+    pub fn link_mtu_bytes(&self) -> u32 {
+        self.mtu_bytes.unwrap_or(LINK_MTU_BYTES)
+    }
+
     /// What the receiver asks for in one call, in bytes.
     #[must_use]
     pub fn read_bytes(&self) -> u64 {

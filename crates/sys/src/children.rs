@@ -1,10 +1,12 @@
 //! Processes forked to serve one connection each: made safely, told to finish, and noticed when
 //! they end.
 
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::process::die_with_parent;
@@ -71,13 +73,22 @@ pub fn fork_off() -> io::Result<Option<u32>> {
 }
 
 fn check_lone() -> io::Result<()> {
-    if std::fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
+    if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "a process with several threads cannot fork a server: serve in a process of its own",
         ));
     }
     Ok(())
+}
+
+/// The processes that the first thread of one has started and that are still there, as the `/proc`
+/// below this root tells; none where it does not, proc(5) (CONFIG_PROC_CHILDREN).
+#[must_use]
+pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
+    let path = root.join(format!("proc/{process}/task/{process}/children"));
+    let text = fs::read_to_string(path).ok()?;
+    text.split_whitespace().map(|n| n.parse().ok()).collect()
 }
 
 /// Ends the calling process at once: nothing is flushed, no destructor and no exit handler runs,

@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::LINK_MTU_BYTES;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Counter, Reading, Readings, SideReadings};
 use bytecost_sys::clock;
@@ -27,7 +26,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let [far, map] = protocol::taken_over(&*control)?;
     let rules = Rules {
         device: task.cell.device,
-        mtu_bytes: task.cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES),
+        mtu_bytes: task.cell.link_mtu_bytes(),
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };

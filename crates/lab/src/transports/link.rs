@@ -43,7 +43,7 @@ impl LinkChoice {
     pub fn of(cell: &Cell) -> LinkChoice {
         LinkChoice {
             device: cell.device,
-            mtu_bytes: cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES),
+            mtu_bytes: cell.link_mtu_bytes(),
             segment_bytes: cell.segment_bytes,
         }
     }

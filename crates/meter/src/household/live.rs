@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use bytecost_sys::census::cpu_ns_of;
 
@@ -20,8 +21,7 @@ pub(super) struct Used {
 /// The children of a process that live; none where the kernel does not tell
 /// (CONFIG_PROC_CHILDREN).
 pub(super) fn children(process: u32) -> Option<Vec<u32>> {
-    let text = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
-    text.split_whitespace().map(|n| n.parse().ok()).collect()
+    bytecost_sys::children::of(Path::new("/"), process)
 }
 
 /// What these processes, of one thread each, have used together; those that are gone are left

@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 
 use bytecost_spec::Cell;
-use bytecost_spec::cell::LINK_MTU_BYTES;
 use bytecost_sys::udp;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
@@ -34,7 +33,7 @@ pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
     let kind = SocketType::DGRAM;
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
     set_buffers(&socket, cell)?;
-    let mtu_bytes = cell.mtu_bytes.unwrap_or(LINK_MTU_BYTES);
+    let mtu_bytes = cell.link_mtu_bytes();
     let heads = (IP_BYTES + UDP_BYTES) as u32;
     let segment = u16::try_from(mtu_bytes.saturating_sub(heads)).unwrap_or(u16::MAX);
     rustix::net::connect(&socket, &far)?;
