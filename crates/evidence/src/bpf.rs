@@ -2,7 +2,9 @@
 //! one line.
 
 use std::error::Error;
+use std::fs;
 use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use aya::maps::{Array, Map};
@@ -74,7 +76,18 @@ impl<const N: usize> Object<N> {
     /// # Errors
     /// No rights for BPF; an object that does not fit.
     pub fn load(bytes: &[u8], types: &Btf) -> io::Result<Object<N>> {
+        Object::sized(bytes, types, &[])
+    }
+
+    /// The same, with room for so many entries in these maps.
+    ///
+    /// # Errors
+    /// As [`Object::load`].
+    pub fn sized(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
         let mut loader = EbpfLoader::new();
+        for (map, entries) in room {
+            loader.map_max_entries(map, *entries);
+        }
         let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
         let sums = match object.map("sums") {
             Some(Map::Array(data)) => Words::new(data.fd(), N)?,
@@ -117,10 +130,39 @@ impl<const N: usize> Object<N> {
         for (word, value) in all.iter_mut().zip(first) {
             *word = *value;
         }
-        let map = self.object.map_mut("sums");
-        let map = map.ok_or_else(|| io::Error::other("the object has no map `sums`"))?;
-        let mut sums = Array::<_, [u64; N]>::try_from(map).map_err(|e| told(&e))?;
+        let mut sums = Array::<_, [u64; N]>::try_from(self.map("sums")?).map_err(|e| told(&e))?;
         sums.set(0, all, 0).map_err(|e| told(&e))
+    }
+
+    /// One of its maps.
+    ///
+    /// # Errors
+    /// That it has none of that name.
+    pub fn map(&mut self, name: &str) -> io::Result<&mut Map> {
+        let map = self.object.map_mut(name);
+        map.ok_or_else(|| io::Error::other(format!("the object has no map `{name}`")))
+    }
+
+    /// How often the kernel has left out a program of it so far, since the same program was at
+    /// work on that CPU already; nothing where the kernel does not tell (before Linux 5.12).
+    ///
+    /// # Errors
+    /// What reading `/proc/self/fdinfo` answers.
+    pub fn left_out(&self) -> io::Result<u64> {
+        let mut sum = 0;
+        for (_, program) in self.object.programs() {
+            let Ok(fd) = program.fd() else {
+                continue; // it was never loaded
+            };
+            let at = fd.as_fd().as_raw_fd();
+            let text = fs::read_to_string(format!("/proc/self/fdinfo/{at}"))?;
+            let mut lines = text.lines();
+            let misses = lines.find_map(|l| l.strip_prefix("recursion_misses:"));
+            sum += misses
+                .and_then(|n| n.trim().parse::<u64>().ok())
+                .unwrap_or(0);
+        }
+        Ok(sum)
     }
 
     /// All words, each of its own moment.

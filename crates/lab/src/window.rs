@@ -61,6 +61,9 @@ pub(crate) fn by_clock(
     for end in ends.iter_mut() {
         end.order(&Order::Go(schedule))?;
     }
+    if let Some(watch) = &mut watch {
+        watch.schedule(&schedule);
+    }
     let mut edges = Vec::with_capacity(2);
     let mut opened = None;
     let mut open = ends.len();

@@ -114,6 +114,9 @@ impl Lab {
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
+        if let Some(watch) = &mut watch {
+            watch.schedule(&schedule);
+        }
         let mut heard = Heard::default();
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;

@@ -1,0 +1,220 @@
+//! Known truths for accounts of the CPUs: what each task says of its own time.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use bytecost_evidence::CpuAccountant;
+use bytecost_evidence::cpu_accounts::Whose;
+use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
+use bytecost_sys::places::Places;
+use bytecost_sys::uring_file::{Options, UringFile};
+use bytecost_sys::{clock, process};
+
+/// Two clocks of one task agree so well, and to so much besides: it begins and ends outside of what
+/// it reads itself.
+const NEAR: f64 = 0.02;
+const NEAR_NS: u64 = 2_000_000;
+const SPINS_NS: u64 = 200_000_000;
+const SLEEPS: Duration = Duration::from_millis(50);
+
+/// Accounts of what this process does meanwhile, all of it as the sender's; none where the kernel
+/// refuses them.
+fn kept(work: impl FnOnce()) -> Option<CpuAccounts> {
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    if let Some(why) = accountant.refused() {
+        assert!(!rustix::process::geteuid().is_root(), "{why}");
+        println!("accounts: refused: {why}");
+        return None;
+    }
+    let me = std::process::id();
+    let whose = Whose {
+        coordinator: me,
+        sender: me,
+        ..Whose::default()
+    };
+    accountant.begin();
+    work();
+    let accounts = accountant.end(&whose);
+    assert_eq!(accounts.refused, None);
+    for line in &accounts.lines {
+        println!(
+            "accounts: {} {}: {:.3} ms, {:.3} ms of it interrupts",
+            line.user.row().title,
+            line.name,
+            line.ns as f64 / 1e6,
+            line.interrupts_ns as f64 / 1e6
+        );
+    }
+    let whole = accounts.elapsed_ns * u64::from(accounts.cpus);
+    let share = accounts.left_over_ns as f64 / whole as f64;
+    println!("accounts: left over: {:.4} %", share * 100.0);
+    assert!(share.abs() < 0.02, "{accounts:?}");
+    Some(accounts)
+}
+
+fn ns_of(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
+    let is_it = |line: &CpuLine| line.user == user && (name.is_empty() || line.name == name);
+    accounts.ns_of(is_it).unwrap_or(0)
+}
+
+/// Time that the hypervisor has given to others, which a task's clock may leave out.
+fn stolen_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = text.split_whitespace().nth(8);
+    ticks.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * clock::proc_stat_unit_ns()
+}
+
+/// Holds a line against what is known by another clock. That one may lack interrupts
+/// (CONFIG_IRQ_TIME_ACCOUNTING) and stolen time.
+fn check(what: &str, line_ns: u64, known_ns: u64, lacks_ns: u64) {
+    println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
+    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS;
+    assert!(
+        line_ns + near_ns >= known_ns,
+        "{what}: {line_ns}, {known_ns}"
+    );
+    assert!(
+        line_ns <= known_ns + near_ns + lacks_ns,
+        "{what}: {line_ns}, {known_ns}"
+    );
+}
+
+fn interrupts_ns(accounts: &CpuAccounts) -> u64 {
+    accounts.lines.iter().map(|l| l.interrupts_ns).sum()
+}
+
+#[test]
+fn what_was_not_opened_has_no_accounts() {
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    let refused = accountant.refused().map(str::to_owned);
+    let accounts = accountant.end(&Whose::default());
+    let why = refused.unwrap_or("no window was opened".to_owned());
+    assert_eq!(accounts, CpuAccounts::absent(why));
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut nothing = CpuAccountant::open(nowhere.path());
+    nothing.begin();
+    let why = nothing.end(&Whose::default()).refused.unwrap();
+    assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
+}
+
+#[test]
+fn a_window_is_as_long_as_it_was_to_be_however_late_it_is_read() {
+    const LONG_NS: u64 = 20_000_000;
+    let _alone = super::alone();
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    if let Some(why) = accountant.refused() {
+        return println!("accounts: refused: {why}");
+    }
+    for _ in 0..2 {
+        let from_ns = clock::monotonic_ns() + LONG_NS;
+        accountant.schedule(from_ns, from_ns + LONG_NS);
+        clock::sleep_until_ns(from_ns + 3 * LONG_NS);
+        let accounts = accountant.end(&Whose::default());
+        assert_eq!((accounts.refused, accounts.elapsed_ns), (None, LONG_NS));
+        let idle = accounts.lines.iter().find(|l| l.user == CpuUser::Idle);
+        println!("accounts: idle: {idle:?}");
+        assert!(accounts.left_over_ns.unsigned_abs() < LONG_NS / 50);
+    }
+}
+
+#[test]
+fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
+    let _alone = super::alone();
+    let own = |name: &str, work: fn()| {
+        let thread = thread::Builder::new().name(name.to_owned());
+        let work = move || {
+            work();
+            clock::thread_cpu_ns()
+        };
+        thread.spawn(work).unwrap()
+    };
+    let spin = || while clock::thread_cpu_ns() < SPINS_NS {};
+    let mut known = Vec::new();
+    let stolen = stolen_ns();
+    let kept = kept(|| {
+        let threads = [own("spins", spin), own("sleeps", || thread::sleep(SLEEPS))];
+        known.extend(threads.map(|t| t.join().unwrap()));
+    });
+    let Some(accounts) = kept else { return };
+    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen;
+    for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
+        // The thread of a test has started them, which is not the first of the process.
+        let line_ns = ns_of(&accounts, CpuUser::SenderWorkers, name);
+        check(name, line_ns, known_ns, lacks_ns);
+    }
+}
+
+/// What the kernel's threads of a ring do is their process's. A request for a file that has to be
+/// waited for is io-wq's, and a poller spins.
+fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
+    let _alone = super::alone();
+    let places = Places::new(1, 4096).unwrap();
+    let options = Options {
+        poller,
+        ..Options::default()
+    };
+    let mut ring = match UringFile::new(File::open(file).unwrap().into(), places, options) {
+        Ok(ring) => ring,
+        Err(e) => return println!("skipped: io_uring: {e}"),
+    };
+    let (mut process_ns, stolen) = (0, stolen_ns());
+    let kept = kept(|| {
+        let before_ns = clock::process_cpu_ns();
+        let until_ns = clock::monotonic_ns() + SPINS_NS;
+        while clock::monotonic_ns() < until_ns {
+            ring.start(0, offset).unwrap();
+            while ring.finished().is_none() {
+                ring.enter(1, super::PATIENCE).unwrap();
+            }
+            if poller {
+                thread::sleep(SLEEPS);
+            }
+        }
+        process_ns = clock::process_cpu_ns() - before_ns;
+    });
+    let Some(accounts) = kept else { return };
+    let worked_ns = ns_of(&accounts, CpuUser::SenderWorkers, worker);
+    assert!(worked_ns > NEAR_NS, "{worked_ns}: {:?}", accounts.lines);
+    let all_ns =
+        ns_of(&accounts, CpuUser::SenderWorkers, "") + ns_of(&accounts, CpuUser::SenderThreads, "");
+    // The clock of a process knows of its threads on other CPUs by their ticks.
+    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen + clock::tick_ns();
+    check("the process", all_ns, process_ns, lacks_ns);
+}
+
+#[test]
+fn what_io_wq_does_is_its_processes() {
+    // Each read goes through the names from the first.
+    ring_works_for_its_process("iou-wrk", "/proc/kallsyms", 1 << 20, false);
+}
+
+#[test]
+fn what_a_poller_does_is_its_processes() {
+    ring_works_for_its_process("iou-sqp", "/proc/self/exe", 0, true);
+}
+
+#[test]
+fn a_child_has_its_time_and_so_has_its_child() {
+    const COUNTS: &str = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let _alone = super::alone();
+    let used_ns = || {
+        let usage = process::children_usage().unwrap();
+        usage.user_ns + usage.system_ns
+    };
+    let (mut child_ns, stolen) = (0, stolen_ns());
+    let kept = kept(|| {
+        let before_ns = used_ns();
+        let script = format!("{COUNTS}; ({COUNTS}); true");
+        let status = Command::new("sh").args(["-c", &script]).status().unwrap();
+        assert!(status.success());
+        child_ns = used_ns() - before_ns;
+    });
+    let Some(accounts) = kept else { return };
+    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen;
+    let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
+    check("children", line_ns, child_ns, lacks_ns);
+    assert!(line_ns > NEAR_NS);
+}
