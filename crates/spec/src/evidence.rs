@@ -23,7 +23,7 @@ pub enum Means {
     Time,
     /// How often each byte is copied, and where.
     Copies,
-    /// What else a message takes: calls, switches, faults, packets.
+    /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
     Counts,
     /// Which lines of the caches are displaced, found by timing.
     Footprint,
