@@ -1,16 +1,17 @@
 //! What weakens the findings: one row each, with its evidence and its cure.
 
-use bytecost_spec::{Measure, Metric};
+use bytecost_spec::{Axis, Measure, Metric};
 use bytecost_stats::median;
 
 use crate::result::{
-    CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt, Finding,
-    Input,
+    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt,
+    Finding, Input, Verdict,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
 
+mod books;
 mod course;
 mod every_completion;
 pub(crate) mod flags;
@@ -46,6 +47,7 @@ pub(crate) struct View<'v> {
     pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
     pub(crate) footprints: &'v [CellFootprint],
+    pub(crate) books: &'v [CellBooks],
 }
 
 /// A doubt without its name.
@@ -58,62 +60,147 @@ pub(crate) struct Told {
 
 type Detect = fn(&View<'_>) -> Vec<Told>;
 
+/// What a doubt does to verdicts.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// It is told.
+    Annotates,
+    /// Findings of such measures with a cell that it touches have no verdict, and say why.
+    Withholds(fn(Measure) -> bool, &'static str),
+}
+
+fn any(_: Measure) -> bool {
+    true
+}
+
+/// Whether a measure is made of CPU time.
+fn of_cpu_time(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
+    )
+}
+
 /// Every doubt that is looked for, in the order in which they are told.
-const DOUBTS: &[(&str, Detect)] = &[
-    ("ended-early", course::ended_early),
-    ("changed-plan", course::changed_plan),
-    ("failed-trials", course::failed_trials),
-    ("few-blocks", course::few_blocks),
-    ("imprecise", course::imprecise),
-    ("nagle-stall", stall::nagle),
-    ("completion-waits-for-ack", stall::completion),
-    ("zero-copy-copied", kernel::zero_copy_copied),
-    ("flags-contradicted", flags::contradicted),
-    ("packet-socket", packet_socket::detect),
-    ("waits-for-every-completion", every_completion::detect),
-    ("clients-limited", serving::generator),
-    ("failed-requests", serving::failed_requests),
-    ("server-caution", serving::caution),
-    ("mover-caution", kernel::mover_caution),
-    ("neighbour", machine::neighbour),
-    ("steal", machine::steal),
-    ("off-cpu", off_cpu::detect),
-    ("frequency", frequency::changes),
-    ("throttled", frequency::throttled),
-    ("drift", course::drift),
-    ("short-window", short_window::detect),
-    ("pacing", kernel::pacing),
-    ("receive-window", receive_window::detect),
-    ("send-buffer", kernel::send_buffer),
-    ("registered-huge-pages", huge_pages::detect),
-    ("retransmits", retransmits::detect),
-    ("segments-differ", segments::detect),
-    ("same-rate", same_rate::detect),
-    ("receiver-bound", receiver_bound::detect),
-    ("untouched", untouched::detect),
-    ("zero-copy-no-room", kernel::no_room),
-    ("one-side", wire::one_side),
-    ("wire-strays", wire::strays),
-    ("wire-responder", wire::responder),
-    ("hot-payload", machine::hot_payload),
-    ("threads", machine::threads),
-    ("one-cpu", machine::one_cpu),
-    ("wake-ups", machine::wake_ups),
-    ("who-pays", course::who_pays),
-    ("estimators", course::estimators),
+const DOUBTS: &[(&str, Effect, Detect)] = &[
+    ("ended-early", Effect::Annotates, course::ended_early),
+    ("changed-plan", Effect::Annotates, course::changed_plan),
+    ("failed-trials", Effect::Annotates, course::failed_trials),
+    ("few-blocks", Effect::Annotates, course::few_blocks),
+    ("imprecise", Effect::Annotates, course::imprecise),
+    ("nagle-stall", Effect::Annotates, stall::nagle),
+    (
+        "completion-waits-for-ack",
+        Effect::Annotates,
+        stall::completion,
+    ),
+    (
+        "zero-copy-copied",
+        Effect::Annotates,
+        kernel::zero_copy_copied,
+    ),
+    ("flags-contradicted", Effect::Annotates, flags::contradicted),
+    ("packet-socket", Effect::Annotates, packet_socket::detect),
+    (
+        "waits-for-every-completion",
+        Effect::Annotates,
+        every_completion::detect,
+    ),
+    (
+        "clients-limited",
+        Effect::Withholds(any, "the clients may have limited the rate themselves"),
+        serving::generator,
+    ),
+    (
+        "books-open",
+        Effect::Withholds(of_cpu_time, "CPU time of these cells is unaccounted for"),
+        books::open,
+    ),
+    ("books-not-closed", Effect::Annotates, books::not_closed),
+    ("no-books", Effect::Annotates, books::none),
+    (
+        "failed-requests",
+        Effect::Annotates,
+        serving::failed_requests,
+    ),
+    ("server-caution", Effect::Annotates, serving::caution),
+    ("mover-caution", Effect::Annotates, kernel::mover_caution),
+    (
+        "other-processes",
+        Effect::Annotates,
+        machine::other_processes,
+    ),
+    ("repeats-matter", Effect::Annotates, course::repeats_matter),
+    ("steal", Effect::Annotates, machine::steal),
+    ("off-cpu", Effect::Annotates, off_cpu::detect),
+    ("frequency", Effect::Annotates, frequency::changes),
+    ("throttled", Effect::Annotates, frequency::throttled),
+    ("drift", Effect::Annotates, course::drift),
+    ("short-window", Effect::Annotates, short_window::detect),
+    ("pacing", Effect::Annotates, kernel::pacing),
+    ("receive-window", Effect::Annotates, receive_window::detect),
+    ("send-buffer", Effect::Annotates, kernel::send_buffer),
+    (
+        "registered-huge-pages",
+        Effect::Annotates,
+        huge_pages::detect,
+    ),
+    ("retransmits", Effect::Annotates, retransmits::detect),
+    ("segments-differ", Effect::Annotates, segments::detect),
+    ("same-rate", Effect::Annotates, same_rate::detect),
+    ("receiver-bound", Effect::Annotates, receiver_bound::detect),
+    ("untouched", Effect::Annotates, untouched::detect),
+    ("zero-copy-no-room", Effect::Annotates, kernel::no_room),
+    ("one-side", Effect::Annotates, wire::one_side),
+    ("wire-strays", Effect::Annotates, wire::strays),
+    ("wire-responder", Effect::Annotates, wire::responder),
+    ("hot-payload", Effect::Annotates, machine::hot_payload),
+    ("threads", Effect::Annotates, machine::threads),
+    ("one-cpu", Effect::Annotates, machine::one_cpu),
+    ("wake-ups", Effect::Annotates, machine::wake_ups),
+    ("who-pays", Effect::Annotates, course::who_pays),
+    ("estimators", Effect::Annotates, course::estimators),
 ];
 
 /// Whether there is a doubt of that kind at all.
 pub(crate) fn is_looked_for(kind: &str) -> bool {
-    DOUBTS.iter().any(|(name, _)| *name == kind)
+    DOUBTS.iter().any(|(name, ..)| *name == kind)
 }
 
 /// Every doubt that the run gives rise to.
 pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
     DOUBTS
         .iter()
-        .flat_map(|(kind, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
+        .flat_map(|(kind, _, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
         .collect()
+}
+
+/// The findings, without a verdict where a doubt withholds it.
+pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
+    let mut findings = view.findings.to_vec();
+    for (_, effect, detect) in DOUBTS {
+        let Effect::Withholds(of, because) = effect else {
+            continue;
+        };
+        for told in detect(view) {
+            let touches = |f: &&mut Finding| {
+                let whole = told.cells.is_empty();
+                let names = |id: &String| told.cells.contains(id);
+                of(f.metric.measure) && (whole || names(&f.cell) || names(&f.baseline))
+            };
+            for finding in findings.iter_mut().filter(touches) {
+                let Some(cell) = view.trials.cells.iter().find(|c| c.id == finding.cell) else {
+                    continue;
+                };
+                finding.verdict = Verdict::NotDecided;
+                finding.blocks_needed = None;
+                let study = &view.input.manifest.study;
+                let sentence = words::finding(finding, cell.cell, study, varied);
+                finding.sentence = format!("{sentence} No verdict: {because}.");
+            }
+        }
+    }
+    findings
 }
 
 impl Told {
@@ -156,18 +243,6 @@ impl<'v> View<'v> {
             host.cpus_allowed.len()
         }
     }
-}
-
-/// The trials of a cell for which a share can be had and is above a bound, with the largest.
-fn above<'t>(
-    cell: &'t CellTrials<'_>,
-    share: impl Fn(&'t Trial<'_>) -> Option<f64>,
-    bound: f64,
-) -> (usize, f64) {
-    cell.trials()
-        .filter_map(share)
-        .filter(|s| *s > bound)
-        .fold((0, 0.0), |(n, most), s| (n + 1, f64::max(most, s)))
 }
 
 /// The median over the trials of a cell for which a number can be had.

@@ -5,6 +5,7 @@
 
 mod answers;
 mod audit;
+mod books;
 pub mod ceiling;
 mod cells;
 mod copies;
@@ -48,7 +49,15 @@ pub(crate) const FEWEST: usize = 3;
 /// result with its reason.
 #[must_use]
 pub fn analyse(input: Input<'_>) -> Analysis {
-    let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
+    let Input {
+        manifest,
+        cells: planned,
+        samples,
+        failures,
+        blocks,
+        ..
+    } = input;
+    let trials = Trials::of(manifest, planned, samples, failures, blocks);
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);
@@ -58,12 +67,11 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
-    let limited = doubts::serving::Limited::of(&trials);
-    limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
+    let books = books::all(&trials);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -75,6 +83,12 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         counts: &counted.counts,
         cost: counted.cost,
         footprints: &footprints,
+        books: &books,
+    };
+    let findings = doubts::withheld(&view, &study.varied);
+    let view = doubts::View {
+        findings: &findings,
+        ..view
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -103,6 +117,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        books: books.clone(),
         roles: roles::all(&trials),
         counting_cost: counted.cost,
         footprints,

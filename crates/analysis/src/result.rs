@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use bytecost_spec::evidence::Evidence;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod books;
 mod counted;
 mod cpu_time;
 mod figure;
@@ -17,6 +19,7 @@ mod matrix;
 mod roles;
 mod speed_up;
 
+pub use books::{Account, BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
@@ -43,6 +46,8 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Every failed trial.
     pub failures: &'a [Failure],
+    /// The end of each attempt at a block; none in runs of old.
+    pub blocks: &'a [Block],
     /// What was seen in trials for evidence.
     pub evidence: &'a [Evidence],
     /// What the plan changed of what was asked, in sentences.
@@ -86,6 +91,9 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
+    /// Who used the CPUs in the windows of each cell; none in runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub books: Vec<CellBooks>,
     /// What servers and their clients used for each request, by the counters of a published table;
     /// of the cells with perf events, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

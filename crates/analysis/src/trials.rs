@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
 
@@ -32,20 +33,59 @@ pub(crate) struct CellTrials<'a> {
     /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
     /// that the survey does not know.
     pub(crate) completes: bool,
-    /// The last attempt that gave a sample, by block.
+    /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
 }
 
 impl<'a> Trials<'a> {
-    /// Sorts the log: of the attempts of a block at a cell only the last counts, and of two
-    /// records of the same attempt the later. A sample belongs to the cell of that id at its
-    /// place in the plan; one whose id is of no cell is left out.
+    /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
+    /// the block is recorded, the last one of each cell. A sample belongs to the cell of that id at
+    /// its place in the plan; one whose id is of no cell is left out.
     pub(crate) fn of(
         manifest: &'a Manifest,
         cells: &'a [Cell],
         samples: &'a [Sample],
         failures: &'a [Failure],
+        blocks: &[Block],
+    ) -> Trials<'a> {
+        let stands = blocks.iter().filter(|b| b.repeated_because.is_none());
+        let attempts = stands.map(|b| (b.block, b.attempt)).collect();
+        Trials::of_attempts(manifest, cells, samples, failures, &attempts)
+    }
+
+    /// The same with the first attempts, where others' CPU time had blocks measured again; none
+    /// where there are no such blocks.
+    pub(crate) fn first_attempts(
+        manifest: &'a Manifest,
+        cells: &'a [Cell],
+        samples: &'a [Sample],
+        blocks: &[Block],
+    ) -> Option<Trials<'a>> {
+        let mut attempts = BTreeMap::new();
+        for block in blocks {
+            let is_void = matches!(block.repeated_because, Some(Repeat::ShortWindow { .. }));
+            if is_void {
+                // Its windows were others, so that it begins anew.
+                attempts.remove(&block.block);
+            } else {
+                attempts.entry(block.block).or_insert(block.attempt);
+            }
+        }
+        let is_repeated = |b: &Block| {
+            matches!(b.repeated_because, Some(Repeat::OtherProcesses { .. }))
+                && attempts.get(&b.block) == Some(&b.attempt)
+        };
+        let differs = blocks.iter().any(is_repeated);
+        differs.then(|| Trials::of_attempts(manifest, cells, samples, &[], &attempts))
+    }
+
+    fn of_attempts(
+        manifest: &'a Manifest,
+        cells: &'a [Cell],
+        samples: &'a [Sample],
+        failures: &'a [Failure],
+        attempts: &BTreeMap<u32, u32>,
     ) -> Trials<'a> {
         let survey = &manifest.survey;
         let mut trials = Trials {
@@ -64,6 +104,10 @@ impl<'a> Trials<'a> {
             let Some(&place) = places.get(&sample.cell) else {
                 continue;
             };
+            let counts = attempts.get(&sample.trial.block);
+            if counts.is_some_and(|attempt| sample.trial.attempt != *attempt) {
+                continue;
+            }
             let slot = &mut trials.cells[place];
             let newer = slot
                 .by_block

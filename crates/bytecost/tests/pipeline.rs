@@ -198,8 +198,9 @@ fn all_the_way() -> (Analysis, String) {
         .unwrap()
         .records
         .into_iter()
-        .map(|r| match r {
-            Record::Sample(s) => s,
+        .filter_map(|r| match r {
+            Record::Sample(s) => Some(s),
+            Record::Block(_) => None,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -210,6 +211,7 @@ fn all_the_way() -> (Analysis, String) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &[],
+        blocks: &[],
         evidence: &[],
         notes: &plan.notes,
         ended_early: None,

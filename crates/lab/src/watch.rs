@@ -334,7 +334,7 @@ impl Lab {
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {
-                Outcome::Ended(record) => events(Event::TrialEnded(record)),
+                Outcome::Ended(record, _) => events(Event::TrialEnded(record)),
                 Outcome::Interrupted => return false,
             }
         }
@@ -379,7 +379,7 @@ impl Lab {
                 })
             }
         };
-        Outcome::Ended(Box::new(record))
+        Outcome::Ended(Box::new(record), false)
     }
 }
 

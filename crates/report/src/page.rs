@@ -6,6 +6,7 @@ use askama::Template;
 use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::units;
 
+use crate::books::books;
 use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
@@ -172,7 +173,10 @@ impl Page {
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stacks: stacks(a),
-            counted: counted(a).into_iter().chain(roles(a)).collect(),
+            counted: [books(a), counted(a), roles(a)]
+                .into_iter()
+                .flatten()
+                .collect(),
             footprint: footprint::table(a),
             overview: overview(a),
             speed_ups: overview::table(a),
