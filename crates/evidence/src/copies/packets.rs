@@ -56,12 +56,17 @@ impl Held {
     }
 }
 
-/// What a sender handed over: as it was queued to the device, where it was queued at all. A card
-/// frees each packet once more when it is sent.
+/// What a sender handed over. A device without a receiver frees packets before they are queued; a
+/// card frees those once more that were queued to it.
 fn of_sender(queued: Held, freed: Held) -> Held {
-    match queued.packets {
-        0 => freed,
-        _ => queued,
+    if queued.packets >= freed.packets {
+        return queued;
+    }
+    Held {
+        copied_bytes: queued.copied_bytes + freed.copied_bytes,
+        pinned_bytes: queued.pinned_bytes + freed.pinned_bytes,
+        pages_bytes: queued.pages_bytes + freed.pages_bytes,
+        packets: queued.packets + freed.packets,
     }
 }
 
@@ -76,6 +81,14 @@ impl Counted {
             to_file_bytes: words[17],
             unseen_from: words[18],
             unseen_to: words[19],
+        }
+    }
+
+    /// Packets by which a place is told; none where something else tells it.
+    pub(super) fn packets(&self, leg: Leg) -> u64 {
+        match leg {
+            Leg::IntoKernel | Leg::Delivery => self.sent.packets,
+            Leg::FromFile | Leg::IntoFile | Leg::ToReader => 0,
         }
     }
 
@@ -174,6 +187,7 @@ mod tests {
         check([100, 2], [100, 2], 100);
         check([100, 2], [0, 0], 100);
         check([0, 0], [100, 2], 100);
+        check([10, 1], [90, 9], 100);
         // What was pinned is not what a card frees as copied.
         check([0, 2], [100, 2], 0);
     }

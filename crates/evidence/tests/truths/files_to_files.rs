@@ -38,7 +38,7 @@ fn by_splice(from: &File, to: &File, at: u64) -> usize {
 }
 
 impl Truths {
-    pub(super) fn into_files(&mut self) {
+    pub(super) fn files_to_files(&mut self) {
         let neither = (self.means == CopyMeans::Functions).then_some(0.0);
         let ways: [(&str, Carry); 3] = [
             ("sendfile", by_sendfile),
