@@ -71,7 +71,7 @@ pub struct Lab {
     started_ns: u64,
     trials: u32,
     repeats: u32,
-    files: Files,
+    pub(crate) files: Files,
     host: Host,
     /// How many times as long as usual the windows of a cell with a server are, by its id.
     longer: BTreeMap<String, u32>,
