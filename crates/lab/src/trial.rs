@@ -78,7 +78,7 @@ pub struct Lab {
     started_ns: u64,
     /// Time that went into blocks that were measured again.
     repeated: Duration,
-    files: Files,
+    pub(crate) files: Files,
     host: Host,
     /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
