@@ -84,7 +84,10 @@ impl Lab {
         let times = self.longer.get(&cell.id()).copied().unwrap_or(1) * LONGER;
         let lengthens = cell.is_served() && times <= LONGEST;
         if lengthens {
-            self.longer.insert(cell.id(), times);
+            // A cell and its twin are the same measurement.
+            for cell in [cell.clone(), cell.other_twin()] {
+                self.longer.insert(cell.id(), times);
+            }
         }
         lengthens
     }

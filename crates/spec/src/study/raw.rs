@@ -205,6 +205,7 @@ impl Reader<'_> {
             as_published_blocks,
             pairs: self.pairs(&raw.pairs)?,
             design: None,
+            twins: false,
         })
     }
 
