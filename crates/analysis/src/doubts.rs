@@ -5,7 +5,7 @@ use bytecost_stats::median;
 
 use crate::result::{
     CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt, Finding,
-    Input,
+    Input, NoiseFloor, Twin,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
@@ -46,14 +46,16 @@ pub(crate) struct View<'v> {
     pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
     pub(crate) footprints: &'v [CellFootprint],
+    pub(crate) twins: &'v [Twin],
+    pub(crate) noise_floor: Option<&'v NoiseFloor>,
 }
 
 /// A doubt without its name.
 pub(crate) struct Told {
-    text: String,
-    evidence: String,
-    cure: String,
-    cells: Vec<String>,
+    pub(crate) text: String,
+    pub(crate) evidence: String,
+    pub(crate) cure: String,
+    pub(crate) cells: Vec<String>,
 }
 
 type Detect = fn(&View<'_>) -> Vec<Told>;
@@ -65,6 +67,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("failed-trials", course::failed_trials),
     ("few-blocks", course::few_blocks),
     ("imprecise", course::imprecise),
+    ("twins-differ", crate::twins::differ),
     ("nagle-stall", stall::nagle),
     ("completion-waits-for-ack", stall::completion),
     ("zero-copy-copied", kernel::zero_copy_copied),

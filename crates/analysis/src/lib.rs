@@ -26,6 +26,7 @@ mod roles;
 mod run;
 mod speed_ups;
 mod trials;
+mod twins;
 mod value;
 mod words;
 
@@ -64,6 +65,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
+    let twins = twins::all(&input.manifest.study, &trials);
+    let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -75,6 +78,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         counts: &counted.counts,
         cost: counted.cost,
         footprints: &footprints,
+        twins: &twins,
+        noise_floor: noise_floor.as_ref(),
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -89,6 +94,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
+        twins,
+        noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,
