@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench page fuzz deny bpf same-bpf chromium clang qemu mounts
+.PHONY: help test test-kernels check bench bench-truth page fuzz deny bpf same-bpf chromium clang qemu mounts
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -51,6 +51,10 @@ check: same-bpf # Formatting, clippy and documentation without a warning; BPF ob
 
 bench: # What bytecost must reach, against its peers, as ratios within one run
 	@cargo run --release --locked -p bytecost-benches
+
+bench-truth: # Whether reports keep their promises: 40 runs of equal cells and 40 with a planted 5 %; resumed if stopped
+	@cargo build --release --locked -p bytecost --features planted --target-dir "$(TARGET)/planted"
+	cargo run --release --locked -p bytecost-benches -- truth
 
 page: chromium # The report page in a browser: of made-up results and of a real short run
 	@run=$$(mktemp -d)

@@ -5,7 +5,7 @@ use bytecost_stats::median;
 
 use crate::result::{
     CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt,
-    Finding, Input, Verdict,
+    Finding, Input, NoiseFloor, Twin, Verdict,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
@@ -48,14 +48,16 @@ pub(crate) struct View<'v> {
     pub(crate) cost: Option<CountingCost>,
     pub(crate) footprints: &'v [CellFootprint],
     pub(crate) books: &'v [CellBooks],
+    pub(crate) twins: &'v [Twin],
+    pub(crate) noise_floor: Option<&'v NoiseFloor>,
 }
 
 /// A doubt without its name.
 pub(crate) struct Told {
-    text: String,
-    evidence: String,
-    cure: String,
-    cells: Vec<String>,
+    pub(crate) text: String,
+    pub(crate) evidence: String,
+    pub(crate) cure: String,
+    pub(crate) cells: Vec<String>,
 }
 
 type Detect = fn(&View<'_>) -> Vec<Told>;
@@ -68,6 +70,9 @@ enum Effect {
     /// Findings of such measures with a cell that it touches have no verdict, and say why.
     Withholds(fn(Measure) -> bool, &'static str),
 }
+
+/// The effect of most.
+const TOLD: Effect = Effect::Annotates;
 
 fn any(_: Measure) -> bool {
     true
@@ -83,29 +88,18 @@ fn of_cpu_time(measure: Measure) -> bool {
 
 /// Every doubt that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Effect, Detect)] = &[
-    ("ended-early", Effect::Annotates, course::ended_early),
-    ("changed-plan", Effect::Annotates, course::changed_plan),
-    ("failed-trials", Effect::Annotates, course::failed_trials),
-    ("few-blocks", Effect::Annotates, course::few_blocks),
-    ("imprecise", Effect::Annotates, course::imprecise),
-    ("nagle-stall", Effect::Annotates, stall::nagle),
-    (
-        "completion-waits-for-ack",
-        Effect::Annotates,
-        stall::completion,
-    ),
-    (
-        "zero-copy-copied",
-        Effect::Annotates,
-        kernel::zero_copy_copied,
-    ),
-    ("flags-contradicted", Effect::Annotates, flags::contradicted),
-    ("packet-socket", Effect::Annotates, packet_socket::detect),
-    (
-        "waits-for-every-completion",
-        Effect::Annotates,
-        every_completion::detect,
-    ),
+    ("ended-early", TOLD, course::ended_early),
+    ("changed-plan", TOLD, course::changed_plan),
+    ("failed-trials", TOLD, course::failed_trials),
+    ("few-blocks", TOLD, course::few_blocks),
+    ("imprecise", TOLD, course::imprecise),
+    ("twins-differ", TOLD, crate::twins::differ),
+    ("nagle-stall", TOLD, stall::nagle),
+    ("completion-waits-for-ack", TOLD, stall::completion),
+    ("zero-copy-copied", TOLD, kernel::zero_copy_copied),
+    ("flags-contradicted", TOLD, flags::contradicted),
+    ("packet-socket", TOLD, packet_socket::detect),
+    ("waits-for-every-completion", TOLD, every_completion::detect),
     (
         "clients-limited",
         Effect::Withholds(any, "the clients may have limited the rate themselves"),
@@ -116,50 +110,38 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
         Effect::Withholds(of_cpu_time, "CPU time of these cells is unaccounted for"),
         books::open,
     ),
-    ("books-not-closed", Effect::Annotates, books::not_closed),
-    ("no-books", Effect::Annotates, books::none),
-    (
-        "failed-requests",
-        Effect::Annotates,
-        serving::failed_requests,
-    ),
-    ("server-caution", Effect::Annotates, serving::caution),
-    ("mover-caution", Effect::Annotates, kernel::mover_caution),
-    (
-        "other-processes",
-        Effect::Annotates,
-        machine::other_processes,
-    ),
-    ("repeats-matter", Effect::Annotates, course::repeats_matter),
-    ("steal", Effect::Annotates, machine::steal),
-    ("off-cpu", Effect::Annotates, off_cpu::detect),
-    ("frequency", Effect::Annotates, frequency::changes),
-    ("throttled", Effect::Annotates, frequency::throttled),
-    ("drift", Effect::Annotates, course::drift),
-    ("short-window", Effect::Annotates, short_window::detect),
-    ("pacing", Effect::Annotates, kernel::pacing),
-    ("receive-window", Effect::Annotates, receive_window::detect),
-    ("send-buffer", Effect::Annotates, kernel::send_buffer),
-    (
-        "registered-huge-pages",
-        Effect::Annotates,
-        huge_pages::detect,
-    ),
-    ("retransmits", Effect::Annotates, retransmits::detect),
-    ("segments-differ", Effect::Annotates, segments::detect),
-    ("same-rate", Effect::Annotates, same_rate::detect),
-    ("receiver-bound", Effect::Annotates, receiver_bound::detect),
-    ("untouched", Effect::Annotates, untouched::detect),
-    ("zero-copy-no-room", Effect::Annotates, kernel::no_room),
-    ("one-side", Effect::Annotates, wire::one_side),
-    ("wire-strays", Effect::Annotates, wire::strays),
-    ("wire-responder", Effect::Annotates, wire::responder),
-    ("hot-payload", Effect::Annotates, machine::hot_payload),
-    ("threads", Effect::Annotates, machine::threads),
-    ("one-cpu", Effect::Annotates, machine::one_cpu),
-    ("wake-ups", Effect::Annotates, machine::wake_ups),
-    ("who-pays", Effect::Annotates, course::who_pays),
-    ("estimators", Effect::Annotates, course::estimators),
+    ("books-not-closed", TOLD, books::not_closed),
+    ("no-books", TOLD, books::none),
+    ("failed-requests", TOLD, serving::failed_requests),
+    ("server-caution", TOLD, serving::caution),
+    ("mover-caution", TOLD, kernel::mover_caution),
+    ("other-processes", TOLD, machine::other_processes),
+    ("repeats-matter", TOLD, course::repeats_matter),
+    ("steal", TOLD, machine::steal),
+    ("off-cpu", TOLD, off_cpu::detect),
+    ("frequency", TOLD, frequency::changes),
+    ("throttled", TOLD, frequency::throttled),
+    ("drift", TOLD, course::drift),
+    ("short-window", TOLD, short_window::detect),
+    ("pacing", TOLD, kernel::pacing),
+    ("receive-window", TOLD, receive_window::detect),
+    ("send-buffer", TOLD, kernel::send_buffer),
+    ("registered-huge-pages", TOLD, huge_pages::detect),
+    ("retransmits", TOLD, retransmits::detect),
+    ("segments-differ", TOLD, segments::detect),
+    ("same-rate", TOLD, same_rate::detect),
+    ("receiver-bound", TOLD, receiver_bound::detect),
+    ("untouched", TOLD, untouched::detect),
+    ("zero-copy-no-room", TOLD, kernel::no_room),
+    ("one-side", TOLD, wire::one_side),
+    ("wire-strays", TOLD, wire::strays),
+    ("wire-responder", TOLD, wire::responder),
+    ("hot-payload", TOLD, machine::hot_payload),
+    ("threads", TOLD, machine::threads),
+    ("one-cpu", TOLD, machine::one_cpu),
+    ("wake-ups", TOLD, machine::wake_ups),
+    ("who-pays", TOLD, course::who_pays),
+    ("estimators", TOLD, course::estimators),
 ];
 
 /// Whether there is a doubt of that kind at all.

@@ -27,6 +27,7 @@ mod roles;
 mod run;
 mod speed_ups;
 mod trials;
+mod twins;
 mod value;
 mod words;
 
@@ -72,6 +73,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
     let books = books::all(&trials);
+    let twins = twins::all(&input.manifest.study, &trials);
+    let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -84,6 +87,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cost: counted.cost,
         footprints: &footprints,
         books: &books,
+        twins: &twins,
+        noise_floor: noise_floor.as_ref(),
     };
     let findings = doubts::withheld(&view, &study.varied);
     let view = doubts::View {
@@ -103,6 +108,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
+        twins,
+        noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,

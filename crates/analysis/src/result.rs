@@ -18,6 +18,7 @@ mod footprint;
 mod matrix;
 mod roles;
 mod speed_up;
+mod twin;
 
 pub use books::{Account, BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
@@ -27,6 +28,7 @@ pub use footprint::{CellFootprint, LevelFootprint};
 pub use matrix::{MatrixData, PairPoint};
 pub use roles::{RoleCounter, RoleCounters};
 pub use speed_up::{SpeedUp, SpeedUpRow};
+pub use twin::{NoiseFloor, Twin};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -75,6 +77,13 @@ pub struct Analysis {
     pub answers: Vec<Answer>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
+    /// Baselines compared with their twins, which are no cells here and in no finding; empty for
+    /// runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<Twin>,
+    /// What they come to, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
     /// Every comparison.

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
+use bytecost_spec::{Cell, Failure, Manifest, Metric, Sample, Survey};
+use bytecost_stats::mean;
 
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
 const NULL: &str = "null";
 
-/// Every cell of the plan with the trials that count.
+/// Every cell of the plan but twins, with the trials that count; those of a twin are with its
+/// baseline, so that it is a cell of its own nowhere.
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
@@ -35,6 +37,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) completes: bool,
     /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
+    /// The same of its twin, where it has one: the second measurement of a baseline in a block.
+    pub(crate) twin: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
 }
 
@@ -91,17 +95,18 @@ impl<'a> Trials<'a> {
         let mut trials = Trials {
             cells: cells
                 .iter()
+                .filter(|cell| !cell.twin)
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
         };
-        let places: HashMap<String, usize> = trials
-            .cells
-            .iter()
-            .enumerate()
-            .map(|(place, c)| (c.id.clone(), place))
-            .collect();
+        // Each name with its place, and whether it is that of the twin.
+        let mut places: HashMap<String, (usize, bool)> = HashMap::new();
+        for (place, c) in trials.cells.iter().enumerate() {
+            places.insert(c.id.clone(), (place, false));
+            places.insert(c.cell.other_twin().id(), (place, true));
+        }
         for sample in samples {
-            let Some(&place) = places.get(&sample.cell) else {
+            let Some(&(place, twin)) = places.get(&sample.cell) else {
                 continue;
             };
             let counts = attempts.get(&sample.trial.block);
@@ -109,17 +114,20 @@ impl<'a> Trials<'a> {
                 continue;
             }
             let slot = &mut trials.cells[place];
-            let newer = slot
-                .by_block
+            let trials = match twin {
+                true => &mut slot.twin,
+                false => &mut slot.by_block,
+            };
+            let newer = trials
                 .get(&sample.trial.block)
                 .is_none_or(|t| t.sample.trial.attempt <= sample.trial.attempt);
             if newer {
                 let trial = Trial::new(sample, slot.cell, survey.mover(&slot.cell.mover));
-                slot.by_block.insert(sample.trial.block, trial);
+                trials.insert(sample.trial.block, trial);
             }
         }
         for failure in failures {
-            if let Some(&place) = places.get(&failure.cell) {
+            if let Some(&(place, _)) = places.get(&failure.cell) {
                 trials.cells[place].failures.push(failure);
             }
         }
@@ -148,13 +156,34 @@ impl<'a> CellTrials<'a> {
                 .mover(&cell.mover)
                 .is_none_or(|m| m.release == Release::AtCompletion),
             by_block: BTreeMap::new(),
+            twin: BTreeMap::new(),
             failures: Vec::new(),
         }
     }
 
-    /// The trials that count, in the order of blocks.
+    /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
+    pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
+        let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
+        let known = both.into_iter().flatten();
+        known.filter_map(|t| t.value(metric).known()).collect()
+    }
+
+    /// The trials that count, in the order of blocks; those of a twin are not among them.
     pub(crate) fn trials(&self) -> impl Iterator<Item = &Trial<'a>> {
         self.by_block.values()
+    }
+}
+
+/// The value of a block for the one or two trials of it: the mean on a log scale, as ratios are
+/// taken, or of the values themselves where one is zero.
+pub(crate) fn of_block(values: &[f64]) -> Option<f64> {
+    match values {
+        [one] => Some(*one),
+        all if all.iter().all(|v| *v > 0.0) => {
+            let logs: Vec<f64> = all.iter().map(|v| v.ln()).collect();
+            mean(&logs).map(f64::exp)
+        }
+        all => mean(all),
     }
 }
 

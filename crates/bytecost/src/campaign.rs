@@ -336,7 +336,7 @@ impl Campaign<'_> {
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
             let is_seen = so_far.watched.contains(&(watch.round(), i));
-            if so_far.measured.contains(&i) && !is_seen && watch.is_for(cell) {
+            if so_far.measured.contains(&i) && !cell.twin && !is_seen && watch.is_for(cell) {
                 left.push((i, cell.clone()));
             }
         }

@@ -221,7 +221,10 @@ impl Lab {
         let times = self.times(cell) * LONGER;
         let lengthens = times <= LONGEST;
         if lengthens {
-            self.longer.insert(cell.id(), times);
+            // A cell and its twin are the same measurement.
+            for cell in [cell.clone(), cell.other_twin()] {
+                self.longer.insert(cell.id(), times);
+            }
         }
         lengthens
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, Twin, Verdict};
 use bytecost_spec::units;
 
 use crate::books::books;
@@ -271,6 +271,22 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
         numbers.push((
             "Cost of the measuring loop",
             format!("{} ns a message", units::number(floor.value)),
+        ));
+    }
+    if let Some(floor) = &a.noise_floor {
+        let Twin {
+            ratio, low, high, ..
+        } = floor.widest;
+        numbers.push((
+            "Noise floor",
+            format!(
+                "{} ({} to {}); {} of {} different",
+                numbers::ratio(ratio),
+                numbers::bare_ratio(low),
+                numbers::bare_ratio(high),
+                floor.different,
+                count(floor.twins, "twin", "twins")
+            ),
         ));
     }
     numbers

@@ -323,7 +323,7 @@ impl Page {
             about = format!("{about}; {widest}");
         }
         self.prose(Some(Ink::Faint), &about, "", "  ");
-        if let Some(floor) = facts::floor(a) {
+        for floor in facts::floors(a) {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
         self.prose(Some(Ink::Faint), &facts::place_line(a), "", "  ");

@@ -83,6 +83,10 @@ pub struct Study {
     /// [`AS_PUBLISHED`] where that was chosen.
     #[serde(default)]
     pub design: Option<String>,
+    /// Whether baselines are measured twice in each block. A new run sets it; in manifests of
+    /// formats before 2 there is none, so that their plans stay as they were.
+    #[serde(default)]
+    pub twins: bool,
 }
 
 /// The name of the design that follows a publication to the letter.

@@ -206,6 +206,7 @@ impl Reader<'_> {
             as_published_blocks,
             pairs: self.pairs(&raw.pairs)?,
             design: None,
+            twins: false,
         })
     }
 
