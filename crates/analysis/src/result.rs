@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use bytecost_spec::evidence::Evidence;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod books;
 mod counted;
 mod cpu_time;
 mod figure;
@@ -16,7 +18,9 @@ mod footprint;
 mod matrix;
 mod roles;
 mod speed_up;
+mod twin;
 
+pub use books::{Account, BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
@@ -24,6 +28,7 @@ pub use footprint::{CellFootprint, LevelFootprint};
 pub use matrix::{MatrixData, PairPoint};
 pub use roles::{RoleCounter, RoleCounters};
 pub use speed_up::{SpeedUp, SpeedUpRow};
+pub use twin::{NoiseFloor, Twin};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -43,6 +48,8 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Every failed trial.
     pub failures: &'a [Failure],
+    /// The end of each attempt at a block; none in runs of old.
+    pub blocks: &'a [Block],
     /// What was seen in trials for evidence.
     pub evidence: &'a [Evidence],
     /// What the plan changed of what was asked, in sentences.
@@ -70,6 +77,13 @@ pub struct Analysis {
     pub answers: Vec<Answer>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
+    /// Baselines compared with their twins, which are no cells here and in no finding; empty for
+    /// runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<Twin>,
+    /// What they come to, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
     /// Every comparison.
@@ -86,6 +100,9 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
+    /// Who used the CPUs in the windows of each cell; none in runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub books: Vec<CellBooks>,
     /// What servers and their clients used for each request, by the counters of a published table;
     /// of the cells with perf events, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -5,6 +5,7 @@ use bytecost_analysis::ceiling::Ceiling;
 use bytecost_analysis::{Analysis, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::Evidence as Watched;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
 use bytecost_store::Run;
 
@@ -18,6 +19,7 @@ pub struct Evidence<'r> {
     pub cells: Vec<Cell>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    blocks: Vec<Block>,
     watched: Vec<Watched>,
     pub imported: Option<Imported>,
     refusals: Vec<Refusal>,
@@ -40,6 +42,7 @@ impl<'r> Evidence<'r> {
                 cells: cells.collect(),
                 samples: Vec::new(),
                 failures: Vec::new(),
+                blocks: Vec::new(),
                 watched: Vec::new(),
                 imported: Some(imported),
                 refusals: Vec::new(),
@@ -56,6 +59,7 @@ impl<'r> Evidence<'r> {
                 Record::Sample(s) => (s.trial.cell, &s.cell),
                 Record::Failure(f) => (f.trial.cell, &f.cell),
                 Record::Evidence(e) => (e.trial.cell, &e.cell),
+                Record::Block(_) => continue,
             };
             // A version that chose cells otherwise would give every number to the wrong cell.
             if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
@@ -69,11 +73,13 @@ impl<'r> Evidence<'r> {
         let mut samples = Vec::with_capacity(loaded.records.len());
         let mut failures = Vec::new();
         let mut watched = Vec::new();
+        let mut blocks = Vec::new();
         for record in loaded.records {
             match record {
                 Record::Sample(sample) => samples.push(sample),
                 Record::Failure(failure) => failures.push(failure),
                 Record::Evidence(found) => watched.push(found),
+                Record::Block(block) => blocks.push(block),
             }
         }
         Ok(Evidence {
@@ -81,6 +87,7 @@ impl<'r> Evidence<'r> {
             cells: plan.cells,
             samples,
             failures,
+            blocks,
             watched,
             imported: None,
             refusals: plan.refusals,
@@ -100,6 +107,7 @@ impl<'r> Evidence<'r> {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            blocks: &self.blocks,
             evidence: &self.watched,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),

@@ -50,6 +50,7 @@ series = "mover"
 
 fn manifest() -> Manifest {
     let mut study = Study::parse(STUDY).unwrap();
+    study.twins = true;
     study
         .set_axis(Axis::Receiver, &["recv".to_owned()])
         .unwrap();
@@ -198,8 +199,9 @@ fn all_the_way() -> (Analysis, String) {
         .unwrap()
         .records
         .into_iter()
-        .map(|r| match r {
-            Record::Sample(s) => s,
+        .filter_map(|r| match r {
+            Record::Sample(s) => Some(s),
+            Record::Block(_) => None,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -210,6 +212,7 @@ fn all_the_way() -> (Analysis, String) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &[],
+        blocks: &[],
         evidence: &[],
         notes: &plan.notes,
         ended_early: None,
@@ -236,6 +239,8 @@ fn from_a_study_to_the_same_page_every_time() {
         assert!((finding.ratio - ratio).abs() < 0.01, "{}", finding.sentence);
     }
     assert_eq!(analysis.findings.len(), 4);
+    let alike = |t: &bytecost_analysis::Twin| (t.ratio - 1.0).abs() < 0.01;
+    assert!(analysis.twins.len() == 2 && analysis.twins.iter().all(alike));
     for said in [
         "Does the house hold?",
         "It does.",

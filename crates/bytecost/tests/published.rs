@@ -63,9 +63,9 @@ fn lab(window_ms: u64) -> Lab {
         window: Duration::from_millis(window_ms),
         check: Check::Quick,
         port: None,
-        neighbour_bound: f64::INFINITY,
-        repeats_most: 1,
-        repeats_share: 1.0,
+        foreign_cpus: f64::INFINITY,
+        repeats_most: 0,
+        repeats_for: Duration::ZERO,
         earlier: Duration::ZERO,
     };
     Lab::new(settings, MachineMeter::open(Path::new("/")))
@@ -81,10 +81,10 @@ fn measured(cell: &Cell) -> Sample {
         attempt: 0,
     };
     for window_ms in WINDOWS_MS {
-        match lab(window_ms).trial(trial, &cell, true, &AtomicBool::new(false)) {
-            Outcome::Ended(record) => match record.timed().expect("nobody watches") {
-                Ok(sample) if sample.repeated_because.is_none() => return sample,
-                Ok(_) => {}
+        match lab(window_ms).trial(trial, &cell, &AtomicBool::new(false)) {
+            Outcome::Ended(_, true) => {}
+            Outcome::Ended(record, false) => match record.timed().expect("nobody watches") {
+                Ok(sample) => return sample,
                 Err(failure) => panic!("{}: {}", failure.cell, failure.reason),
             },
             Outcome::Interrupted => panic!("nobody interrupts"),

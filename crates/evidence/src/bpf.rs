@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 
 use aya::maps::{Array, Map};
@@ -111,6 +111,19 @@ impl<const N: usize> Object<N> {
         attached.map_err(|e| told(&e))
     }
 
+    /// How often a program was not run, since it was running already on that CPU; none where the
+    /// kernel does not tell it (before Linux 5.12) or the program is not there.
+    #[must_use]
+    pub fn misses(&self, program: &str) -> Option<u64> {
+        let fd = match self.object.program(program)? {
+            Program::BtfTracePoint(p) => p.fd(),
+            Program::FExit(p) => p.fd(),
+            _ => return None,
+        };
+        let descriptor = fd.ok()?.as_fd().as_raw_fd();
+        misses(&fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?)
+    }
+
     /// Takes a program off again.
     pub fn detach(&mut self, program: &str) {
         // One that was never loaded is off already.
@@ -143,28 +156,6 @@ impl<const N: usize> Object<N> {
         map.ok_or_else(|| io::Error::other(format!("the object has no map `{name}`")))
     }
 
-    /// How often the kernel has left out a program of it so far, since the same program was at
-    /// work on that CPU already; nothing where the kernel does not tell (before Linux 5.12).
-    ///
-    /// # Errors
-    /// What reading `/proc/self/fdinfo` answers.
-    pub fn left_out(&self) -> io::Result<u64> {
-        let mut sum = 0;
-        for (_, program) in self.object.programs() {
-            let Ok(fd) = program.fd() else {
-                continue; // it was never loaded
-            };
-            let at = fd.as_fd().as_raw_fd();
-            let text = fs::read_to_string(format!("/proc/self/fdinfo/{at}"))?;
-            let mut lines = text.lines();
-            let misses = lines.find_map(|l| l.strip_prefix("recursion_misses:"));
-            sum += misses
-                .and_then(|n| n.trim().parse::<u64>().ok())
-                .unwrap_or(0);
-        }
-        Ok(sum)
-    }
-
     /// All words, each of its own moment.
     #[must_use]
     pub fn words(&self) -> [u64; N] {
@@ -172,10 +163,25 @@ impl<const N: usize> Object<N> {
     }
 }
 
+/// As the kernel tells of a program's descriptor, proc(5).
+fn misses(told: &str) -> Option<u64> {
+    let line = told
+        .lines()
+        .find_map(|l| l.strip_prefix("recursion_misses:"));
+    line?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fmt;
+
+    #[test]
+    fn what_a_program_missed_is_read_where_the_kernel_tells_it() {
+        let told = "pos:\t0\nprog_type:\t26\nrun_cnt:\t9\nrecursion_misses:\t3\n";
+        assert_eq!(misses(told), Some(3));
+        assert_eq!(misses("pos:\t0\nprog_type:\t26\n"), None);
+    }
 
     #[derive(Debug)]
     struct Outer(io::Error);

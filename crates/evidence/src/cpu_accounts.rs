@@ -26,7 +26,9 @@ use seen::{CPU_WORDS, Maker, SINCE, Seen, TASK_WORDS};
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
 
 /// From setting an edge of the window to the edge.
-const LEAD_NS: u64 = 50_000;
+const LEAD_NS: u64 = 100_000;
+/// How often that is tried at most where this process is held up meanwhile.
+const MOST_TRIES: u32 = 8;
 
 /// Each program is named for its tracepoint; without one of these there are no accounts.
 const NEEDED: &[&str] = &[
@@ -85,15 +87,26 @@ impl CpuAccountant {
 
     /// The window opens now, and closes at its end. Where that goes wrong, its account says why.
     pub fn begin(&mut self) {
-        self.schedule(clock::monotonic_ns() + LEAD_NS, u64::MAX);
+        if let Ok(open) = &mut self.opened {
+            open.left_out = open.left_out_so_far();
+            for _ in 0..MOST_TRIES {
+                let from_ns = clock::monotonic_ns() + LEAD_NS;
+                open.set(from_ns, u64::MAX);
+                // Else this thread was held up, and what was switched meanwhile is not whole: sums
+                // begin anew with each window.
+                if clock::monotonic_ns() < from_ns {
+                    break;
+                }
+            }
+        }
     }
 
     /// The window opens and closes at these moments, which are still to come. Where that goes
     /// wrong, its account says why.
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) {
         if let Ok(open) = &mut self.opened {
-            let scheduled = open.schedule(from_ns, to_ns);
-            open.window = scheduled.map_err(|e| e.to_string());
+            open.left_out = open.left_out_so_far();
+            open.set(from_ns, to_ns);
         }
     }
 
@@ -149,22 +162,23 @@ impl Open {
         Ok(open)
     }
 
-    fn schedule(&mut self, from_ns: u64, to_ns: u64) -> io::Result<(u64, u64)> {
-        self.left_out = self.object.left_out()?;
-        self.object.begin(&[from_ns, to_ns])?;
-        Ok((from_ns, to_ns))
+    fn set(&mut self, from_ns: u64, to_ns: u64) {
+        let set = self.object.begin(&[from_ns, to_ns]);
+        self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
     }
 
     fn end(&mut self) -> io::Result<Seen> {
         let (from_ns, mut to_ns) = self.window.clone().map_err(io::Error::other)?;
         if to_ns == u64::MAX {
+            // Who has just slept is seldom taken off its CPU.
+            clock::sleep_until_ns(clock::monotonic_ns() + LEAD_NS);
             to_ns = clock::monotonic_ns() + LEAD_NS;
             self.object.begin(&[from_ns, to_ns])?;
         }
         clock::sleep_until_ns(to_ns);
         let (cpus, tasks) = self.settled(to_ns)?;
         self.clear(tasks.keys())?;
-        if self.object.left_out()? > self.left_out {
+        if self.left_out_so_far() > self.left_out {
             return Err(io::Error::other(
                 "the kernel left out programs that were to see a switch or an interrupt, as they were at work already",
             ));
@@ -194,6 +208,12 @@ impl Open {
             }
         }
         Err(io::Error::other("the sums of the CPUs did not settle"))
+    }
+
+    /// How often the kernel has left out a program so far, where it tells that.
+    fn left_out_so_far(&self) -> u64 {
+        let programs = NEEDED.iter().chain(OTHERS);
+        programs.filter_map(|p| self.object.misses(p)).sum()
     }
 
     fn words(&self) -> Vec<[u64; CPU_WORDS]> {

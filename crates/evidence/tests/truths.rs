@@ -25,6 +25,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 #[path = "truths/accounts.rs"]
 mod accounts;
+#[path = "truths/files_to_files.rs"]
+mod files_to_files;
 #[path = "truths/killed.rs"]
 mod killed;
 
@@ -183,6 +185,7 @@ impl Truths {
             }
         };
         self.files();
+        self.files_to_files();
         self.check_connection(
             "send and recv over loopback",
             of_socket(1.0, 0.0, 1.0),

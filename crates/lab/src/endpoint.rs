@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bytecost_meter::KnownThreads;
 use bytecost_sys::{clock, process};
 
 use crate::classes;
@@ -81,14 +82,21 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     groups::enter(&task.doors)?;
     classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
+    let known = KnownThreads::new(task.cell.threads as usize + 1);
+    known.add();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
         let (tell, told) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in sockets.into_iter().enumerate() {
-            let (task, gate, tell) = (&task, &gate, tell.clone());
+            let (task, gate, known, tell) = (&task, &gate, &known, tell.clone());
             threads.push(scope.spawn(move || {
-                let turn = Turn { gate, tell: &tell };
+                known.add();
+                let turn = Turn {
+                    gate,
+                    tell: &tell,
+                    threads: known,
+                };
                 let done = one_flow(task, socket, flow as u32, turn);
                 let _ = tell.send(Signal::Ended);
                 done

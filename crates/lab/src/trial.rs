@@ -11,13 +11,16 @@ use std::time::Duration;
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
-use bytecost_meter::{FrequencyMeter, MachineMeter, huge_memory, of_process};
+use bytecost_meter::{
+    ClocksRead, FrequencyMeter, MachineMeter, ProcessClocks, Whose, huge_memory, of_process,
+};
 use bytecost_plan::Pins;
 use bytecost_spec::reading::Of;
+use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
-use crate::beside::{Around, Beside};
+use crate::beside::{Around, Beside, owners};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::event::Event;
 use crate::files::Files;
@@ -35,8 +38,10 @@ mod served;
 /// How long a sender may take to learn its caches' hits from their misses.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// Said of a trial that has nothing to tell.
-const NOTHING_MOVED: &str = "no byte was moved within the window";
+/// How many times as long the windows of a cell become when a flow moved nothing in one, and how
+/// many times as long as usual they are at most.
+const LONGER: u32 = 4;
+const LONGEST: u32 = 64;
 
 /// How trials are made.
 #[derive(Debug)]
@@ -51,13 +56,14 @@ pub struct Settings {
     pub check: Check,
     /// The TCP port of receivers; none takes a free one each time.
     pub port: Option<u16>,
-    /// CPU time of others, as a share of the machine, above which a trial is repeated.
-    pub neighbour_bound: f64,
-    /// How often at most one trial is repeated.
+    /// CPUs that other processes may use in the mean over a block, above which the block is
+    /// measured again.
+    pub foreign_cpus: f64,
+    /// How often at most one block is measured again for that.
     pub repeats_most: u32,
-    /// Repeats at most, as a share of all trials: where the neighbour does not go away, repeating
-    /// only spends the budget.
-    pub repeats_share: f64,
+    /// Time that may go into such repeats: where others do not go away, repeating only spends the
+    /// budget.
+    pub repeats_for: Duration,
     /// Time that the run had taken before this process began it.
     pub earlier: Duration,
 }
@@ -66,14 +72,15 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
+    clocks: ProcessClocks,
     frequency: FrequencyMeter,
     networks: Networks,
     started_ns: u64,
-    trials: u32,
-    repeats: u32,
-    files: Files,
+    /// Time that went into blocks that were measured again.
+    repeated: Duration,
+    pub(crate) files: Files,
     host: Host,
-    /// How many times as long as usual the windows of a cell with a server are, by its id.
+    /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
@@ -82,8 +89,8 @@ pub struct Lab {
 /// What became of a trial.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is told.
-    Ended(Box<Record>),
+    /// It is told; and whether a flow moved nothing in its window.
+    Ended(Box<Record>, bool),
     /// It was told to stop before it was over, and left nothing behind.
     Interrupted,
 }
@@ -95,11 +102,11 @@ impl Lab {
         Lab {
             settings,
             machine,
+            clocks: ProcessClocks::new(Path::new("/")),
             frequency: FrequencyMeter::default(),
             networks: Networks::default(),
             started_ns: clock::monotonic_ns(),
-            trials: 0,
-            repeats: 0,
+            repeated: Duration::ZERO,
             files: Files::default(),
             host: Host::default(),
             longer: BTreeMap::new(),
@@ -124,111 +131,168 @@ impl Lab {
         self
     }
 
-    /// Carries out one block: the cells in this order, as `(number, first attempt, cell)`, each
-    /// repeated while its neighbours are too busy. The first attempt is 0 unless an earlier
-    /// process has made some. False when it was interrupted.
-    pub fn block(
-        &mut self,
-        block: u32,
-        order: impl IntoIterator<Item = (u32, u32, Cell)>,
-        stop: &AtomicBool,
-        events: &mut dyn FnMut(Event),
-    ) -> bool {
-        for (number, first, cell) in order {
-            for attempt in first..=self.settings.repeats_most.max(first) {
-                let trial = TrialKey {
-                    block,
-                    cell: number,
-                    attempt,
-                };
-                events(Event::TrialStarted { trial });
-                let may_repeat = attempt < self.settings.repeats_most && self.may_repeat();
-                let Outcome::Ended(record) = self.trial(trial, &cell, may_repeat, stop) else {
-                    return false;
-                };
-                let repeat = matches!(&*record, Record::Sample(s) if s.repeated_because.is_some());
-                events(Event::TrialEnded(record));
-                self.trials += 1;
-                if !repeat {
-                    break;
-                }
-                self.repeats += 1;
-            }
+    /// As a run that was cut short left it, by the end of its last block.
+    pub fn resume(&mut self, block: &Block) {
+        self.longer.clone_from(&block.longer);
+        if let Some(Repeat::OtherProcesses { .. }) = block.repeated_because {
+            self.repeated += Duration::from_nanos(block.elapsed_ns);
         }
-        events(Event::BlockEnded { block });
-        true
     }
 
-    fn may_repeat(&self) -> bool {
-        // A few are free, so that a single disturbance at the start is not kept.
-        const FREE: f64 = 3.0;
-        f64::from(self.repeats) < FREE + self.settings.repeats_share * f64::from(self.trials)
+    /// Carries out one attempt at a block: the cells in this order, as `(number, cell)`. None when
+    /// it was interrupted. What comes back says whether all of it is to be measured again: because
+    /// others used the CPUs, or because a flow moved nothing in its window, which is longer from
+    /// then on.
+    pub fn block(
+        &mut self,
+        (block, attempt): (u32, u32),
+        order: impl IntoIterator<Item = (u32, Cell)>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> Option<Block> {
+        let (began_ns, before) = (clock::monotonic_ns(), self.all_clocks());
+        let mut too_short = None;
+        for (number, cell) in order {
+            let trial = TrialKey {
+                block,
+                cell: number,
+                attempt,
+            };
+            events(Event::TrialStarted { trial });
+            let (record, idle) = match self.trial(trial, &cell, stop) {
+                Outcome::Ended(record, idle) => (record, idle),
+                Outcome::Interrupted => return None,
+            };
+            events(Event::TrialEnded(record));
+            if idle && self.lengthen(&cell) {
+                too_short.get_or_insert(cell.id());
+            }
+        }
+        let ended = self.block_ended((block, attempt), began_ns, &before, too_short);
+        events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
+        Some(ended)
+    }
+
+    fn all_clocks(&mut self) -> ClocksRead {
+        self.clocks.list(&[]);
+        self.clocks.read_with_children()
+    }
+
+    /// Foreign CPU time is that of processes that are not ours and not the kernel's, over seconds:
+    /// nothing that a mover has done itself can have a block repeated.
+    fn block_ended(
+        &mut self,
+        (block, attempt): (u32, u32),
+        began_ns: u64,
+        before: &ClocksRead,
+        too_short: Option<String>,
+    ) -> Block {
+        let after = self.all_clocks();
+        let elapsed_ns = clock::monotonic_ns() - began_ns;
+        let used = self.clocks.between(before, &after);
+        let of = |whose| used.get(&whose).copied().unwrap_or(0);
+        let length = Duration::from_nanos(elapsed_ns);
+        let mut ended = Block {
+            block,
+            attempt,
+            ended_ms: self.elapsed_ms(),
+            elapsed_ns,
+            others_ns: of(Whose::Other),
+            others: self.clocks.largest(before, &after),
+            kernel_threads_ns: of(Whose::Kernel),
+            longer: self.longer.clone(),
+            repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
+        };
+        let may_repeat = attempt < self.settings.repeats_most
+            && self.repeated + length <= self.settings.repeats_for;
+        let cpus = ended.other_cpus();
+        if cpus > self.settings.foreign_cpus && may_repeat && ended.repeated_because.is_none() {
+            self.repeated += length;
+            ended.repeated_because = Some(Repeat::OtherProcesses {
+                cpus_thousandths: (cpus * 1e3) as u64,
+            });
+        }
+        ended
+    }
+
+    /// Makes the windows of a cell longer from now on; false where they are long enough for
+    /// anything but a machine that is too slow.
+    fn lengthen(&mut self, cell: &Cell) -> bool {
+        let times = self.times(cell) * LONGER;
+        let lengthens = times <= LONGEST;
+        if lengthens {
+            // A cell and its twin are the same measurement.
+            for cell in [cell.clone(), cell.other_twin()] {
+                self.longer.insert(cell.id(), times);
+            }
+        }
+        lengthens
+    }
+
+    fn times(&self, cell: &Cell) -> u32 {
+        self.longer.get(&cell.id()).copied().unwrap_or(1)
+    }
+
+    /// The window of a cell where nobody watches.
+    fn window(&self, cell: &Cell) -> Duration {
+        self.settings.window * self.times(cell)
     }
 
     /// Makes one trial of a cell.
-    pub fn trial(
-        &mut self,
-        trial: TrialKey,
-        cell: &Cell,
-        may_repeat: bool,
-        stop: &AtomicBool,
-    ) -> Outcome {
+    pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> Outcome {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
-        let mut attempt = self.attempt(cell, None, stop);
-        while matches!(&attempt, Ok(parts) if parts.is_empty()) && self.lengthen(cell) {
-            attempt = self.attempt(cell, None, stop);
-        }
-        let record = match attempt {
-            Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
-                let fewer = match cell.is_served() {
-                    true => ", ask over fewer --connections",
-                    false => "",
-                };
-                let reason = format!(
-                    "{NOTHING_MOVED}: lengthen it with --window{fewer}, or quieten the machine"
-                );
-                Record::Failure(Failure {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    reason,
-                })
-            }
-            Ok(parts) => {
-                let repeated_because = if may_repeat {
-                    self.spoilt(&parts)
-                } else {
-                    None
-                };
-                Record::Sample(Sample {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
-                    sender: parts.sender.side,
-                    // A responder receives nothing, and what it counts is with the machine's.
-                    receiver: parts
-                        .receiver
-                        .filter(|_| cell.transport.has_receiver())
-                        .map(|r| r.side),
-                    machine: parts.machine,
-                    truth: parts.truth,
-                    latency_ns_histogram: parts.sender.latency_ns_histogram,
-                    neighbour: parts.neighbour,
-                    packet_sockets: parts.packet_sockets,
-                    repeated_because,
-                })
-            }
-            Err(Trouble::Interrupted) => return Outcome::Interrupted,
-            Err(Trouble::Failed(reason)) => Record::Failure(Failure {
+        let mut idle = false;
+        let failure = |reason| {
+            Record::Failure(Failure {
                 trial,
                 cell: cell.id(),
                 started_ms,
                 reason,
-            }),
+            })
         };
-        Outcome::Ended(Box::new(record))
+        let record = match self.attempt(cell, None, stop) {
+            Ok(parts) => {
+                idle = self.settings.check == Check::Quick && parts.has_idle_flow();
+                let last = self.times(cell) * LONGER > LONGEST;
+                if idle && last {
+                    failure(nothing_moved(cell, self.window(cell)))
+                } else {
+                    self.sample(trial, cell, started_ms, began_ns, parts)
+                }
+            }
+            Err(Trouble::Interrupted) => return Outcome::Interrupted,
+            Err(Trouble::Failed(reason)) => failure(reason),
+        };
+        Outcome::Ended(Box::new(record), idle)
+    }
+
+    fn sample(
+        &self,
+        trial: TrialKey,
+        cell: &Cell,
+        started_ms: u64,
+        began_ns: u64,
+        parts: Parts,
+    ) -> Record {
+        Record::Sample(Sample {
+            trial,
+            cell: cell.id(),
+            started_ms,
+            trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
+            sender: parts.sender.side,
+            // A responder receives nothing, and what it counts is with the machine's.
+            receiver: parts
+                .receiver
+                .filter(|_| cell.transport.has_receiver())
+                .map(|r| r.side),
+            machine: parts.machine,
+            truth: parts.truth,
+            latency_ns_histogram: parts.sender.latency_ns_histogram,
+            neighbour: parts.neighbour,
+            packet_sockets: parts.packet_sockets,
+            repeated_because: None,
+        })
     }
 
     /// Time of the run so far, in ms.
@@ -318,7 +382,7 @@ impl Lab {
             warmup: self.settings.warmup,
             window: watch
                 .as_ref()
-                .map_or(self.settings.window, |watch| watch.window()),
+                .map_or(self.window(cell), |watch| watch.window()),
             slowest_ns,
         };
         let program = &self.settings.program;
@@ -329,10 +393,12 @@ impl Lab {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
+        self.clocks.list(&owners(&ends, beside.as_ref(), cell));
         let mut machine = Around {
             meter: &mut self.machine,
+            clocks: &mut self.clocks,
             frequency: &self.frequency,
-            beside: beside.as_ref(),
+            has_load: beside.is_some(),
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
@@ -364,16 +430,18 @@ impl Lab {
             packet_sockets: eavesdroppers.all(),
         })
     }
+}
 
-    /// Why the trial should be repeated, if it should.
-    fn spoilt(&self, parts: &Parts) -> Option<String> {
-        if parts.is_empty() {
-            Some(NOTHING_MOVED.to_owned())
-        } else {
-            let bound = self.settings.neighbour_bound;
-            parts.read_late().or_else(|| parts.crowded(bound))
-        }
-    }
+/// Said of a trial in which a flow moved nothing, however long its window.
+fn nothing_moved(cell: &Cell, window: Duration) -> String {
+    let fewer = match cell.is_served() {
+        true => "fewer --connections",
+        false => "fewer --threads",
+    };
+    let ms = window.as_millis();
+    format!(
+        "a flow moved nothing within {ms} ms: use a longer --window or {fewer}, or stop other programs"
+    )
 }
 
 /// How long a sender may take to start what it works with, beside its longest message.

@@ -203,9 +203,9 @@ fn settings() -> Settings {
         window: Duration::from_millis(10),
         check: Check::Full,
         port: None,
-        neighbour_bound: 1.0,
+        foreign_cpus: f64::INFINITY,
         repeats_most: 0,
-        repeats_share: 0.0,
+        repeats_for: Duration::ZERO,
         earlier: Duration::ZERO,
     }
 }
@@ -235,8 +235,8 @@ fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
         cell: 0,
         attempt: 0,
     };
-    match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => record.timed().expect("nobody watches"),
+    match lab.trial(key, cell, &AtomicBool::new(false)) {
+        Outcome::Ended(record, _) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }

@@ -15,6 +15,7 @@ mod properties;
 mod refusals;
 mod sent;
 mod served;
+mod twins;
 
 pub(crate) const STUDY: &str = r#"
 name = "copies"

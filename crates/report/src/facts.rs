@@ -57,16 +57,20 @@ pub(crate) fn missing(e: &Explanation) -> &str {
         .unwrap_or("the data do not support one.")
 }
 
-/// What the loop itself costs, in a sentence, where it was measured.
-pub(crate) fn floor(a: &Analysis) -> Option<String> {
-    let floor = a.loop_floor_ns_per_message.as_ref()?;
-    let interval = numbers::interval(floor)
-        .map(|i| format!(" (95 % interval {i})"))
-        .unwrap_or_default();
-    Some(format!(
-        "The measuring loop itself costs {} ns a message{interval}.",
-        units::number(floor.value)
-    ))
+/// What the loop itself costs, and how far apart equal cells came out, a sentence each, where
+/// that was measured.
+pub(crate) fn floors(a: &Analysis) -> Vec<String> {
+    let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
+        let interval = numbers::interval(floor)
+            .map(|i| format!(" (95 % interval {i})"))
+            .unwrap_or_default();
+        format!(
+            "The measuring loop itself costs {} ns a message{interval}.",
+            units::number(floor.value)
+        )
+    });
+    let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
+    of_loop.into_iter().chain(of_noise).collect()
 }
 
 /// What is said where nothing is known of what this machine reaches at most, though rates were

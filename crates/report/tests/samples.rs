@@ -77,6 +77,7 @@ fn a_row_tells_the_trial_the_axes_and_both_sides() {
     let check = |column: &str, expected: &str| assert_eq!(rows[0][column], expected, "{column}");
     check("block", "2");
     check("attempt", "0");
+    check("twin", "no");
     check("repeated_because", "others took 9 %, \"a lot\"");
     check("mover", "send");
     check("size_bytes", "65536");
@@ -94,6 +95,9 @@ fn a_row_tells_the_trial_the_axes_and_both_sides() {
     check("throughput_gbit_per_s", "60");
     assert_eq!(rows[1]["repeated_because"], "");
     assert_eq!(rows[1]["attempt"], "1");
+    let twins: Vec<Cell> = cells().iter().map(Cell::other_twin).collect();
+    let text = String::from_utf8(samples_csv(&twins, &[sample(0, 0)]).unwrap()).unwrap();
+    assert!(text.starts_with("block,cell,twin,attempt") && text.contains("\n2,0,yes,0,"));
 }
 
 #[test]

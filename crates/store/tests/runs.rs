@@ -192,8 +192,8 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let text = fs::read_to_string(&path).unwrap();
     for (broken, parts) in [
         (
-            text.replacen("\"format\": 1", "\"format\": 7", 1),
-            &["written by a newer bytecost (format 7, this one reads up to 1): update bytecost"][..],
+            text.replacen("\"format\": 2", "\"format\": 7", 1),
+            &["written by a newer bytecost (format 7, this one reads up to 2): update bytecost"][..],
         ),
         (
             "{\"format\": 9, \"what\": \"the future holds\"}".to_owned(),

@@ -97,6 +97,7 @@ pub(super) fn carried_out(
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
 fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
+    study.twins = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
     if study.asks_for_pairs() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_evidence::CpuAccountant;
 use bytecost_evidence::cpu_accounts::Whose;
-use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
+use bytecost_spec::evidence::{CpuAccounts, CpuUser};
 use bytecost_sys::places::Places;
 use bytecost_sys::uring_file::{Options, UringFile};
 use bytecost_sys::{clock, process};
@@ -17,6 +17,8 @@ use bytecost_sys::{clock, process};
 /// it reads itself.
 const NEAR: f64 = 0.02;
 const NEAR_NS: u64 = 2_000_000;
+/// Windows of which one must have had its edges in time.
+const TRIES: u32 = 10;
 const SPINS_NS: u64 = 200_000_000;
 const SLEEPS: Duration = Duration::from_millis(50);
 /// Set in a process of this test that is a child: how many generations spin.
@@ -24,7 +26,7 @@ const GENERATIONS: &str = "BYTECOST_TEST_SPINS";
 
 /// Accounts of what this process does meanwhile, all of it as the sender's; none where the kernel
 /// refuses them.
-fn kept(work: impl FnOnce()) -> Option<CpuAccounts> {
+fn kept(mut work: impl FnMut()) -> Option<CpuAccounts> {
     let mut accountant = CpuAccountant::open(Path::new("/"));
     if let Some(why) = accountant.refused() {
         assert!(!rustix::process::geteuid().is_root(), "{why}");
@@ -37,59 +39,42 @@ fn kept(work: impl FnOnce()) -> Option<CpuAccounts> {
         sender: me,
         ..Whose::default()
     };
-    accountant.begin();
-    work();
-    let accounts = accountant.end(&whose);
-    assert_eq!(accounts.refused, None);
-    for line in &accounts.lines {
-        println!(
-            "accounts: {} {}: {:.3} ms, {:.3} ms of it interrupts",
-            line.user.row().title,
-            line.name,
-            line.ns as f64 / 1e6,
-            line.interrupts_ns as f64 / 1e6
-        );
+    for _ in 0..TRIES {
+        accountant.begin();
+        work();
+        let accounts = accountant.end(&whose);
+        assert_eq!(accounts.refused, None);
+        println!("accounts: {accounts:?}");
+        let whole = accounts.elapsed_ns * u64::from(accounts.cpus);
+        let share = accounts.left_over_ns as f64 / whole as f64;
+        // More is left over where this thread was held up while it set the end of the window.
+        if share.abs() < NEAR {
+            return Some(accounts);
+        }
     }
-    let whole = accounts.elapsed_ns * u64::from(accounts.cpus);
-    let share = accounts.left_over_ns as f64 / whole as f64;
-    println!("accounts: left over: {:.4} %", share * 100.0);
-    assert!(share.abs() < 0.02, "{accounts:?}");
-    Some(accounts)
+    panic!("much is left over each time");
 }
 
-fn ns_of(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
-    let is_it = |line: &CpuLine| line.user == user && (name.is_empty() || line.name == name);
-    accounts.ns_of(is_it).unwrap_or(0)
+/// Time of these tasks by their own clocks, as the accounts have it.
+fn clocked_ns(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
+    let own = accounts.lines.iter().filter(|line| line.user == user);
+    let named = own.filter(|line| name.is_empty() || line.name == name);
+    named.map(|line| line.ns - line.unclocked_ns).sum()
 }
 
-/// Time that the hypervisor has given to others, which a task's clock may leave out.
-fn stolen_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks = text.split_whitespace().nth(8);
-    ticks.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * clock::proc_stat_unit_ns()
-}
-
-/// Holds a line against what is known by another clock. That one may lack interrupts
-/// (CONFIG_IRQ_TIME_ACCOUNTING) and stolen time.
-fn check(what: &str, line_ns: u64, known_ns: u64, lacks_ns: u64) {
+/// Holds a line against what is known by another clock.
+fn check(what: &str, line_ns: u64, known_ns: u64, near_ns: u64) {
     println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
-    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS;
+    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS + near_ns;
     assert!(
-        line_ns + near_ns >= known_ns,
+        line_ns.abs_diff(known_ns) <= near_ns,
         "{what}: {line_ns}, {known_ns}"
     );
-    assert!(
-        line_ns <= known_ns + near_ns + lacks_ns,
-        "{what}: {line_ns}, {known_ns}"
-    );
-}
-
-fn interrupts_ns(accounts: &CpuAccounts) -> u64 {
-    accounts.lines.iter().map(|l| l.interrupts_ns).sum()
 }
 
 #[test]
 fn what_was_not_opened_has_no_accounts() {
+    let _alone = super::alone();
     let mut accountant = CpuAccountant::open(Path::new("/"));
     let refused = accountant.refused().map(str::to_owned);
     let accounts = accountant.end(&Whose::default());
@@ -105,13 +90,15 @@ fn what_was_not_opened_has_no_accounts() {
 #[test]
 fn a_window_is_as_long_as_it_was_to_be_however_late_it_is_read() {
     const LONG_NS: u64 = 20_000_000;
+    /// This thread may be held up before it has set the window.
+    const AHEAD_NS: u64 = 500_000_000;
     let _alone = super::alone();
     let mut accountant = CpuAccountant::open(Path::new("/"));
     if let Some(why) = accountant.refused() {
         return println!("accounts: refused: {why}");
     }
     for _ in 0..2 {
-        let from_ns = clock::monotonic_ns() + LONG_NS;
+        let from_ns = clock::monotonic_ns() + AHEAD_NS;
         accountant.schedule(from_ns, from_ns + LONG_NS);
         clock::sleep_until_ns(from_ns + 3 * LONG_NS);
         let accounts = accountant.end(&Whose::default());
@@ -135,17 +122,15 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
     };
     let spin = || while clock::thread_cpu_ns() < SPINS_NS {};
     let mut known = Vec::new();
-    let stolen = stolen_ns();
     let kept = kept(|| {
         let threads = [own("spins", spin), own("sleeps", || thread::sleep(SLEEPS))];
-        known.extend(threads.map(|t| t.join().unwrap()));
+        known = threads.map(|t| t.join().unwrap()).to_vec();
     });
     let Some(accounts) = kept else { return };
-    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen;
     for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
         // The thread of a test has started them, which is not the first of the process.
-        let line_ns = ns_of(&accounts, CpuUser::SenderWorkers, name);
-        check(name, line_ns, known_ns, lacks_ns);
+        let line_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, name);
+        check(name, line_ns, known_ns, 0);
     }
 }
 
@@ -162,7 +147,7 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
         Ok(ring) => ring,
         Err(e) => return println!("skipped: io_uring: {e}"),
     };
-    let (mut process_ns, stolen) = (0, stolen_ns());
+    let mut process_ns = 0;
     let kept = kept(|| {
         let before_ns = clock::process_cpu_ns();
         let until_ns = clock::monotonic_ns() + SPINS_NS;
@@ -175,16 +160,19 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
                 thread::sleep(SLEEPS);
             }
         }
+        // The clock of a process knows of a thread that runs on another CPU by its last tick, and of
+        // one that sleeps all.
+        thread::sleep(SLEEPS);
         process_ns = clock::process_cpu_ns() - before_ns;
     });
     let Some(accounts) = kept else { return };
-    let worked_ns = ns_of(&accounts, CpuUser::SenderWorkers, worker);
+    let worked_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, worker);
     assert!(worked_ns > NEAR_NS, "{worked_ns}: {:?}", accounts.lines);
-    let all_ns =
-        ns_of(&accounts, CpuUser::SenderWorkers, "") + ns_of(&accounts, CpuUser::SenderThreads, "");
-    // The clock of a process knows of its threads on other CPUs by their ticks.
-    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen + clock::tick_ns();
-    check("the process", all_ns, process_ns, lacks_ns);
+    let all_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, "")
+        + clocked_ns(&accounts, CpuUser::SenderThreads, "");
+    // A poller does not sleep, and a hypervisor may hold up its ticks.
+    let late_ns = if poller { 5 * clock::tick_ns() } else { 0 };
+    check("the process", all_ns, process_ns, late_ns);
 }
 
 #[test]
@@ -227,15 +215,15 @@ fn a_child_has_its_time_and_so_has_its_child() {
         let usage = process::children_usage().unwrap();
         usage.user_ns + usage.system_ns
     };
-    let (mut child_ns, stolen) = (0, stolen_ns());
+    let mut child_ns = 0;
     let kept = kept(|| {
         let before_ns = used_ns();
         spin_as_child("2");
         child_ns = used_ns() - before_ns;
     });
     let Some(accounts) = kept else { return };
-    let lacks_ns = interrupts_ns(&accounts) + stolen_ns() - stolen;
-    let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
-    check("children", line_ns, child_ns, lacks_ns);
-    assert!(line_ns >= SPINS_NS / 2, "{line_ns}");
+    let line_ns = clocked_ns(&accounts, CpuUser::SenderChildren, "");
+    // What a process tells of one that ends may lack what came after its last tick.
+    check("children", line_ns, child_ns, 2 * clock::tick_ns());
+    assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");
 }

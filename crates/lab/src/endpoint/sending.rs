@@ -34,12 +34,11 @@ pub(super) fn run(
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     if mover.route.is_of_files() {
-        let (ready, closed) = (|| turn.ready(), || turn.closed());
-        return file_side::run(task, mover, flow, turn.gate, ready, closed);
+        return file_side::run(task, mover, flow, turn);
     }
     let number = flow;
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
-    // What io_uring's workers do is the mover's, and what a process does that it has started.
+    // What workers do is the mover's, and what a process does that it has started.
     let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
         let thread = ThreadMeter::open_without_perf();
         flow.carry(turn, HelpedMeter::new(thread, pid))?
@@ -47,9 +46,10 @@ pub(super) fn run(
         // Perf events would make each wake-up dearer.
         flow.wake(turn, ThreadMeter::open_without_perf(), every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
-        flow.carry(turn, ProcessMeter::new(meter(cell)))?
+        let meter = ProcessMeter::new(meter(cell));
+        flow.carry(turn, turn.metered(number, meter))?
     } else {
-        flow.carry(turn, meter(cell))?
+        flow.carry(turn, turn.metered(number, meter(cell)))?
     };
     let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -68,7 +68,7 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let hold = Hold::take(&task.pins, 2 * flow, cell.mem_node)?;
     // Perf events make each switch of threads dearer.
     let meter = ProcessMeter::new(ThreadMeter::open_without_perf());
-    let (measured, latency_ns) = ready.carry(turn, meter)?;
+    let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
     let mut done = flow_done(measured, Completions::None, 0, latency_ns);
     done.of_process = true;
     if let (Some(own), Some(partner)) = (hold.held()?, ready.engine.partner()) {

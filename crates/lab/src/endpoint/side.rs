@@ -95,7 +95,7 @@ fn receive(
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
-        thread: meter(cell),
+        thread: turn.metered(flow, meter(cell)),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
@@ -286,9 +286,15 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
     let mut of_process = false;
+    let mut workers: Option<Reading> = None;
     for flow in flows {
-        let flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
+        let mut flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
         of_process |= flow.of_process;
+        let own = flow.readings.remove(&Counter::WorkersNs);
+        workers = [workers, own]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| a.plus(&b));
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
         done.side.held.extend(flow.held);
@@ -307,6 +313,11 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         // Each flow has read the same process, so one of them tells it.
         let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
+    }
+    // What works for the threads is theirs, whoever of them has read it.
+    if let (Some(workers), Some(own)) = (workers, sum.get(&Counter::CpuNs)) {
+        sum.insert(Counter::CpuNs, own.plus(&workers));
+        sum.insert(Counter::WorkersNs, workers);
     }
     done.side = SideReadings {
         readings: sum,
