@@ -13,7 +13,6 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
 use bytecost_meter::{FrequencyMeter, MachineMeter, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::reading::Of;
 use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
@@ -23,9 +22,12 @@ use crate::event::Event;
 use crate::files::Files;
 use crate::groups::Group;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
+use crate::obstacles;
 pub(crate) use crate::parts::Parts;
+use crate::parts::of_responder;
 use crate::passes::Passes;
-use crate::protocol::{Answer, Check, Done, Order, Role, Task};
+use crate::protocol::{Answer, Check, Order, Role, Task};
+use crate::quotas::Quotas;
 use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
@@ -68,6 +70,7 @@ pub struct Lab {
     machine: MachineMeter,
     frequency: FrequencyMeter,
     networks: Networks,
+    quotas: Quotas,
     started_ns: u64,
     trials: u32,
     repeats: u32,
@@ -97,6 +100,7 @@ impl Lab {
             machine,
             frequency: FrequencyMeter::default(),
             networks: Networks::default(),
+            quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
             trials: 0,
             repeats: 0,
@@ -201,6 +205,8 @@ impl Lab {
                 } else {
                     None
                 };
+                let mut machine = parts.machine;
+                machine.extend(self.quotas.since_last());
                 Record::Sample(Sample {
                     trial,
                     cell: cell.id(),
@@ -212,11 +218,12 @@ impl Lab {
                         .receiver
                         .filter(|_| cell.transport.has_receiver())
                         .map(|r| r.side),
-                    machine: parts.machine,
+                    machine,
                     truth: parts.truth,
                     latency_ns_histogram: parts.sender.latency_ns_histogram,
                     neighbour: parts.neighbour,
                     packet_sockets: parts.packet_sockets,
+                    obstacles: parts.obstacles,
                     repeated_because,
                 })
             }
@@ -361,6 +368,10 @@ impl Lab {
             truth,
             neighbour,
             packet_sockets: eavesdroppers.all(),
+            obstacles: match has_peer {
+                true => obstacles::of(cell, between),
+                false => Vec::new(),
+            },
         })
     }
 
@@ -387,16 +398,6 @@ fn start_ns(task: &Task) -> u64 {
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
 fn huge_bytes(end: &Endpoint) -> Option<u64> {
     huge_memory(&of_process(end.pid()))
-}
-
-/// What the far end of wire has read of its machine, in a receiver's place.
-fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
-    let responder = far.filter(|_| !cell.transport.has_receiver());
-    let all = responder.into_iter().flat_map(|r| &r.side.readings);
-    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
-    of_machine
-        .map(|(counter, reading)| (*counter, reading.clone()))
-        .collect()
 }
 
 /// The processes of a trial, ready and waiting: the receiver's first, where there is one with
