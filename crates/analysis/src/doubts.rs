@@ -29,10 +29,12 @@ pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
 mod untouched;
+mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
+pub(crate) use way::Limits;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -41,6 +43,8 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    /// Empty while doubts are looked for, which it is made of.
+    pub(crate) limits: &'v Limits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
@@ -76,6 +80,9 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("server-caution", serving::caution),
     ("mover-caution", kernel::mover_caution),
     ("neighbour", machine::neighbour),
+    ("path-limit", way::limits),
+    ("path-cost", way::costs),
+    ("quota-around", way::quota),
     ("steal", machine::steal),
     ("off-cpu", off_cpu::detect),
     ("frequency", frequency::changes),
@@ -88,7 +95,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("registered-huge-pages", huge_pages::detect),
     ("retransmits", retransmits::detect),
     ("segments-differ", segments::detect),
-    ("same-rate", same_rate::detect),
+    (same_rate::KIND, same_rate::detect),
     ("receiver-bound", receiver_bound::detect),
     ("untouched", untouched::detect),
     ("zero-copy-no-room", kernel::no_room),

@@ -64,17 +64,25 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
+    let unlimited = doubts::Limits::default();
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        limits: &unlimited,
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
         cost: counted.cost,
         footprints: &footprints,
+    };
+    let doubts = doubts::all(&view);
+    let limits = doubts::Limits::of(&doubts);
+    let view = doubts::View {
+        limits: &limits,
+        ..view
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -82,7 +90,6 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
-    let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
