@@ -62,8 +62,11 @@ pub fn of_loopback(roots: &Roots) -> Found {
     look(roots, Device::Loopback, "lo")
 }
 
-/// What is in the way of a cell's packets, each once.
-pub(crate) fn of(cell: &Cell, between: Between<'_>) -> Vec<Obstacle> {
+/// What is in the way of a cell's packets, each once; nothing where it has one end.
+pub(crate) fn of(cell: &Cell, between: Option<Between<'_>>) -> Vec<Obstacle> {
+    let Some(between) = between else {
+        return Vec::new();
+    };
     let roots = &Roots::real();
     let within = |role, device, name| {
         let there = between

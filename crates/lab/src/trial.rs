@@ -368,10 +368,7 @@ impl Lab {
             truth,
             neighbour,
             packet_sockets: eavesdroppers.all(),
-            obstacles: match has_peer {
-                true => obstacles::of(cell, between),
-                false => Vec::new(),
-            },
+            obstacles: obstacles::of(cell, has_peer.then_some(between)),
         })
     }
 

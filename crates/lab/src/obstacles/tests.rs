@@ -111,20 +111,21 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     };
     if let Ok(pair) = Pair::new(link) {
         cell.set(Axis::Transport, "veth").unwrap();
-        assert_eq!(of(&cell, Between::Pair(&pair)), []);
+        assert_eq!(of(&cell, Some(Between::Pair(&pair))), []);
         if pair.of(Role::Sender).within(bucket).unwrap() {
-            assert_eq!(of(&cell, Between::Pair(&pair)), told());
+            assert_eq!(of(&cell, Some(Between::Pair(&pair))), told());
         }
     }
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
         cell.set(Axis::Transport, "wire").unwrap();
-        assert_eq!(of(&cell, Between::Wire(&wire)), []);
+        assert_eq!(of(&cell, Some(Between::Wire(&wire))), []);
         if wire.network().within(bucket).unwrap() {
-            assert_eq!(of(&cell, Between::Wire(&wire)), told());
+            assert_eq!(of(&cell, Some(Between::Wire(&wire))), told());
         }
     }
     cell.set(Axis::Transport, "unix").unwrap();
-    assert_eq!(of(&cell, Between::Nothing), []);
+    assert_eq!(of(&cell, Some(Between::Nothing)), []);
+    assert_eq!(of(&Cell::default(), None), []);
 }
 
 /// A chain as nftables tells it: of a family, at a hook or none, with so many rules.

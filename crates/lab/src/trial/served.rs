@@ -270,6 +270,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
-        obstacles: obstacles::of(cell, Between::Nothing),
+        obstacles: obstacles::of(cell, Some(Between::Nothing)),
     }
 }
