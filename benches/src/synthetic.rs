@@ -220,6 +220,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
         latency_ns_histogram: histogram,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     })
 }

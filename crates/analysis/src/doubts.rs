@@ -30,10 +30,12 @@ pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
 mod untouched;
+mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
+pub(crate) use way::Limits;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -42,6 +44,8 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    /// Empty while doubts are looked for, which it is made of.
+    pub(crate) limits: &'v Limits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
@@ -73,6 +77,12 @@ enum Effect {
 
 /// The effect of most.
 const TOLD: Effect = Effect::Annotates;
+
+/// The effect of those that say that something else than what is compared sets the rates.
+const NO_RATES: Effect = Effect::Withholds(
+    way::is_of_time,
+    "something other than what is compared sets it",
+);
 
 fn any(_: Measure) -> bool {
     true
@@ -115,6 +125,9 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("failed-requests", TOLD, serving::failed_requests),
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
+    ("path-limit", NO_RATES, way::limits),
+    ("path-cost", TOLD, way::costs),
+    ("quota-around", NO_RATES, way::quota),
     ("other-processes", TOLD, machine::other_processes),
     ("repeats-matter", TOLD, course::repeats_matter),
     ("steal", TOLD, machine::steal),
@@ -129,7 +142,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("registered-huge-pages", TOLD, huge_pages::detect),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
-    ("same-rate", TOLD, same_rate::detect),
+    (same_rate::KIND, NO_RATES, same_rate::detect),
     ("receiver-bound", TOLD, receiver_bound::detect),
     ("untouched", TOLD, untouched::detect),
     ("zero-copy-no-room", TOLD, kernel::no_room),

@@ -176,6 +176,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

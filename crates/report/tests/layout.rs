@@ -192,6 +192,7 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
 use crate::evidence::Evidence;
+use crate::host::Obstacle;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
@@ -111,6 +112,9 @@ pub struct Sample {
     /// Packet sockets that took the trial's packets too, as far as they were there at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_sockets: Vec<PacketSocket>,
+    /// What was in the way of its packets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<Obstacle>,
     /// Why this trial will be repeated, where it will. Runs with records of blocks repeat whole
     /// blocks, and say it there.
     pub repeated_because: Option<String>,

@@ -340,6 +340,7 @@ fn sample(
             .then(|| histogram(truth.latency_us * factor, g)),
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

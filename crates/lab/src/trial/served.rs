@@ -15,7 +15,8 @@ use super::Lab;
 use crate::beside::{Around, owners};
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
-use crate::networks;
+use crate::networks::{self, Between};
+use crate::obstacles;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 use crate::watch::Watch;
@@ -240,5 +241,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: obstacles::of(cell, Some(Between::Nothing)),
     }
 }
