@@ -10,6 +10,8 @@ pub mod cgroups;
 mod checks;
 pub mod classes;
 pub mod cpulist;
+mod digest;
+mod identity;
 mod machine;
 pub mod pairs;
 pub mod placement;
@@ -64,6 +66,7 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         wmem_max_bytes: roots.proc_number("sys/net/core/wmem_max"),
         rmem_max_bytes: roots.proc_number("sys/net/core/rmem_max"),
         checks: Vec::new(),
+        identity: identity::read(roots),
     };
     host.checks = checks::all(&checks::Seen {
         roots,

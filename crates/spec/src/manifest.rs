@@ -8,18 +8,28 @@ use crate::host::Host;
 use crate::study::Study;
 use crate::survey::Survey;
 
-/// The format that this version writes. Readers accept this and every older one.
+mod leg;
+
+pub use leg::{Difference, Leg, Measurer};
+
+/// The format of a run of one leg, which every version reads.
 pub const FORMAT: u32 = 1;
+/// The format of a run of several legs: a version that does not know of them must not read it as
+/// one. The newest there is; readers accept this and every older one.
+pub const FORMAT_OF_LEGS: u32 = 2;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
-    /// [`FORMAT`] of the writer.
+    /// [`FORMAT`] of the writer, or [`FORMAT_OF_LEGS`].
     pub format: u32,
     /// The run's name, which is also its directory's.
     pub id: String,
     /// Version of bytecost that measured.
     pub bytecost_version: String,
+    /// Build of bytecost that measured: the GNU build id of the program; none in manifests of old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
     /// Start of the run, RFC 3339, UTC.
     pub started: String,
     /// Seed of the order of trials.
@@ -35,4 +45,7 @@ pub struct Manifest {
     /// What evidence was asked for beside the times; none in manifests of old.
     #[serde(default)]
     pub evidence: Vec<EvidenceAsked>,
+    /// Where the run was resumed under other conditions, in their order; mostly none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub legs: Vec<Leg>,
 }
