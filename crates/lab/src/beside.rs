@@ -1,7 +1,6 @@
 //! A neighbour beside a trial: a process of the lab's own that keeps CPUs busy.
 
 use std::io;
-use std::path::Path;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
@@ -11,6 +10,7 @@ use bytecost_sys::{clock, process};
 
 use crate::ends::{Endpoint, Trouble, wait};
 use crate::groups::{Group, Throttled};
+use crate::program::Program;
 use crate::protocol::{Answer, Disturb, Order, Role};
 
 /// How long it may take to have its memory ready, and to end.
@@ -30,7 +30,7 @@ impl Beside {
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         cell: &Cell,
         cpus: Vec<u32>,
         host: &Host,

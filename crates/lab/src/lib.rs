@@ -27,6 +27,7 @@ mod netlink;
 mod networks;
 mod parts;
 pub mod passes;
+pub mod program;
 pub mod protocol;
 pub mod requests;
 pub mod server_survey;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::groups::Group;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
 pub(crate) use crate::parts::Parts;
 use crate::passes::Passes;
+use crate::program::Program;
 use crate::protocol::{Answer, Check, Done, Order, Role, Task};
 use crate::truth;
 use crate::watch::Watch;
@@ -42,7 +43,7 @@ const NOTHING_MOVED: &str = "no byte was moved within the window";
 #[derive(Debug)]
 pub struct Settings {
     /// The program that plays the endpoints when called as `PROGRAM endpoint PID`.
-    pub program: PathBuf,
+    pub program: Program,
     /// Time before the window.
     pub warmup: Duration,
     /// Length of the window.
