@@ -17,6 +17,7 @@ pub(crate) mod flags;
 mod frequency;
 mod huge_pages;
 mod kernel;
+mod legs;
 mod machine;
 mod off_cpu;
 mod packet_socket;
@@ -61,6 +62,8 @@ type Detect = fn(&View<'_>) -> Vec<Told>;
 /// Every doubt that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Detect)] = &[
     ("ended-early", course::ended_early),
+    ("missing-trials", course::missing_trials),
+    ("several-legs", legs::detect),
     ("changed-plan", course::changed_plan),
     ("failed-trials", course::failed_trials),
     ("few-blocks", course::few_blocks),

@@ -11,6 +11,7 @@ use bytecost_analysis::{Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
@@ -161,8 +162,8 @@ impl SoFar {
 
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
-    /// `files` are those that the cells read and write.
-    pub fn carry_out(&self, run: &mut Run, files: Files) -> Result<How> {
+    /// `files` are those that the cells read and write, `program` plays the endpoints.
+    pub fn carry_out(&self, run: &mut Run, files: Files, program: Program) -> Result<How> {
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -170,9 +171,12 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
-            .with_files(files)
-            .on(run.manifest().host.clone());
+        let mut lab = Lab::new(
+            self.settings(earlier, program),
+            MachineMeter::open(Path::new("/")),
+        )
+        .with_files(files)
+        .on(run.manifest().measurer().host.clone());
         let mut display = Display::new(self.plan, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {
@@ -195,7 +199,9 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
-        for block in 0..self.study.blocks_most {
+        // Blocks of an earlier leg stay as they are.
+        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
+        for block in first..self.study.blocks_most {
             let order = self.order(block, so_far);
             if order.is_empty() {
                 continue;
@@ -269,7 +275,7 @@ impl Campaign<'_> {
             watches.push((watch, unasked.then_some(share)));
         }
         if asked(Means::Time).is_some() {
-            let watch = Watch::of_time(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+            let watch = Watch::of_time(&cpus(manifest.measurer().host), EVIDENCE_WINDOW)?;
             watches.push((watch, None));
         }
         if asked(Means::Footprint).is_some() {
@@ -322,9 +328,9 @@ impl Campaign<'_> {
         Ok(whole)
     }
 
-    fn settings(&self, earlier: Duration) -> Result<Settings> {
-        Ok(Settings {
-            program: std::env::current_exe()?,
+    fn settings(&self, earlier: Duration, program: Program) -> Settings {
+        Settings {
+            program,
             warmup: Duration::from_millis(self.study.warmup_ms),
             window: Duration::from_millis(self.study.window_ms),
             check: Check::Quick,
@@ -333,7 +339,7 @@ impl Campaign<'_> {
             repeats_most: self.study.repeats_most,
             repeats_share: REPEATS_SHARE,
             earlier,
-        })
+        }
     }
 
     /// The cells of a block that are still to be measured, in their order.
