@@ -18,6 +18,7 @@ pub(crate) mod flags;
 mod frequency;
 mod huge_pages;
 mod kernel;
+mod legs;
 mod machine;
 mod off_cpu;
 mod packet_socket;
@@ -99,6 +100,8 @@ fn of_cpu_time(measure: Measure) -> bool {
 /// Every doubt that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("ended-early", TOLD, course::ended_early),
+    ("missing-trials", TOLD, course::missing_trials),
+    ("several-legs", TOLD, legs::detect),
     ("changed-plan", TOLD, course::changed_plan),
     ("failed-trials", TOLD, course::failed_trials),
     ("few-blocks", TOLD, course::few_blocks),

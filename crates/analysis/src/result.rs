@@ -56,6 +56,8 @@ pub struct Input<'a> {
     pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
+    /// What the log lacks of the records that the run had when it ended.
+    pub damage: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
     /// What this machine reaches at most, where another run measured that.

@@ -10,7 +10,9 @@ pub mod cgroups;
 mod checks;
 pub mod classes;
 pub mod cpulist;
+mod digest;
 pub mod filters;
+mod identity;
 mod machine;
 pub mod pairs;
 pub mod placement;
@@ -75,6 +77,7 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         ]
         .concat(),
         checks: Vec::new(),
+        identity: identity::read(roots),
     };
     host.checks = checks::all(&checks::Seen {
         roots,

@@ -15,6 +15,7 @@ use crate::classes;
 use crate::gate::{Phase, SharedGate};
 use crate::groups;
 use crate::passes::Passes;
+use crate::program;
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
@@ -42,7 +43,9 @@ const UNDISTURBED_NS: u64 = 300_000_000;
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let served = match protocol::read(&mut control) {
+    // Started from a descriptor, it would be known by the descriptor's number.
+    let _ = rustix::thread::set_name(c"bytecost");
+    let served = match greeted(&mut control).and_then(|()| protocol::read(&mut control)) {
         Ok(Order::Prepare(task)) => serve(*task, &mut control),
         Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
         Ok(_) => Err(out_of_turn()),
@@ -55,6 +58,22 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
         },
     };
     protocol::write(&mut control, &answer)
+}
+
+/// Tells what this is, and makes sure that the coordinator is the same.
+fn greeted(control: &mut UnixStream) -> io::Result<()> {
+    let own = program::own_build()?;
+    let hello = Answer::Hello { build: own.clone() };
+    protocol::write(control, &hello)?;
+    match protocol::read(control)? {
+        Order::Hello { build } if build == own => Ok(()),
+        Order::Hello { build } => Err(io::Error::other(program::another_build(
+            "coordinator",
+            &build,
+            &own,
+        ))),
+        _ => Err(out_of_turn()),
+    }
 }
 
 /// An error with what to do about it, where that is known.

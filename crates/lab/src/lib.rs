@@ -28,6 +28,7 @@ mod networks;
 pub mod obstacles;
 mod parts;
 pub mod passes;
+pub mod program;
 pub mod protocol;
 mod quotas;
 pub mod requests;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use crate::obstacles;
 pub(crate) use crate::parts::Parts;
 use crate::parts::of_responder;
 use crate::passes::Passes;
+use crate::program::Program;
 use crate::protocol::{Answer, Check, Order, Role, Task};
 use crate::quotas::Quotas;
 use crate::truth;
@@ -41,7 +42,7 @@ const CALIBRATION_NS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub struct Settings {
     /// The program that plays the endpoints when called as `PROGRAM endpoint PID`.
-    pub program: PathBuf,
+    pub program: Program,
     /// Time before the window.
     pub warmup: Duration,
     /// Length of the window.

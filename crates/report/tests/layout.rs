@@ -205,6 +205,8 @@ fn manifest(design: Option<&str>) -> Manifest {
         format: FORMAT,
         id: "x".to_owned(),
         bytecost_version: String::new(),
+        build_id: None,
+        legs: Vec::new(),
         started: String::new(),
         seed: 0,
         command: Vec::new(),

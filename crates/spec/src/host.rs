@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod distance;
+mod identity;
 
 pub use distance::Distance;
+pub use identity::Identity;
 
 /// A cache, as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -179,4 +181,7 @@ pub struct Host {
     pub obstacles: Vec<Obstacle>,
     /// All that was looked at, in words.
     pub checks: Vec<Check>,
+    /// Which machine, which boot, and how its kernel is set; unknown in manifests of old.
+    #[serde(default, skip_serializing_if = "Identity::is_unknown")]
+    pub identity: Identity,
 }
