@@ -78,7 +78,10 @@ fn leg(
 ) -> Result<Leg> {
     let records = run.records()?.records;
     let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
-    let begun = timed.filter_map(|r| Some(r.trial()?.block + 1)).max().unwrap_or(0);
+    let begun = timed
+        .filter_map(|r| Some(r.trial()?.block + 1))
+        .max()
+        .unwrap_or(0);
     let earlier = run.manifest().legs.last().map_or(0, |l| l.first_block);
     let first_block = begun.max(earlier);
     if first_block >= study.blocks_most {

@@ -99,6 +99,8 @@ fn a_manifest_of_old_gives_the_plan_without_twins() {
         host: host(),
         survey: survey(),
         evidence: Vec::new(),
+        build_id: None,
+        legs: Vec::new(),
     };
     let now = serde_json::to_value(&manifest).unwrap();
     let mut old = now.clone();
