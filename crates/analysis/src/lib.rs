@@ -50,15 +50,7 @@ pub(crate) const FEWEST: usize = 3;
 /// result with its reason.
 #[must_use]
 pub fn analyse(input: Input<'_>) -> Analysis {
-    let Input {
-        manifest,
-        cells: planned,
-        samples,
-        failures,
-        blocks,
-        ..
-    } = input;
-    let trials = Trials::of(manifest, planned, samples, failures, blocks);
+    let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);

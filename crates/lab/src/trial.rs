@@ -146,7 +146,7 @@ impl Lab {
                 idle = self.settings.check == Check::Quick && parts.has_idle_flow();
                 let last = self.is_longest(cell);
                 if idle && last {
-                    failure(nothing_moved(cell, self.window(cell)))
+                    failure(nothing_moved(cell, self.window(cell, None)))
                 } else {
                     self.sample(trial, cell, started_ms, began_ns, parts)
                 }
@@ -253,7 +253,7 @@ impl Lab {
         let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
             .map_err(Trouble::Failed)?;
         task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
-        let usual = self.window(cell);
+        let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -274,7 +274,7 @@ impl Lab {
         let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = Span {
             warmup: self.settings.warmup,
-            window: watch.as_ref().map_or(usual, |watch| watch.window()),
+            window,
             slowest_ns,
         };
         let program = &self.settings.program;

@@ -10,6 +10,7 @@ use bytecost_sys::clock;
 
 use super::{Lab, Outcome};
 use crate::event::Event;
+use crate::watch::Watch;
 
 /// How many times as long the windows of a cell become when a flow moved nothing in one, and how
 /// many times as long as usual they are at most.
@@ -123,8 +124,8 @@ impl Lab {
         self.longer.get(&cell.id()).copied().unwrap_or(1)
     }
 
-    /// The window of a cell where nobody watches.
-    pub(super) fn window(&self, cell: &Cell) -> Duration {
-        self.settings.window * self.times(cell)
+    /// The window of a cell; where somebody watches, who does says how long it is.
+    pub(super) fn window(&self, cell: &Cell, watch: Option<&Watch>) -> Duration {
+        watch.map_or(self.settings.window * self.times(cell), Watch::window)
     }
 }

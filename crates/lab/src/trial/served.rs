@@ -90,10 +90,7 @@ impl Lab {
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-        let window = watch
-            .as_ref()
-            .map_or(self.settings.window, |watch| watch.window());
-        let window = window * self.times(cell);
+        let window = self.window(cell, watch.as_deref());
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
