@@ -18,6 +18,7 @@ mod frequency;
 mod huge_pages;
 mod kernel;
 mod machine;
+mod not_steady;
 mod off_cpu;
 mod packet_socket;
 mod receive_window;
@@ -82,6 +83,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("throttled", frequency::throttled),
     ("drift", course::drift),
     ("short-window", short_window::detect),
+    ("not-steady", not_steady::detect),
     ("pacing", kernel::pacing),
     ("receive-window", receive_window::detect),
     ("send-buffer", kernel::send_buffer),
