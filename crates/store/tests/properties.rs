@@ -44,7 +44,7 @@ fn side() -> impl Strategy<Value = SideReadings> {
         messages,
         elapsed_ns,
     });
-    let course = proptest::option::of(vec(any::<u64>(), 8)).prop_map(|numbers| {
+    let course = option::of(vec(any::<u64>(), 8)).prop_map(|numbers| {
         numbers.map(|amount| SubWindows {
             amount,
             ..SubWindows::default()
