@@ -187,6 +187,7 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         begin_ns,
         window_from_ns,
         window_to_ns: window_from_ns + context.window.as_nanos() as u64,
+        steady_by_ns: None,
     };
     receiver.order(&Order::Go(schedule))?;
     writeln!(

@@ -52,6 +52,7 @@ fn orders() -> Vec<Vec<u8>> {
         begin_ns: 1,
         window_from_ns: 2,
         window_to_ns: u64::MAX,
+        steady_by_ns: Some(3),
     };
     let task = Task {
         role: Role::Sender,
@@ -126,6 +127,7 @@ fn answers() -> Vec<Vec<u8>> {
     [
         Answer::Hello { build },
         Answer::Ready,
+        Answer::Warm { steady: true },
         Answer::Closed,
         Answer::Listening {
             address,

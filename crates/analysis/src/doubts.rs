@@ -20,6 +20,7 @@ mod huge_pages;
 mod kernel;
 mod legs;
 mod machine;
+mod not_steady;
 mod off_cpu;
 mod packet_socket;
 mod receive_window;
@@ -139,6 +140,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("throttled", TOLD, frequency::throttled),
     ("drift", TOLD, course::drift),
     ("short-window", TOLD, short_window::detect),
+    ("not-steady", TOLD, not_steady::detect),
     ("pacing", TOLD, kernel::pacing),
     ("receive-window", TOLD, receive_window::detect),
     ("send-buffer", TOLD, kernel::send_buffer),

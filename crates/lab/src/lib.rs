@@ -23,6 +23,7 @@ mod hold;
 pub mod isolation_survey;
 pub mod leftovers;
 pub mod load;
+pub mod marks;
 mod netlink;
 mod networks;
 pub mod obstacles;

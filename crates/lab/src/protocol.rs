@@ -129,6 +129,10 @@ pub struct Schedule {
     pub window_from_ns: u64,
     /// The window closes. Senders go on until they are told to stop.
     pub window_to_ns: u64,
+    /// The warm-up lasts until connections have stopped growing, at most until then: each side
+    /// answers [`Answer::Warm`], and a second schedule says when the window is.
+    #[serde(default)]
+    pub steady_by_ns: Option<u64>,
 }
 
 /// Coordinator to endpoint.
@@ -182,6 +186,11 @@ pub enum Answer {
     },
     /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
     Opening,
+    /// The warm-up is over.
+    Warm {
+        /// Whether the side's connections have stopped growing; else its time was over.
+        steady: bool,
+    },
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.

@@ -274,6 +274,7 @@ impl Lab {
         let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = Span {
             warmup: self.settings.warmup,
+            until_steady: window::may_grow(cell),
             window,
             slowest_ns,
         };

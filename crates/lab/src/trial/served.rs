@@ -95,6 +95,7 @@ impl Lab {
             begin_ns,
             window_from_ns,
             window_to_ns: window_from_ns + window.as_nanos() as u64,
+            steady_by_ns: None,
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
@@ -171,6 +172,7 @@ fn connected(
             begin_ns,
             window_from_ns: opens_ns,
             window_to_ns: closes_ns,
+            steady_by_ns: None,
         }),
         Some((_, other)) => Err(out_of_turn(&other)),
         None => Err(Trouble::Failed(format!(
