@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::Pattern;
 use bytecost_lab::passes::Passes;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -186,6 +187,7 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         begin_ns,
         window_from_ns,
         window_to_ns: window_from_ns + context.window.as_nanos() as u64,
+        steady_by_ns: None,
     };
     receiver.order(&Order::Go(schedule))?;
     writeln!(
@@ -236,7 +238,8 @@ impl Receiver {
     fn start(cell: &Cell, token: u64) -> Result<Receiver> {
         let (control, theirs) = UnixStream::pair()?;
         control.set_read_timeout(Some(PATIENCE))?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let program = Program::own()?;
+        let mut command = program.command();
         command
             .arg("endpoint")
             .arg(std::process::id().to_string())
@@ -250,6 +253,10 @@ impl Receiver {
             address: String::new(),
             _process: process,
         };
+        receiver.order(&Order::Hello {
+            build: program.build,
+        })?;
+        receiver.expect("of this build", |a| matches!(a, Answer::Hello { .. }))?;
         receiver.order(&Order::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
@@ -29,7 +30,7 @@ impl Ours {
     /// A lab whose endpoints are played by this program.
     pub fn new(window: Duration) -> Result<Ours> {
         let settings = Settings {
-            program: std::env::current_exe()?,
+            program: Program::own()?,
             warmup: WARMUP,
             window,
             check: Check::Quick,

@@ -109,6 +109,7 @@ fn tell(run: &Run) {
         evidence: &evidence,
         notes: &plan.notes,
         ended_early: None,
+        damage: None,
         published: None,
         ceiling: None,
     });

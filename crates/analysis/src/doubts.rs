@@ -18,7 +18,9 @@ pub(crate) mod flags;
 mod frequency;
 mod huge_pages;
 mod kernel;
+mod legs;
 mod machine;
+mod not_steady;
 mod off_cpu;
 mod packet_socket;
 mod receive_window;
@@ -30,10 +32,12 @@ pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
 mod untouched;
+mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
+pub(crate) use way::Limits;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -42,6 +46,8 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    /// Empty while doubts are looked for, which it is made of.
+    pub(crate) limits: &'v Limits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
@@ -74,6 +80,12 @@ enum Effect {
 /// The effect of most.
 const TOLD: Effect = Effect::Annotates;
 
+/// The effect of those that say that something else than what is compared sets the rates.
+const NO_RATES: Effect = Effect::Withholds(
+    way::is_of_time,
+    "something other than what is compared sets it",
+);
+
 fn any(_: Measure) -> bool {
     true
 }
@@ -89,6 +101,8 @@ fn of_cpu_time(measure: Measure) -> bool {
 /// Every doubt that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("ended-early", TOLD, course::ended_early),
+    ("missing-trials", TOLD, course::missing_trials),
+    ("several-legs", TOLD, legs::detect),
     ("changed-plan", TOLD, course::changed_plan),
     ("failed-trials", TOLD, course::failed_trials),
     ("few-blocks", TOLD, course::few_blocks),
@@ -115,6 +129,9 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("failed-requests", TOLD, serving::failed_requests),
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
+    ("path-limit", NO_RATES, way::limits),
+    ("path-cost", TOLD, way::costs),
+    ("quota-around", NO_RATES, way::quota),
     ("other-processes", TOLD, machine::other_processes),
     ("repeats-matter", TOLD, course::repeats_matter),
     ("steal", TOLD, machine::steal),
@@ -123,13 +140,14 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("throttled", TOLD, frequency::throttled),
     ("drift", TOLD, course::drift),
     ("short-window", TOLD, short_window::detect),
+    ("not-steady", TOLD, not_steady::detect),
     ("pacing", TOLD, kernel::pacing),
     ("receive-window", TOLD, receive_window::detect),
     ("send-buffer", TOLD, kernel::send_buffer),
     ("registered-huge-pages", TOLD, huge_pages::detect),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
-    ("same-rate", TOLD, same_rate::detect),
+    (same_rate::KIND, NO_RATES, same_rate::detect),
     ("receiver-bound", TOLD, receiver_bound::detect),
     ("untouched", TOLD, untouched::detect),
     ("zero-copy-no-room", TOLD, kernel::no_room),

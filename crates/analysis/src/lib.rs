@@ -50,15 +50,7 @@ pub(crate) const FEWEST: usize = 3;
 /// result with its reason.
 #[must_use]
 pub fn analyse(input: Input<'_>) -> Analysis {
-    let Input {
-        manifest,
-        cells: planned,
-        samples,
-        failures,
-        blocks,
-        ..
-    } = input;
-    let trials = Trials::of(manifest, planned, samples, failures, blocks);
+    let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);
@@ -75,12 +67,14 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let books = books::all(&trials);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
+    let unlimited = doubts::Limits::default();
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        limits: &unlimited,
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
@@ -95,13 +89,18 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         findings: &findings,
         ..view
     };
+    let doubts = doubts::all(&view);
+    let limits = doubts::Limits::of(&doubts);
+    let view = doubts::View {
+        limits: &limits,
+        ..view
+    };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
     answers.extend(answers::all(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
-    let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),

@@ -10,6 +10,7 @@ pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod audited;
 mod books;
 mod counted;
 mod cpu_time;
@@ -20,6 +21,7 @@ mod roles;
 mod speed_up;
 mod twin;
 
+pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{Account, BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
@@ -56,6 +58,8 @@ pub struct Input<'a> {
     pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
+    /// What the log lacks of the records that the run had when it ended.
+    pub damage: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
     /// What this machine reaches at most, where another run measured that.
@@ -389,50 +393,6 @@ pub struct Explanation {
     pub missing: Option<String>,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
-}
-
-/// What becomes of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ruling {
-    /// It holds here.
-    Holds,
-    /// It does not.
-    DoesNotHold,
-    /// The effect is there, but not for the reason that was given.
-    HoldsForAnotherReason,
-    /// It cannot be settled here.
-    CannotBeSettled,
-}
-
-/// A claim held against the results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Audited {
-    /// The claim's id.
-    pub id: String,
-    /// Where it was made.
-    pub source: String,
-    /// What was claimed.
-    pub claim: String,
-    /// The ruling.
-    pub ruling: Ruling,
-    /// Why, in a sentence or two; where it holds for another reason, that reason.
-    pub because: String,
-    /// Published beside measured, a row each.
-    pub figures: Vec<AuditFigure>,
-    /// [`Finding::id`]s behind it.
-    pub findings: Vec<String>,
-}
-
-/// A published figure beside the measured one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AuditFigure {
-    /// Of what: `send-fields, 256 B fields, 1 thread`.
-    pub what: String,
-    /// As it was published; none where it was not.
-    pub published: Option<String>,
-    /// As it was measured here; none where it was not.
-    pub measured: Option<String>,
 }
 
 /// What weakens a finding.

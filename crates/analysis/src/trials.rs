@@ -7,6 +7,7 @@ use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Cell, Failure, Manifest, Metric, Sample, Survey};
 use bytecost_stats::mean;
 
+use crate::result::Input;
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
@@ -43,6 +44,12 @@ pub(crate) struct CellTrials<'a> {
 }
 
 impl<'a> Trials<'a> {
+    /// All trials of a run.
+    pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
+        let (samples, failures) = (input.samples, input.failures);
+        Trials::of(input.manifest, input.cells, samples, failures, input.blocks)
+    }
+
     /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
     /// the block is recorded, the last one of each cell. A sample belongs to the cell of that id at
     /// its place in the plan; one whose id is of no cell is left out.

@@ -1,6 +1,6 @@
 //! Baselines compared with their twins: the noise floor of a run, and a check on its intervals.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use bytecost_spec::Study;
 use bytecost_stats::{at_least, trimmed_mean};
@@ -20,7 +20,7 @@ const CHANCE_LEAST: f64 = 0.01;
 /// Every baseline that has a twin, in the first metric of each comparison: outside of the findings
 /// and of their correction.
 pub(crate) fn all(study: &Study, trials: &Trials<'_>) -> Vec<Twin> {
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     let mut twins = Vec::new();
     for compare in &study.compare {
         let Some(&metric) = compare.metrics.first() else {

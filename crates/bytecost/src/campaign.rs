@@ -11,6 +11,7 @@ use bytecost_analysis::{Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
@@ -192,8 +193,8 @@ impl SoFar {
 
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
-    /// `files` are those that the cells read and write.
-    pub fn carry_out(&self, run: &mut Run, files: Files) -> Result<How> {
+    /// `files` are those that the cells read and write, `program` plays the endpoints.
+    pub fn carry_out(&self, run: &mut Run, files: Files, program: Program) -> Result<How> {
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -201,9 +202,12 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
-            .with_files(files)
-            .on(run.manifest().host.clone());
+        let mut lab = Lab::new(
+            self.settings(earlier, program),
+            MachineMeter::open(Path::new("/")),
+        )
+        .with_files(files)
+        .on(run.manifest().measurer().host.clone());
         if let Some(block) = &so_far.last_block {
             lab.resume(block);
         }
@@ -229,7 +233,9 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
-        let mut block = 0;
+        // Blocks of an earlier leg stay as they are.
+        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
+        let mut block = first;
         while block < self.study.blocks_most {
             let order = self.order(block, so_far);
             if order.is_empty() {
@@ -275,8 +281,8 @@ impl Campaign<'_> {
                 return Ok(How::Interrupted);
             };
             if longer(so_far) > before && so_far.restarts < MOST_RESTARTS {
-                begin_again(run, so_far, &ended)?;
-                block = 0;
+                begin_again(run, so_far, first, &ended)?;
+                block = first;
             }
             run.sync()?;
         }
@@ -308,7 +314,7 @@ impl Campaign<'_> {
             watches.push((watch, unasked.then_some(share)));
         }
         if asked(Means::Time).is_some() {
-            let watch = Watch::of_time(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+            let watch = Watch::of_time(&cpus(manifest.measurer().host), EVIDENCE_WINDOW)?;
             watches.push((watch, None));
         }
         if asked(Means::Footprint).is_some() {
@@ -361,9 +367,9 @@ impl Campaign<'_> {
         Ok(whole)
     }
 
-    fn settings(&self, earlier: Duration) -> Result<Settings> {
-        Ok(Settings {
-            program: std::env::current_exe()?,
+    fn settings(&self, earlier: Duration, program: Program) -> Settings {
+        Settings {
+            program,
             warmup: Duration::from_millis(self.study.warmup_ms),
             window: Duration::from_millis(self.study.window_ms),
             check: Check::Quick,
@@ -372,7 +378,7 @@ impl Campaign<'_> {
             repeats_most: self.study.repeats_most,
             repeats_for: Duration::from_millis(self.study.budget_ms).mul_f64(REPEATS_SHARE),
             earlier,
-        })
+        }
     }
 
     /// The cells of a block that are still to be measured, in their order.
@@ -393,9 +399,9 @@ impl Campaign<'_> {
 
 /// A window was too short, and the cell's windows are longer from now on: blocks with the
 /// short ones are measured again as a whole, and stay in the log.
-fn begin_again(run: &mut Run, so_far: &mut SoFar, ended: &Block) -> Result<()> {
+fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> Result<()> {
     so_far.restarts += 1;
-    for block in std::mem::take(&mut so_far.whole) {
+    for block in so_far.whole.split_off(&first) {
         let record = Record::Block(Block {
             block,
             attempt: so_far.attempt(block),

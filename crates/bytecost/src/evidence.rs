@@ -26,6 +26,8 @@ pub struct Evidence<'r> {
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
     ended_early: Option<String>,
+    /// What its log lacks.
+    pub damage: Option<String>,
     ceiling: Option<Ceiling>,
 }
 
@@ -49,6 +51,7 @@ impl<'r> Evidence<'r> {
                 left_out: Vec::new(),
                 notes: Vec::new(),
                 ended_early: None,
+                damage: None,
                 ceiling: None,
             });
         }
@@ -94,6 +97,7 @@ impl<'r> Evidence<'r> {
             left_out: plan.left_out,
             notes: plan.notes,
             ended_early: run.ending()?.and_then(|e| e.early),
+            damage: run.damage()?,
             ceiling: ceiling::of(run),
         })
     }
@@ -111,9 +115,15 @@ impl<'r> Evidence<'r> {
             evidence: &self.watched,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
+            damage: self.damage.as_deref(),
             published: published.or(self.imported.as_ref().map(|i| &i.published)),
             ceiling: self.ceiling.as_ref(),
         }
+    }
+
+    /// Whether all that was to be measured is there: no trial failed, and none is lost.
+    pub fn is_whole(&self) -> bool {
+        self.failures.is_empty() && self.damage.is_none()
     }
 
     /// The run judged, with the claims that its study settles.

@@ -1,6 +1,7 @@
 //! This machine: the host's readers with the probes that need system calls.
 
 use bytecost_host::{Probes, Roots};
+use bytecost_lab::obstacles;
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::{Counter, Host};
 use bytecost_sys::{clock, uring};
@@ -13,11 +14,14 @@ pub fn host() -> Host {
 fn probes() -> Probes {
     let refused = ThreadMeter::open().refused();
     let cycles = refused.iter().find(|r| r.what == Counter::Cycles.name());
+    let loopback = obstacles::of_loopback(&Roots::real());
     Probes {
         hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),
         io_uring: uring::probe().map_err(|e| e.to_string()),
         clock_resolution_ns: clock::resolution_ns(),
         timer_overshoot_ns: timer_overshoot_ns(),
+        obstacles: loopback.obstacles,
+        unseen: loopback.unseen,
     }
 }
 

@@ -128,7 +128,10 @@ impl<'a> Display<'a> {
             }
             Record::Block(ended) => {
                 if let Some(why) = ended.repeated_because.as_ref().filter(|_| self.shows()) {
-                    self.line(&format!("block {} is measured again: {why}", ended.block));
+                    self.line(&format!(
+                        "block {} is measured again: {why}",
+                        ended.block + 1
+                    ));
                 }
             }
         }

@@ -75,6 +75,8 @@ fn host() -> Host {
         io_uring: Ok(()),
         clock_resolution_ns: 1,
         timer_overshoot_ns: 0,
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
     };
     bytecost_host::read(&Roots::real(), &probes)
 }

@@ -68,6 +68,8 @@ fn manifest() -> Manifest {
         format: FORMAT,
         id: "pipeline".to_owned(),
         bytecost_version: "0.0.0".to_owned(),
+        build_id: None,
+        legs: Vec::new(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         seed: 11,
         command: vec!["bytecost".to_owned()],
@@ -176,6 +178,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }
@@ -216,6 +219,7 @@ fn all_the_way() -> (Analysis, String) {
         evidence: &[],
         notes: &plan.notes,
         ended_early: None,
+        damage: None,
         published: None,
         ceiling: None,
     });

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::survey::survey;
 use bytecost_lab::trial::Settings;
@@ -58,7 +59,7 @@ const WINDOWS_MS: [u64; 4] = [10, 100, 1000, 10_000];
 
 fn lab(window_ms: u64) -> Lab {
     let settings = Settings {
-        program: env!("CARGO_BIN_EXE_bytecost").into(),
+        program: Program::at(env!("CARGO_BIN_EXE_bytecost").as_ref()).unwrap(),
         warmup: Duration::from_millis(1),
         window: Duration::from_millis(window_ms),
         check: Check::Quick,

@@ -13,16 +13,11 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
 
-struct sched_entity___cpu {
-	u64 sum_exec_runtime;
-} CORE;
-
 struct task_struct___cpu {
 	int pid;
 	int tgid;
 	u32 flags;
 	char comm[16];
-	struct sched_entity___cpu se;
 	struct task_struct___cpu *real_parent;
 	struct task_struct___cpu *group_leader;
 } CORE;
@@ -53,7 +48,6 @@ struct cpu {
 	u64 idle;            // ns of the idle task
 	u64 idle_interrupts; // and what of them was interrupts
 	u64 lost;            // ns of tasks for which the table had no room
-	u64 clock;           // of the task that runs, by its own clock, when it was switched to
 	struct who who;      // the task that runs
 };
 
@@ -61,7 +55,6 @@ struct task {
 	u64 window;
 	u64 ns;
 	u64 interrupts;
-	u64 unclocked; // ns that are not in its own clock
 	struct who who;
 };
 
@@ -151,7 +144,7 @@ INLINE void note(struct who *who, struct task_struct___cpu *task)
 	who->process[1] = *(u64 *)&leader->comm[8];
 }
 
-INLINE void credit(struct cpu *cpu, u64 opens, struct task_struct___cpu *ran, u64 ns, u64 whole)
+INLINE void credit(struct cpu *cpu, u64 opens, struct task_struct___cpu *ran, u64 ns)
 {
 	u32 tid = ran->pid;
 	struct task *task;
@@ -176,14 +169,9 @@ INLINE void credit(struct cpu *cpu, u64 opens, struct task_struct___cpu *ran, u6
 		task->window = opens;
 		task->ns = 0;
 		task->interrupts = 0;
-		task->unclocked = 0;
 	}
 	task->ns += ns;
 	task->interrupts += cpu->interrupts;
-	// Of a stretch that an edge of the window cuts, no more than what lies within.
-	u64 clocked = ran->se.sum_exec_runtime - cpu->clock;
-	if (cpu->since && whole > clocked)
-		task->unclocked += whole - clocked < ns ? whole - clocked : ns;
 	note(&task->who, ran);
 }
 
@@ -204,11 +192,10 @@ int sched_switch(u64 *arguments)
 	// Who ran when nobody looked yet has run since before any window.
 	u64 ns = within(opens, window->to, cpu->since, now);
 	if (ns)
-		credit(cpu, opens, before, ns, now - cpu->since);
+		credit(cpu, opens, before, ns);
 	cpu->interrupts = 0;
 	cpu->soft = 0;
 	cpu->hard = 0;
-	cpu->clock = after->se.sum_exec_runtime;
 	note(&cpu->who, after);
 	// Last, since who finds a later time here takes the sums for whole.
 	__asm__ volatile("" ::: "memory");

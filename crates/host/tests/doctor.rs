@@ -218,12 +218,16 @@ fn probes_are_told_as_the_caller_found_them() {
         io_uring: Ok(()),
         clock_resolution_ns: 1,
         timer_overshoot_ns: 55_000,
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
     };
     let poor = Probes {
         hardware_counters: Err("ENOENT".into()),
         io_uring: Err("EPERM".into()),
         clock_resolution_ns: 4_000_000,
         timer_overshoot_ns: 1_500_000,
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
     };
     for (name, level, needle) in [
         ("hardware counters", Note, "not to be had: ENOENT"),

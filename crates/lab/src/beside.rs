@@ -1,6 +1,5 @@
 //! A neighbour beside a trial: a process of the lab's own that keeps CPUs busy.
 
-use std::path::Path;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
@@ -13,6 +12,7 @@ use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait};
 use crate::groups::{Group, Throttled};
+use crate::program::Program;
 use crate::protocol::{Answer, Disturb, Order, Role};
 
 const NO_KERNEL: &str =
@@ -34,7 +34,7 @@ impl Beside {
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         cell: &Cell,
         cpus: Vec<u32>,
         host: &Host,

@@ -15,9 +15,22 @@ pub struct ConnectionMeter<'a, M> {
     pub socket: Option<&'a OwnedFd>,
     /// Whether it speaks TCP.
     pub is_tcp: bool,
+    /// SO_RCVBUF when the window opened.
+    receive_buffer_from: Option<rustix::io::Result<usize>>,
 }
 
-impl<M> ConnectionMeter<'_, M> {
+impl<'a, M> ConnectionMeter<'a, M> {
+    /// Reads this thread and this connection.
+    #[must_use]
+    pub fn new(thread: M, socket: Option<&'a OwnedFd>, is_tcp: bool) -> ConnectionMeter<'a, M> {
+        ConnectionMeter {
+            thread,
+            socket,
+            is_tcp,
+            receive_buffer_from: None,
+        }
+    }
+
     fn info(&self) -> Option<TcpInfo> {
         if !self.is_tcp {
             return None;
@@ -31,6 +44,9 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
 
     fn read_start(&mut self) -> Self::Snapshot {
         let info = self.info();
+        let socket = self.socket;
+        self.receive_buffer_from =
+            (self.receive_buffer_from).or_else(|| socket.map(sockopt::socket_recv_buffer_size));
         (self.thread.read_start(), info)
     }
 
@@ -70,6 +86,8 @@ impl<M> ConnectionMeter<'_, M> {
             Counter::ReceiveBufferBytes,
             buffer(sockopt::socket_recv_buffer_size(socket)),
         );
+        let from = self.receive_buffer_from;
+        readings.extend(from.map(|from| (Counter::ReceiveBufferStartBytes, buffer(from))));
         if self.is_tcp {
             readings.extend(tcp_readings(start, end));
         }

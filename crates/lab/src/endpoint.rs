@@ -12,13 +12,16 @@ use bytecost_meter::KnownThreads;
 use bytecost_sys::{clock, process};
 
 use crate::classes;
-use crate::gate::{Phase, SharedGate};
+use crate::gate::{EIGHTHS, Phase, SharedGate};
 use crate::groups;
 use crate::passes::Passes;
-use crate::protocol::{self, Answer, Done, Order, Role, Task};
+use crate::program;
+use crate::protocol::{self, Answer, Done, Order, Role, Schedule, Task};
 use crate::transports;
+use crate::window::may_grow;
 
 mod file_side;
+mod growth;
 mod neighbour;
 mod probed;
 mod sending;
@@ -27,6 +30,7 @@ mod side;
 mod turn;
 mod wire_side;
 
+use growth::Growth;
 pub(crate) use serving::served::looked_at;
 use side::{gather, one_flow};
 use turn::{Signal, Turn};
@@ -42,7 +46,9 @@ const UNDISTURBED_NS: u64 = 300_000_000;
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let served = match protocol::read(&mut control) {
+    // Started from a descriptor, it would be known by the descriptor's number.
+    let _ = rustix::thread::set_name(c"bytecost");
+    let served = match greeted(&mut control).and_then(|()| protocol::read(&mut control)) {
         Ok(Order::Prepare(task)) => serve(*task, &mut control),
         Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
         Ok(_) => Err(out_of_turn()),
@@ -55,6 +61,22 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
         },
     };
     protocol::write(&mut control, &answer)
+}
+
+/// Tells what this is, and makes sure that the coordinator is the same.
+fn greeted(control: &mut UnixStream) -> io::Result<()> {
+    let own = program::own_build()?;
+    let hello = Answer::Hello { build: own.clone() };
+    protocol::write(control, &hello)?;
+    match protocol::read(control)? {
+        Order::Hello { build } if build == own => Ok(()),
+        Order::Hello { build } => Err(io::Error::other(program::another_build(
+            "coordinator",
+            &build,
+            &own,
+        ))),
+        _ => Err(out_of_turn()),
+    }
 }
 
 /// An error with what to do about it, where that is known.
@@ -86,6 +108,10 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     known.add();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
+        let growth = match may_grow(&task.cell) {
+            true => Growth::of(task.role, &sockets)?,
+            false => None,
+        };
         let (tell, told) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in sockets.into_iter().enumerate() {
@@ -102,7 +128,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                 done
             }));
         }
-        let followed = follow(control, &gate, &threads, &told, &task);
+        let followed = follow(control, &gate, &threads, &told, &task, growth);
         gate.set(Phase::Stop);
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -119,6 +145,7 @@ fn follow<T>(
     threads: &[thread::ScopedJoinHandle<'_, T>],
     told: &mpsc::Receiver<Signal>,
     task: &Task,
+    growth: Option<Growth>,
 ) -> io::Result<()> {
     let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
     let all = |signal| some(threads.len(), signal);
@@ -139,10 +166,11 @@ fn follow<T>(
     let mut closed = Some(0);
     match (passes, task.role) {
         (None, _) => {
+            let Some(schedule) = warmed_up(control, told, schedule, growth)? else {
+                return Ok(());
+            };
             clock::sleep_until_ns(schedule.window_from_ns);
-            gate.set(Phase::Window);
-            closed = slept(told, schedule.window_to_ns);
-            gate.set(Phase::Cooldown);
+            closed = window(gate, told, schedule);
         }
         (Some(_), Role::Sender) => {
             if !all(Signal::Opening) {
@@ -178,6 +206,60 @@ fn follow<T>(
         Order::Stop => Ok(()),
         _ => Err(out_of_turn()),
     }
+}
+
+/// The schedule of the window: the one that was given, or where that says so, another one once
+/// connections have stopped growing. None where a thread ended before its time.
+fn warmed_up(
+    control: &mut UnixStream,
+    told: &mpsc::Receiver<Signal>,
+    schedule: Schedule,
+    mut growth: Option<Growth>,
+) -> io::Result<Option<Schedule>> {
+    let Some(by_ns) = schedule.steady_by_ns else {
+        return Ok(Some(schedule));
+    };
+    // Two slices have no growth in them before it ends, so that it is as long as was asked for.
+    let slice_ns = ((schedule.window_from_ns - schedule.begin_ns) / 2).max(1);
+    let mut steady = growth.is_none();
+    if steady {
+        clock::sleep_until_ns(schedule.window_from_ns);
+    }
+    while let (Some(growth), false) = (&mut growth, steady) {
+        steady = growth.has_stopped();
+        let now_ns = clock::monotonic_ns();
+        if steady || now_ns >= by_ns {
+            break;
+        }
+        clock::sleep_until_ns((now_ns + slice_ns).min(by_ns));
+        if told.try_recv().is_ok() {
+            return Ok(None);
+        }
+    }
+    drop(growth);
+    protocol::write(control, &Answer::Warm { steady })?;
+    match protocol::read(control)? {
+        Order::Go(schedule) => Ok(Some(schedule)),
+        _ => Err(out_of_turn()),
+    }
+}
+
+/// The window, an eighth after the other where a flow asks for that: how many threads closed
+/// theirs meanwhile, or none where one ended before its time.
+fn window(gate: &SharedGate, told: &mpsc::Receiver<Signal>, schedule: Schedule) -> Option<usize> {
+    let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
+    let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;
+    gate.set_eighth_ns(eighth_ns);
+    gate.set(EIGHTHS[0]);
+    let mut closed = 0;
+    let steps = EIGHTHS.iter().zip(0..).skip(1);
+    for (eighth, n) in steps.filter(|_| gate.is_stepped()) {
+        closed += slept(told, from_ns + n * eighth_ns)?;
+        gate.set(*eighth);
+    }
+    closed += slept(told, to_ns)?;
+    gate.set(Phase::Cooldown);
+    Some(closed)
 }
 
 /// Sleeps until then: how many threads closed their windows meanwhile, or none where one ended

@@ -12,6 +12,7 @@ use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
 use crate::gate::{Gate, Phase};
+use crate::marks::{Clocked, Marks};
 
 /// The longest round-trip time that is told apart: a minute.
 const MOST_LATENCY_NS: u64 = 60_000_000_000;
@@ -43,6 +44,8 @@ pub struct Window<S> {
     pub to: Edge<S>,
     /// The tally at the very end, the last completion included.
     pub total: Tally,
+    /// The edges of its eighths; none where nobody asked for them.
+    pub marks: Option<Marks>,
 }
 
 /// Sends without pause.
@@ -60,7 +63,7 @@ pub fn stream<M: Meter>(
         tally: mover.tally(),
         snapshot: meter.read_start(),
     };
-    push_until(mover, gate, Phase::Cooldown)?;
+    let marks = push_through(mover, gate)?;
     let to = Edge {
         snapshot: meter.read_end(),
         tally: mover.tally(),
@@ -75,7 +78,27 @@ pub fn stream<M: Meter>(
         from,
         to,
         total: mover.tally(),
+        marks: Some(marks),
     })
+}
+
+/// Through the window. An edge of an eighth costs the others nothing: what is compared with the
+/// phase is only another number.
+fn push_through(mover: &mut dyn Move, gate: &impl Gate) -> io::Result<Marks> {
+    let mut marks = Marks::open(&mover.tally());
+    let mut until = marks.until();
+    loop {
+        let phase = gate.phase();
+        if phase >= until {
+            if phase >= Phase::Cooldown {
+                break;
+            }
+            until = marks.step(phase, &mover.tally());
+        }
+        push(mover)?;
+    }
+    marks.close(&mover.tally());
+    Ok(marks)
 }
 
 fn push_until(mover: &mut dyn Move, gate: &impl Gate, until: Phase) -> io::Result<()> {
@@ -148,6 +171,7 @@ impl<'a> Ask<'a> {
             snapshot: meter.read_start(),
         };
         let mut began = clock::monotonic_ns();
+        let mut clocked = Clocked::open(began, gate.eighth_ns(), &from.tally);
         // At least one, since an exchange may take longer than the window is open.
         loop {
             self.exchange()?;
@@ -157,7 +181,9 @@ impl<'a> Ask<'a> {
             if gate.phase() >= Phase::Cooldown {
                 break;
             }
+            clocked.pass(ended, || self.mover.tally());
         }
+        clocked.marks.close(&self.mover.tally());
         let to = Edge {
             snapshot: meter.read_end(),
             tally: self.mover.tally(),
@@ -174,6 +200,7 @@ impl<'a> Ask<'a> {
             from,
             to,
             total: self.mover.tally(),
+            marks: Some(clocked.marks),
         })
     }
 
@@ -242,29 +269,33 @@ impl Intake<'_> {
         meter: &mut M,
         closed: impl FnOnce(),
     ) -> io::Result<Window<M::Snapshot>> {
-        let mut open = self.pull_until(gate, Phase::Window, 0)?;
+        let open = self.pull_until(gate, Phase::Window, 0)?;
         let from = Edge {
             tally: self.tally(),
             snapshot: meter.read_start(),
         };
         let least = from.tally.bytes + self.size_bytes;
-        open = open && self.pull_until(gate, Phase::Cooldown, least)?;
+        let marks = match open {
+            true => self.pull_through(gate, least)?,
+            false => None,
+        };
         let to = Edge {
             snapshot: meter.read_end(),
             tally: self.tally(),
         };
-        if !open {
+        let Some(marks) = marks else {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
                 "the sender went away before the window was over",
             ));
-        }
+        };
         closed();
         while self.pull()? {}
         Ok(Window {
             from,
             to,
             total: self.tally(),
+            marks: Some(marks),
         })
     }
 
@@ -278,6 +309,27 @@ impl Intake<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Through the window, as `pull_until`; none when the sender has closed.
+    fn pull_through(&mut self, gate: &impl Gate, least: u64) -> io::Result<Option<Marks>> {
+        let mut marks = Marks::open(&self.tally());
+        let mut until = marks.until();
+        loop {
+            let phase = gate.phase();
+            if phase >= until {
+                if phase < Phase::Cooldown {
+                    until = marks.step(phase, &self.tally());
+                } else if self.answers.is_none() || !self.is_amid(least) {
+                    break;
+                }
+            }
+            if !self.pull()? {
+                return Ok(None);
+            }
+        }
+        marks.close(&self.tally());
+        Ok(Some(marks))
     }
 
     fn is_amid(&self, least: u64) -> bool {

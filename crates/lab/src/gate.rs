@@ -1,7 +1,7 @@
 //! The phases of a trial, as the threads that move bytes see them.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// Where a trial stands. Phases only go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,41 +11,105 @@ pub enum Phase {
     Waiting = 0,
     /// Bytes move, nothing is measured.
     Warmup = 1,
-    /// The measured window.
+    /// The measured window, in its first eighth.
     Window = 2,
+    /// In its second eighth, and so on: see [`EIGHTHS`].
+    Eighth2 = 3,
+    #[allow(missing_docs)]
+    Eighth3 = 4,
+    #[allow(missing_docs)]
+    Eighth4 = 5,
+    #[allow(missing_docs)]
+    Eighth5 = 6,
+    #[allow(missing_docs)]
+    Eighth6 = 7,
+    #[allow(missing_docs)]
+    Eighth7 = 8,
+    #[allow(missing_docs)]
+    Eighth8 = 9,
     /// Bytes still move, so that the other side's window ends under load as well.
-    Cooldown = 3,
+    Cooldown = 10,
     /// Finish what is under way.
-    Stop = 4,
+    Stop = 11,
 }
+
+/// The phases of a window that is stepped through, in their order.
+pub const EIGHTHS: [Phase; 8] = [
+    Phase::Window,
+    Phase::Eighth2,
+    Phase::Eighth3,
+    Phase::Eighth4,
+    Phase::Eighth5,
+    Phase::Eighth6,
+    Phase::Eighth7,
+    Phase::Eighth8,
+];
 
 /// Tells the phase. Asked once for every message, so it must cost next to nothing.
 pub trait Gate {
     /// The phase now.
     fn phase(&self) -> Phase;
+
+    /// The length of an eighth of the window in ns, for loops that read the clock for each message
+    /// anyway; 0 where it is not known.
+    fn eighth_ns(&self) -> u64 {
+        0
+    }
 }
 
 /// The gate of real trials: one thread moves it on by the clock, all others look.
 #[derive(Debug, Default)]
-pub struct SharedGate(AtomicU8);
+pub struct SharedGate {
+    phase: AtomicU8,
+    eighth_ns: AtomicU64,
+    stepped: AtomicBool,
+}
 
 impl SharedGate {
     /// Moves on.
     pub fn set(&self, phase: Phase) {
-        self.0.store(phase as u8, Ordering::Release);
+        self.phase.store(phase as u8, Ordering::Release);
+    }
+
+    /// Says how long an eighth of the window will be, before it opens.
+    pub fn set_eighth_ns(&self, ns: u64) {
+        self.eighth_ns.store(ns, Ordering::Release);
+    }
+
+    /// Asks for a window that is stepped through, before it opens. Each step wakes the thread that
+    /// watches the clock, so loops that read the clock themselves do not ask for it.
+    pub fn ask_for_steps(&self) {
+        self.stepped.store(true, Ordering::Release);
+    }
+
+    /// Whether anyone asked for steps.
+    #[must_use]
+    pub fn is_stepped(&self) -> bool {
+        self.stepped.load(Ordering::Acquire)
     }
 }
 
 impl Gate for SharedGate {
     #[inline]
     fn phase(&self) -> Phase {
-        match self.0.load(Ordering::Relaxed) {
+        match self.phase.load(Ordering::Relaxed) {
             0 => Phase::Waiting,
             1 => Phase::Warmup,
             2 => Phase::Window,
-            3 => Phase::Cooldown,
+            3 => Phase::Eighth2,
+            4 => Phase::Eighth3,
+            5 => Phase::Eighth4,
+            6 => Phase::Eighth5,
+            7 => Phase::Eighth6,
+            8 => Phase::Eighth7,
+            9 => Phase::Eighth8,
+            10 => Phase::Cooldown,
             _ => Phase::Stop,
         }
+    }
+
+    fn eighth_ns(&self) -> u64 {
+        self.eighth_ns.load(Ordering::Acquire)
     }
 }
 
@@ -76,7 +140,8 @@ impl Gate for CountingGate {
         if n < self.warmup {
             Phase::Warmup
         } else if n < self.warmup + self.window {
-            Phase::Window
+            let eighth = EIGHTHS.len() as u64 * (n - self.warmup) / self.window;
+            EIGHTHS[eighth as usize]
         } else {
             Phase::Stop
         }
@@ -90,15 +155,13 @@ mod tests {
     #[test]
     fn the_shared_gate_shows_what_was_set() {
         let gate = SharedGate::default();
-        for phase in [
-            Phase::Waiting,
-            Phase::Warmup,
-            Phase::Window,
-            Phase::Cooldown,
-            Phase::Stop,
-        ] {
+        let before = [Phase::Waiting, Phase::Warmup];
+        let after = [Phase::Cooldown, Phase::Stop];
+        let all = before.into_iter().chain(EIGHTHS).chain(after);
+        for (n, phase) in all.enumerate() {
             gate.set(phase);
             assert_eq!(gate.phase(), phase);
+            assert_eq!(phase as usize, n, "phases only go forward");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What a trial brought together before it is told.
 
+use bytecost_spec::host::Obstacle;
+use bytecost_spec::reading::Of;
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Held, PacketSocket, Readings};
+use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
 use crate::protocol::Done;
 
@@ -16,6 +18,8 @@ pub(crate) struct Parts {
     pub(crate) neighbour: Vec<Held>,
     /// Who else took the packets.
     pub(crate) packet_sockets: Vec<PacketSocket>,
+    /// What was in the way of its packets.
+    pub(crate) obstacles: Vec<Obstacle>,
 }
 
 impl Parts {
@@ -28,4 +32,14 @@ impl Parts {
         };
         idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
     }
+}
+
+/// What the far end of wire has read of its machine, in a receiver's place.
+pub(crate) fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
+    let responder = far.filter(|_| !cell.transport.has_receiver());
+    let all = responder.into_iter().flat_map(|r| &r.side.readings);
+    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
+    of_machine
+        .map(|(counter, reading)| (*counter, reading.clone()))
+        .collect()
 }

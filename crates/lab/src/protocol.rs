@@ -129,12 +129,21 @@ pub struct Schedule {
     pub window_from_ns: u64,
     /// The window closes. Senders go on until they are told to stop.
     pub window_to_ns: u64,
+    /// The warm-up lasts until connections have stopped growing, at most until then: each side
+    /// answers [`Answer::Warm`], and a second schedule says when the window is.
+    #[serde(default)]
+    pub steady_by_ns: Option<u64>,
 }
 
 /// Coordinator to endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
+    /// The first of all: what the coordinator is.
+    Hello {
+        /// The build that it wants the endpoint to be.
+        build: String,
+    },
     /// Get ready.
     Prepare(Box<Task>),
     /// Keep CPUs busy until [`Order::Stop`].
@@ -152,6 +161,11 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
+    /// The first of all: what the endpoint is.
+    Hello {
+        /// Its build.
+        build: String,
+    },
     /// Receiver or server: connect here.
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.
@@ -172,6 +186,11 @@ pub enum Answer {
     },
     /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
     Opening,
+    /// The warm-up is over.
+    Warm {
+        /// Whether the side's connections have stopped growing; else its time was over.
+        steady: bool,
+    },
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.

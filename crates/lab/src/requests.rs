@@ -13,6 +13,7 @@ use hdrhistogram::Histogram;
 
 use crate::flow::{Edge, Finish, histogram};
 use crate::gate::{Gate, Phase};
+use crate::marks::{Clocked, Marks};
 
 /// The most passes of a cold file in one window.
 pub const STRETCHES_MOST: usize = 1000;
@@ -26,6 +27,8 @@ pub struct Stretches<S> {
     pub total: bytecost_engine::Tally,
     /// CPU time between the stretches, in ns.
     pub aside_ns: u64,
+    /// The edges of the window's eighths; none where it is a number of passes.
+    pub marks: Option<Marks>,
 }
 
 /// What bytes of the file must be.
@@ -44,6 +47,7 @@ impl<S> Stretches<S> {
             of: Vec::with_capacity(STRETCHES_MOST),
             total,
             aside_ns: 0,
+            marks: None,
         }
     }
 }
@@ -110,11 +114,13 @@ impl<'a> Requests<'a> {
         }
         self.timed = true;
         let mut from = self.opened(meter);
+        let mut clocked = Clocked::open(self.last_ns, gate.eighth_ns(), &from.tally);
         // A request may take longer than the window, so that the window ends with its first.
         let before = from.tally.messages;
         while gate.phase() < Phase::Cooldown || self.mover.tally().messages == before {
             if !self.is_through() {
                 self.step()?;
+                clocked.pass(self.last_ns, || self.mover.tally());
                 continue;
             }
             self.settle()?;
@@ -127,7 +133,10 @@ impl<'a> Requests<'a> {
             stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
             from = self.opened(meter);
         }
+        clocked.marks.close(&self.mover.tally());
         stretches.of.push((from, self.closed(meter)));
+        // What lies between two passes of a cold file would be in them.
+        stretches.marks = self.cold.is_none().then_some(clocked.marks);
         self.timed = false;
         (finish.closed)();
         while gate.phase() < Phase::Stop || self.mover.tally().messages < finish.messages_least {

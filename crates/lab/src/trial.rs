@@ -4,50 +4,45 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
-use bytecost_meter::{
-    ClocksRead, FrequencyMeter, MachineMeter, ProcessClocks, Whose, huge_memory, of_process,
-};
+use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::reading::Of;
-use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
 use crate::beside::{Around, Beside, owners};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
-use crate::event::Event;
 use crate::files::Files;
 use crate::groups::Group;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
+use crate::obstacles;
 pub(crate) use crate::parts::Parts;
+use crate::parts::of_responder;
 use crate::passes::Passes;
-use crate::protocol::{Answer, Check, Done, Order, Role, Task};
+use crate::program::Program;
+use crate::protocol::{Answer, Check, Order, Role, Task};
+use crate::quotas::Quotas;
 use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
+mod block;
 mod served;
 
 /// How long a sender may take to learn its caches' hits from their misses.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// How many times as long the windows of a cell become when a flow moved nothing in one, and how
-/// many times as long as usual they are at most.
-const LONGER: u32 = 4;
-const LONGEST: u32 = 64;
-
 /// How trials are made.
 #[derive(Debug)]
 pub struct Settings {
     /// The program that plays the endpoints when called as `PROGRAM endpoint PID`.
-    pub program: PathBuf,
+    pub program: Program,
     /// Time before the window.
     pub warmup: Duration,
     /// Length of the window.
@@ -75,6 +70,7 @@ pub struct Lab {
     clocks: ProcessClocks,
     frequency: FrequencyMeter,
     networks: Networks,
+    quotas: Quotas,
     started_ns: u64,
     /// Time that went into blocks that were measured again.
     repeated: Duration,
@@ -105,6 +101,7 @@ impl Lab {
             clocks: ProcessClocks::new(Path::new("/")),
             frequency: FrequencyMeter::default(),
             networks: Networks::default(),
+            quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
             repeated: Duration::ZERO,
             files: Files::default(),
@@ -131,113 +128,6 @@ impl Lab {
         self
     }
 
-    /// As a run that was cut short left it, by the end of its last block.
-    pub fn resume(&mut self, block: &Block) {
-        self.longer.clone_from(&block.longer);
-        if let Some(Repeat::OtherProcesses { .. }) = block.repeated_because {
-            self.repeated += Duration::from_nanos(block.elapsed_ns);
-        }
-    }
-
-    /// Carries out one attempt at a block: the cells in this order, as `(number, cell)`. None when
-    /// it was interrupted. What comes back says whether all of it is to be measured again: because
-    /// others used the CPUs, or because a flow moved nothing in its window, which is longer from
-    /// then on.
-    pub fn block(
-        &mut self,
-        (block, attempt): (u32, u32),
-        order: impl IntoIterator<Item = (u32, Cell)>,
-        stop: &AtomicBool,
-        events: &mut dyn FnMut(Event),
-    ) -> Option<Block> {
-        let (began_ns, before) = (clock::monotonic_ns(), self.all_clocks());
-        let mut too_short = None;
-        for (number, cell) in order {
-            let trial = TrialKey {
-                block,
-                cell: number,
-                attempt,
-            };
-            events(Event::TrialStarted { trial });
-            let (record, idle) = match self.trial(trial, &cell, stop) {
-                Outcome::Ended(record, idle) => (record, idle),
-                Outcome::Interrupted => return None,
-            };
-            events(Event::TrialEnded(record));
-            if idle && self.lengthen(&cell) {
-                too_short.get_or_insert(cell.id());
-            }
-        }
-        let ended = self.block_ended((block, attempt), began_ns, &before, too_short);
-        events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
-        Some(ended)
-    }
-
-    fn all_clocks(&mut self) -> ClocksRead {
-        self.clocks.list(&[]);
-        self.clocks.read_with_children()
-    }
-
-    /// Foreign CPU time is that of processes that are not ours and not the kernel's, over seconds:
-    /// nothing that a mover has done itself can have a block repeated.
-    fn block_ended(
-        &mut self,
-        (block, attempt): (u32, u32),
-        began_ns: u64,
-        before: &ClocksRead,
-        too_short: Option<String>,
-    ) -> Block {
-        let after = self.all_clocks();
-        let elapsed_ns = clock::monotonic_ns() - began_ns;
-        let used = self.clocks.between(before, &after);
-        let of = |whose| used.get(&whose).copied().unwrap_or(0);
-        let length = Duration::from_nanos(elapsed_ns);
-        let mut ended = Block {
-            block,
-            attempt,
-            ended_ms: self.elapsed_ms(),
-            elapsed_ns,
-            others_ns: of(Whose::Other),
-            others: self.clocks.largest(before, &after),
-            kernel_threads_ns: of(Whose::Kernel),
-            longer: self.longer.clone(),
-            repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
-        };
-        let may_repeat = attempt < self.settings.repeats_most
-            && self.repeated + length <= self.settings.repeats_for;
-        let cpus = ended.other_cpus();
-        if cpus > self.settings.foreign_cpus && may_repeat && ended.repeated_because.is_none() {
-            self.repeated += length;
-            ended.repeated_because = Some(Repeat::OtherProcesses {
-                cpus_thousandths: (cpus * 1e3) as u64,
-            });
-        }
-        ended
-    }
-
-    /// Makes the windows of a cell longer from now on; false where they are long enough for
-    /// anything but a machine that is too slow.
-    fn lengthen(&mut self, cell: &Cell) -> bool {
-        let times = self.times(cell) * LONGER;
-        let lengthens = times <= LONGEST;
-        if lengthens {
-            // A cell and its twin are the same measurement.
-            for cell in [cell.clone(), cell.other_twin()] {
-                self.longer.insert(cell.id(), times);
-            }
-        }
-        lengthens
-    }
-
-    fn times(&self, cell: &Cell) -> u32 {
-        self.longer.get(&cell.id()).copied().unwrap_or(1)
-    }
-
-    /// The window of a cell where nobody watches.
-    fn window(&self, cell: &Cell) -> Duration {
-        self.settings.window * self.times(cell)
-    }
-
     /// Makes one trial of a cell.
     pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> Outcome {
         let began_ns = clock::monotonic_ns();
@@ -254,9 +144,9 @@ impl Lab {
         let record = match self.attempt(cell, None, stop) {
             Ok(parts) => {
                 idle = self.settings.check == Check::Quick && parts.has_idle_flow();
-                let last = self.times(cell) * LONGER > LONGEST;
+                let last = self.is_longest(cell);
                 if idle && last {
-                    failure(nothing_moved(cell, self.window(cell)))
+                    failure(nothing_moved(cell, self.window(cell, None)))
                 } else {
                     self.sample(trial, cell, started_ms, began_ns, parts)
                 }
@@ -268,13 +158,15 @@ impl Lab {
     }
 
     fn sample(
-        &self,
+        &mut self,
         trial: TrialKey,
         cell: &Cell,
         started_ms: u64,
         began_ns: u64,
         parts: Parts,
     ) -> Record {
+        let mut machine = parts.machine;
+        machine.extend(self.quotas.since_last());
         Record::Sample(Sample {
             trial,
             cell: cell.id(),
@@ -286,11 +178,12 @@ impl Lab {
                 .receiver
                 .filter(|_| cell.transport.has_receiver())
                 .map(|r| r.side),
-            machine: parts.machine,
+            machine,
             truth: parts.truth,
             latency_ns_histogram: parts.sender.latency_ns_histogram,
             neighbour: parts.neighbour,
             packet_sockets: parts.packet_sockets,
+            obstacles: parts.obstacles,
             repeated_because: None,
         })
     }
@@ -360,6 +253,7 @@ impl Lab {
         let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
             .map_err(Trouble::Failed)?;
         task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
+        let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -371,24 +265,22 @@ impl Lab {
         let receiver = has_peer.then_some(pins.receiver);
         let started = started(&self.settings, task, receiver, between, ready_ns, stop)?;
         let (mut ends, address) = started;
-        if let Some(watch) = &mut watch {
-            watch.trial_begins(cell, &ends, address.as_deref())?;
-        }
         let network = networks::meter(cell, &ends);
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
         let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = Span {
             warmup: self.settings.warmup,
-            window: watch
-                .as_ref()
-                .map_or(self.window(cell), |watch| watch.window()),
+            until_steady: window::may_grow(cell),
+            window,
             slowest_ns,
         };
         let program = &self.settings.program;
         let most_ns = span.most_ns();
         let mut beside = Beside::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
-        (watch.iter_mut()).for_each(|w| w.beside(beside.as_ref().map(Beside::pid)));
+        if let Some(watch) = &mut watch {
+            watch.trial_begins(cell, &ends, address.as_deref(), beside.as_ref())?;
+        }
         let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,
@@ -428,6 +320,7 @@ impl Lab {
             truth,
             neighbour,
             packet_sockets: eavesdroppers.all(),
+            obstacles: obstacles::of(cell, has_peer.then_some(between)),
         })
     }
 }
@@ -456,16 +349,6 @@ fn start_ns(task: &Task) -> u64 {
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
 fn huge_bytes(end: &Endpoint) -> Option<u64> {
     huge_memory(&of_process(end.pid()))
-}
-
-/// What the far end of wire has read of its machine, in a receiver's place.
-fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
-    let responder = far.filter(|_| !cell.transport.has_receiver());
-    let all = responder.into_iter().flat_map(|r| &r.side.readings);
-    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
-    of_machine
-        .map(|(counter, reading)| (*counter, reading.clone()))
-        .collect()
 }
 
 /// The processes of a trial, ready and waiting: the receiver's first, where there is one with

@@ -130,6 +130,8 @@ impl<'a> Wakes<'a> {
             from,
             to,
             total: self.mover.tally(),
+            // Its rate is given, and a step would be a wake-up beside those that are measured.
+            marks: None,
         })
     }
 

@@ -22,6 +22,7 @@ use bytecost_spec::evidence::{
 use bytecost_spec::{Cell, Counter, Failure, Record, TrialKey};
 use bytecost_sys::clock;
 
+use crate::beside::Beside;
 use crate::ends::{Endpoint, Trouble, wait_until};
 use crate::event::Event;
 use crate::parts::Parts;
@@ -165,6 +166,7 @@ impl Watch {
         cell: &Cell,
         ends: &[Endpoint],
         address: Option<&str>,
+        beside: Option<&Beside>,
     ) -> io::Result<()> {
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         let sender = of(Role::Sender).unwrap_or(0);
@@ -177,6 +179,7 @@ impl Watch {
         let network = network.ok();
         self.trial_of(sender, receiver);
         self.cpus_of.controlled = true;
+        self.cpus_of.background = beside.map(Beside::pid);
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
@@ -221,11 +224,6 @@ impl Watch {
             receiver,
             ..CpusOf::default()
         };
-    }
-
-    /// The process of the background load, where there is one.
-    pub(crate) fn beside(&mut self, process: Option<u32>) {
-        self.cpus_of.background = process;
     }
 
     /// The window will open and close then. Accounts are of these moments, however late this

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
@@ -77,6 +78,10 @@ fn main() -> ExitCode {
     trials.push(Trial::test(
         "a program that is no endpoint is told",
         endpoints::no_endpoint,
+    ));
+    trials.push(Trial::test(
+        "an endpoint of another build is refused",
+        endpoints::another_build,
     ));
     let mut arguments = Arguments::from_args();
     // A trial waits for its processes, its clock and its disk as well as for a CPU.
@@ -198,7 +203,7 @@ fn cell(values: &[(Axis, &str)]) -> Cell {
 
 fn settings() -> Settings {
     Settings {
-        program: std::env::current_exe().unwrap(),
+        program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window: Duration::from_millis(10),
         check: Check::Full,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytecost_engine::{MOVERS, Mover, Route, file};
 use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
@@ -146,7 +147,7 @@ fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
     };
     let window = Duration::from_millis(10);
     let settings = Settings {
-        program: std::env::current_exe().unwrap(),
+        program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window,
         check: Check::Quick,

@@ -235,6 +235,11 @@ fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
     assert_eq!(window.to.tally.messages, 599);
     let readings = meter.difference(&window.from.snapshot, &window.to.snapshot);
     assert_eq!(readings[&Counter::ElapsedNs], Reading::Measured(2500));
+    // An eighth has 62 or 63 looks, and the look that steps offers as any other.
+    let course = window.marks.unwrap().sub_windows().unwrap();
+    let of_one = SIZE as u64;
+    let messages: Vec<u64> = course.amount.iter().map(|n| n / of_one).collect();
+    assert_eq!(messages, [62, 62, 63, 62, 63, 62, 63, 62]);
 }
 
 /// The full check must be able to fail: pages that a pipe still refers to are written anew.

@@ -22,7 +22,9 @@ fn rule(counter: Counter) -> Rule {
         Counter::TcpCwndSegments
         | Counter::TcpPacingRateBytesPerS
         | Counter::TcpDeliveryRateBytesPerS => Rule::Smallest,
-        Counter::SendBufferBytes | Counter::ReceiveBufferBytes => Rule::First,
+        Counter::SendBufferBytes
+        | Counter::ReceiveBufferBytes
+        | Counter::ReceiveBufferStartBytes => Rule::First,
         _ => Rule::Sum,
     }
 }

@@ -1,6 +1,6 @@
 //! Twins: a baseline is measured twice in each block, under two names.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bytecost_spec::axis::CONDITIONAL;
 use bytecost_spec::{Cell, Study};
@@ -29,7 +29,7 @@ impl Baselines {
     /// None at all where the study has no twins.
     pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
         let cells = candidates.iter().map(|c| &c.cell);
-        let place: HashMap<&Cell, usize> = cells.clone().zip(0..).collect();
+        let place: BTreeMap<&Cell, usize> = cells.clone().zip(0..).collect();
         let compared = study.compare.iter().filter(|_| study.twins);
         let of = compared.map(|compare| {
             let is_baseline = |c: &Cell| {
@@ -38,7 +38,7 @@ impl Baselines {
             // An axis that means nothing to one of two cells does not keep them apart: a Unix socket
             // has no congestion control, and is compared with TCP under the first one of the plan.
             let shared = [&CONDITIONAL[..], &[compare.axis]].concat();
-            let mut near: HashMap<String, usize> = HashMap::new();
+            let mut near: BTreeMap<String, usize> = BTreeMap::new();
             for (i, cell) in cells.clone().enumerate().filter(|(_, c)| is_baseline(c)) {
                 near.entry(cell.id_without(&shared)).or_insert(i);
             }

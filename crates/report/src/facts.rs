@@ -203,7 +203,7 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
     let level = numbers::percent(s.level);
     vec![
         ("Trial", format!(
-            "Each trial starts fresh sender and receiver processes, warms up for {} and reads counters over a window of {}. This run made {}{}.",
+            "Each trial starts fresh sender and receiver processes, warms up for at least {} and reads counters over a window of {}. This run made {}{}.",
             numbers::milliseconds(s.warmup_ms), numbers::milliseconds(s.window_ms), count(a.run.trials, "trial", "trials"),
             match a.run.repeated { 0 => String::new(), n => format!(", of which {} repeated because something else used the machine", whole(n as u64)) })),
         ("Block", format!(

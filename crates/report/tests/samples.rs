@@ -54,6 +54,7 @@ fn sample(cell: u32, attempt: u32) -> Sample {
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: (attempt == 0).then(|| "others took 9 %, \"a lot\"".to_owned()),
     }
 }

@@ -144,6 +144,9 @@ counters! {
     TcpDataSegments "tcp_data_segments" Side "TCP_INFO segments with data sent within the window, sum of flows";
     SendBufferBytes "send_buffer_bytes" Side "SO_SNDBUF as the kernel has it at the end, first flow";
     ReceiveBufferBytes "receive_buffer_bytes" Side "SO_RCVBUF as the kernel has it at the end, first flow";
+    ReceiveBufferStartBytes "receive_buffer_start_bytes" Side "SO_RCVBUF as the kernel had it when the window opened, first flow";
+    WarmupNs "warmup_ns" Machine "time for which bytes moved before the window opened";
+    WarmupBounded "warmup_bounded" Machine "1 where connections still grew when the warm-up had lasted as long as it may, 0 where they had stopped growing";
     MachineElapsedNs "machine_elapsed_ns" Machine "time between the two machine readings";
     MachineCpus "machine_cpus" Machine "CPUs online";
     MachineBusyNs "machine_busy_ns" Machine "CPU time of everything on the machine, softirq included";
@@ -162,6 +165,8 @@ counters! {
     CgroupPeriods "cgroup_periods" Machine "periods of its quota in which the cell's group ran, cpu.stat nr_periods";
     CgroupThrottledPeriods "cgroup_throttled_periods" Machine "of these, periods in which the quota was used up, cpu.stat nr_throttled";
     CgroupThrottledNs "cgroup_throttled_ns" Machine "time for which the quota kept threads that could run from running, cpu.stat throttled_usec or throttled_time, sum over CPUs";
+    QuotaThrottledPeriods "quota_throttled_periods" Machine "periods since the trial before in which a quota around the whole run was used up, cpu.stat nr_throttled of bytecost's own control group and of those above it";
+    QuotaThrottledNs "quota_throttled_ns" Machine "time for which such quotas kept threads that could run from running, as quota_throttled_periods, sum over CPUs";
     NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
 use crate::evidence::Evidence;
+use crate::host::Obstacle;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
@@ -49,6 +50,18 @@ pub struct Held {
     pub class: Option<Class>,
 }
 
+/// What a side did in each eighth of its window, in their order, all flows together. A thread that
+/// was off its CPU when an eighth ended has that one and the next together in the later of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SubWindows {
+    /// Payload bytes; whole messages, where nothing is moved.
+    pub amount: Vec<u64>,
+    /// Length, mean over the flows.
+    pub elapsed_ns: Vec<u64>,
+    /// CPU time of the flows' own threads.
+    pub cpu_ns: Vec<u64>,
+}
+
 /// All that one side read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SideReadings {
@@ -59,6 +72,9 @@ pub struct SideReadings {
     /// One entry a flow, in their order, where a cell chose CPUs or memory for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
+    /// The course of the window; none where it is a number of passes, and of sides that have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_windows: Option<SubWindows>,
 }
 
 /// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
@@ -111,6 +127,9 @@ pub struct Sample {
     /// Packet sockets that took the trial's packets too, as far as they were there at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_sockets: Vec<PacketSocket>,
+    /// What was in the way of its packets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<Obstacle>,
     /// Why this trial will be repeated, where it will. Runs with records of blocks repeat whole
     /// blocks, and say it there.
     pub repeated_because: Option<String>,

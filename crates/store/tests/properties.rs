@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 use bytecost_spec::reading::COUNTERS;
-use bytecost_spec::sample::{FlowReading, Truth};
+use bytecost_spec::sample::{FlowReading, SubWindows, Truth};
 use bytecost_spec::{Failure, Reading, Readings, Record, Sample, SideReadings, TrialKey};
 use bytecost_store::Root;
 use proptest::collection::{btree_map, vec};
@@ -44,10 +44,17 @@ fn side() -> impl Strategy<Value = SideReadings> {
         messages,
         elapsed_ns,
     });
-    (readings(), vec(flow, 0..3)).prop_map(|(readings, flows)| SideReadings {
+    let course = option::of(vec(any::<u64>(), 8)).prop_map(|numbers| {
+        numbers.map(|amount| SubWindows {
+            amount,
+            ..SubWindows::default()
+        })
+    });
+    (readings(), vec(flow, 0..3), course).prop_map(|(readings, flows, sub_windows)| SideReadings {
         readings,
         flows,
         held: Vec::new(),
+        sub_windows,
     })
 }
 
@@ -81,6 +88,7 @@ fn sample() -> impl Strategy<Value = Sample> {
                 latency_ns_histogram,
                 neighbour: Vec::new(),
                 packet_sockets: Vec::new(),
+                obstacles: Vec::new(),
                 repeated_because,
             },
         )

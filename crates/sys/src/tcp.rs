@@ -65,6 +65,10 @@ pub struct TcpInfo {
     pub snd_mss_bytes: u32,
     /// Retransmitted segments so far.
     pub retransmits: u32,
+    /// Bytes that the other end has acknowledged so far.
+    pub bytes_acked: u64,
+    /// Bytes that came so far.
+    pub bytes_received: u64,
     /// Segments with data sent so far.
     pub data_segments_out: u32,
     /// Rate at which sending is paced; all ones where it is not.
@@ -138,6 +142,8 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
         cwnd_segments: raw.snd_cwnd,
         snd_mss_bytes: raw.snd_mss,
         retransmits: raw.total_retrans,
+        bytes_acked: raw.bytes_acked,
+        bytes_received: raw.bytes_received,
         data_segments_out: raw.data_segs_out,
         pacing_rate: raw.pacing_rate,
         delivery_rate: raw.delivery_rate,

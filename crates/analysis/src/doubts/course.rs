@@ -3,7 +3,7 @@
 use bytecost_spec::{Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
 
-use super::{Told, View, in_cells, span};
+use super::{Told, View, in_cells, legs, span};
 use crate::cells::exp;
 use crate::findings::{ERROR_RATE, half_width};
 use crate::pairing::{Pairing, pairings};
@@ -98,6 +98,19 @@ pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
             words::count(view.input.samples.len(), "sample")
         ),
         cure: format!("bytecost run --resume {}", view.input.manifest.id),
+        cells: Vec::new(),
+    });
+    told.into_iter().collect()
+}
+
+pub(super) fn missing_trials(view: &View<'_>) -> Vec<Told> {
+    let told = view.input.damage.map(|what| Told {
+        text: "The log is not whole: trials of this run are lost.".to_owned(),
+        evidence: what.to_owned(),
+        cure: format!(
+            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {}",
+            view.input.manifest.id
+        ),
         cells: Vec::new(),
     });
     told.into_iter().collect()
@@ -208,13 +221,17 @@ fn cells_of(findings: &[&Finding]) -> Vec<String> {
     cells
 }
 
-/// Trends over blocks within cells, corrected over all cells, and larger than what matters.
+/// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
 pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
     let metric = view.main_metric();
     let mut trends = Vec::new();
-    for cell in view.measured() {
-        let logs: Vec<f64> = cell
-            .trials()
+    let legs = |cell| legs::by_leg(view.input.manifest, cell).into_values();
+    let stretches = view
+        .measured()
+        .flat_map(|cell| legs(cell).map(move |trials| (cell, trials)));
+    for (cell, trials) in stretches {
+        let logs: Vec<f64> = trials
+            .iter()
             .filter_map(|t| t.value(metric).known())
             .filter(|v| *v > 0.0)
             .map(f64::ln)
@@ -237,6 +254,7 @@ pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
             changes.push(change);
         }
     }
+    cells.dedup();
     if cells.is_empty() {
         return Vec::new();
     }

@@ -17,9 +17,13 @@ fn waited(side: &SideReadings, threads: u32) -> Option<f64> {
     (elapsed > 0.0).then(|| waited / elapsed / f64::from(threads.max(1)))
 }
 
-/// Share of the time of work, which never waits by itself, that it was not on a CPU.
+/// Share of the time of work, which never waits by itself, that it was not on a CPU; none where it
+/// sleeps from beat to beat.
 fn away(trial: &Trial<'_>, threads: u32) -> Option<f64> {
     let side = &trial.sample.sender;
+    if side.readings.contains_key(&Counter::BeatsMissed) {
+        return None;
+    }
     let cpu = read(side, Counter::CpuNs).ok()?;
     let elapsed = read(side, Counter::ElapsedNs).ok()?;
     (elapsed > 0.0).then(|| 1.0 - cpu / elapsed / f64::from(threads.max(1)))

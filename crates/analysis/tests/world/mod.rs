@@ -27,6 +27,7 @@ pub struct World {
     pub evidence: Vec<Evidence>,
     pub notes: Vec<String>,
     pub ended_early: Option<String>,
+    pub damage: Option<String>,
 }
 
 /// What a cell truly costs.
@@ -155,6 +156,8 @@ impl World {
                 format: 1,
                 id: "quiet-otter".to_owned(),
                 bytecost_version: "0.1.0".to_owned(),
+                build_id: None,
+                legs: Vec::new(),
                 started: "2026-11-21T03:00:00Z".to_owned(),
                 seed: 7,
                 command: vec!["bytecost".to_owned(), "run".to_owned()],
@@ -172,6 +175,7 @@ impl World {
             evidence: Vec::new(),
             notes: Vec::new(),
             ended_early: None,
+            damage: None,
         }
     }
 
@@ -227,6 +231,7 @@ impl World {
             evidence: &self.evidence,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
+            damage: self.damage.as_deref(),
             published: None,
             ceiling: None,
         }
@@ -340,6 +345,7 @@ fn sample(
             .then(|| histogram(truth.latency_us * factor, g)),
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

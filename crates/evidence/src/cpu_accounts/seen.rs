@@ -7,14 +7,14 @@ use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuLine, CpuUser};
 /// Words of `struct who` in `cpu.bpf.c`.
 const WHO_WORDS: usize = 8;
 /// Words of `struct cpu`, and the places of those before `who`.
-pub(super) const CPU_WORDS: usize = 9 + WHO_WORDS;
+pub(super) const CPU_WORDS: usize = 8 + WHO_WORDS;
 pub(super) const SINCE: usize = 1;
 const INTERRUPTS: usize = 4;
 const IDLE: usize = 5;
 const IDLE_INTERRUPTS: usize = 6;
 const LOST: usize = 7;
-/// Words of `struct task`: window, time, interrupts, what its clock lacks, `who`.
-pub(super) const TASK_WORDS: usize = 4 + WHO_WORDS;
+/// Words of `struct task`: window, time, interrupts, `who`.
+pub(super) const TASK_WORDS: usize = 3 + WHO_WORDS;
 
 /// Of include/linux/sched.h.
 const PF_IO_WORKER: u64 = 0x10;
@@ -61,8 +61,6 @@ struct Task {
     process_name: String,
     ns: u64,
     interrupts_ns: u64,
-    /// What is not in its own clock.
-    unclocked_ns: u64,
 }
 
 /// What was seen within one window.
@@ -91,7 +89,7 @@ fn text(words: &[u64]) -> String {
 }
 
 impl Task {
-    fn of(who: &[u64], [ns, interrupts_ns, unclocked_ns]: [u64; 3]) -> Task {
+    fn of(who: &[u64], ns: u64, interrupts_ns: u64) -> Task {
         Task {
             tid: who[0] as u32,
             process: who[1] as u32,
@@ -101,7 +99,6 @@ impl Task {
             process_name: text(&who[6..8]),
             ns,
             interrupts_ns: interrupts_ns.min(ns),
-            unclocked_ns,
         }
     }
 }
@@ -122,8 +119,7 @@ impl Seen {
             ..Seen::default()
         };
         let own = tasks.values().filter(|words| words[0] == from_ns);
-        let task =
-            |words: &[u64; TASK_WORDS]| Task::of(&words[4..], [words[1], words[2], words[3]]);
+        let task = |words: &[u64; TASK_WORDS]| Task::of(&words[3..], words[1], words[2]);
         seen.tasks = own.map(task).collect();
         for words in cpus {
             let is_own = words[0] == from_ns;
@@ -137,9 +133,7 @@ impl Seen {
                 continue;
             }
             let ns = to_ns - since_ns.max(from_ns);
-            // Its own clock is known when it is switched.
-            let all = [ns, sum(INTERRUPTS), 0];
-            let running = Task::of(&words[CPU_WORDS - WHO_WORDS..], all);
+            let running = Task::of(&words[CPU_WORDS - WHO_WORDS..], ns, sum(INTERRUPTS));
             if running.tid == 0 {
                 seen.idle_ns += ns;
                 seen.idle_interrupts_ns += running.interrupts_ns;
@@ -164,19 +158,18 @@ impl Seen {
                 self.lost_ns as f64 / 1e6
             ));
         }
-        let mut sums: BTreeMap<(CpuUser, String), [u64; 3]> = BTreeMap::new();
+        let mut sums: BTreeMap<(CpuUser, String), (u64, u64)> = BTreeMap::new();
         for task in &self.tasks {
             let sum = sums.entry(self.user(task, whose)).or_default();
-            sum[0] += task.ns;
-            sum[1] += task.interrupts_ns;
-            sum[2] += task.unclocked_ns;
+            sum.0 += task.ns;
+            sum.1 += task.interrupts_ns;
         }
         let interrupts_ns = self.idle_interrupts_ns.min(self.idle_ns);
         let idle_ns = self.idle_ns - interrupts_ns;
         let nameless = |user, ns| ((user, String::new()), ns);
         sums.extend([
-            nameless(CpuUser::Interrupts, [interrupts_ns, interrupts_ns, 0]),
-            nameless(CpuUser::Idle, [idle_ns, 0, 0]),
+            nameless(CpuUser::Interrupts, (interrupts_ns, interrupts_ns)),
+            nameless(CpuUser::Idle, (idle_ns, 0)),
         ]);
         let lines = lines(sums);
         let used: u64 = lines.iter().map(|l| l.ns).sum();
@@ -257,25 +250,29 @@ impl Seen {
 }
 
 /// The largest of each user by name, and the rest of them together.
-fn lines(sums: BTreeMap<(CpuUser, String), [u64; 3]>) -> Vec<CpuLine> {
+fn lines(sums: BTreeMap<(CpuUser, String), (u64, u64)>) -> Vec<CpuLine> {
     let mut all: Vec<CpuLine> = Vec::new();
     for row in CPU_USERS {
         let own = sums.iter().filter(|((user, _), _)| *user == row.user);
-        let mut own: Vec<(&str, [u64; 3])> = own.map(|((_, n), s)| (n.as_str(), *s)).collect();
-        own.sort_by(|a, b| (b.1[0], a.0).cmp(&(a.1[0], b.0)));
+        let mut own: Vec<CpuLine> = own
+            .map(|((user, name), (ns, interrupts_ns))| CpuLine {
+                user: *user,
+                name: name.clone(),
+                ns: *ns,
+                interrupts_ns: *interrupts_ns,
+            })
+            .collect();
+        own.sort_by(|a, b| (b.ns, &a.name).cmp(&(a.ns, &b.name)));
         let small = own.split_off(own.len().min(MOST_NAMED));
+        all.extend(own);
         if !small.is_empty() {
-            let sum = |at: usize| small.iter().map(|(_, s)| s[at]).sum();
-            own.push(("", [sum(0), sum(1), sum(2)]));
+            all.push(CpuLine {
+                user: row.user,
+                name: String::new(),
+                ns: small.iter().map(|l| l.ns).sum(),
+                interrupts_ns: small.iter().map(|l| l.interrupts_ns).sum(),
+            });
         }
-        let line = |(name, [ns, interrupts_ns, unclocked_ns]): (&str, [u64; 3])| CpuLine {
-            user: row.user,
-            name: name.to_owned(),
-            ns,
-            interrupts_ns,
-            unclocked_ns,
-        };
-        all.extend(own.into_iter().map(line));
     }
     all
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_evidence::CpuAccountant;
 use bytecost_evidence::cpu_accounts::Whose;
-use bytecost_spec::evidence::{CpuAccounts, CpuUser};
+use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
 use bytecost_sys::places::Places;
 use bytecost_sys::uring_file::{Options, UringFile};
 use bytecost_sys::{clock, process};
@@ -55,21 +55,23 @@ fn kept(mut work: impl FnMut()) -> Option<CpuAccounts> {
     panic!("much is left over each time");
 }
 
-/// Time of these tasks by their own clocks, as the accounts have it.
-fn clocked_ns(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
-    let own = accounts.lines.iter().filter(|line| line.user == user);
-    let named = own.filter(|line| name.is_empty() || line.name == name);
-    named.map(|line| line.ns - line.unclocked_ns).sum()
+fn ns_of(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
+    let is_it = |line: &CpuLine| line.user == user && (name.is_empty() || line.name == name);
+    accounts.ns_of(is_it).unwrap_or(0)
 }
 
-/// Holds a line against what is known by another clock.
-fn check(what: &str, line_ns: u64, known_ns: u64, near_ns: u64) {
+/// Holds a line against what is known by another clock. A task's own clock lacks what a hypervisor
+/// took, and interrupts where the kernel accounts for them separately; under load up to a quarter
+/// was seen to be missing on a virtual machine. What is known is never more than the line.
+fn check(what: &str, line_ns: u64, known_ns: u64, late_ns: u64) {
     println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
-    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS + near_ns;
+    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS;
     assert!(
-        line_ns.abs_diff(known_ns) <= near_ns,
+        line_ns + near_ns >= known_ns,
         "{what}: {line_ns}, {known_ns}"
     );
+    let most_ns = known_ns + known_ns / 2 + near_ns + late_ns;
+    assert!(line_ns <= most_ns, "{what}: {line_ns}, {known_ns}");
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
     let Some(accounts) = kept else { return };
     for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
         // The thread of a test has started them, which is not the first of the process.
-        let line_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, name);
+        let line_ns = ns_of(&accounts, CpuUser::SenderWorkers, name);
         check(name, line_ns, known_ns, 0);
     }
 }
@@ -166,10 +168,10 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
         process_ns = clock::process_cpu_ns() - before_ns;
     });
     let Some(accounts) = kept else { return };
-    let worked_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, worker);
+    let worked_ns = ns_of(&accounts, CpuUser::SenderWorkers, worker);
     assert!(worked_ns > NEAR_NS, "{worked_ns}: {:?}", accounts.lines);
-    let all_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, "")
-        + clocked_ns(&accounts, CpuUser::SenderThreads, "");
+    let all_ns =
+        ns_of(&accounts, CpuUser::SenderWorkers, "") + ns_of(&accounts, CpuUser::SenderThreads, "");
     // A poller does not sleep, and a hypervisor may hold up its ticks.
     let late_ns = if poller { 5 * clock::tick_ns() } else { 0 };
     check("the process", all_ns, process_ns, late_ns);
@@ -222,7 +224,7 @@ fn a_child_has_its_time_and_so_has_its_child() {
         child_ns = used_ns() - before_ns;
     });
     let Some(accounts) = kept else { return };
-    let line_ns = clocked_ns(&accounts, CpuUser::SenderChildren, "");
+    let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
     // What a process tells of one that ends may lack what came after its last tick.
     check("children", line_ns, child_ns, 2 * clock::tick_ns());
     assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");

@@ -167,11 +167,11 @@ impl<'a> Flow<'a> {
         thread: M,
     ) -> io::Result<(Measured, Option<Histogram<u64>>)> {
         let cell = &self.task.cell;
-        let mut meter = ConnectionMeter {
+        let mut meter = ConnectionMeter::new(
             thread,
-            socket: self.socket.as_ref(),
-            is_tcp: cell.transport.is_tcp() && self.socket.is_some(),
-        };
+            self.socket.as_ref(),
+            cell.transport.is_tcp() && self.socket.is_some(),
+        );
         let finish = Finish {
             closed: || turn.closed(),
             messages_least: self.task.messages_least,
@@ -211,6 +211,7 @@ impl<'a> Flow<'a> {
                 (window, Some(ask.latency_ns))
             }
             None => {
+                turn.gate.ask_for_steps();
                 turn.ready();
                 (stream(engine, turn.gate, &mut meter, finish)?, None)
             }

@@ -9,7 +9,7 @@ use bytecost_engine::{Checker, Mover, Tally, file};
 use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::evidence::Footprint;
-use bytecost_spec::sample::FlowReading;
+use bytecost_spec::sample::{FlowReading, SubWindows};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Held, Pattern as Exchange, Reading, Readings, SideReadings};
 use bytecost_sys::tcp::TcpInfo;
@@ -23,6 +23,7 @@ use crate::connection::ConnectionMeter;
 use crate::files;
 use crate::flow::{Intake, Window};
 use crate::hold::Hold;
+use crate::marks::{self, Marks};
 use crate::passes::Passes;
 use crate::protocol::{Check, Done, Role, Task};
 use crate::requests::Stretches;
@@ -31,6 +32,7 @@ use crate::requests::Stretches;
 pub(super) struct FlowDone {
     readings: Readings,
     flow: FlowReading,
+    sub_windows: Option<SubWindows>,
     /// Whether the process was measured, not this flow's thread alone.
     pub(super) of_process: bool,
     total_bytes: u64,
@@ -94,17 +96,17 @@ fn receive(
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
-    let mut meter = ConnectionMeter {
-        thread: turn.metered(flow, meter(cell)),
-        socket: Some(&kept),
-        is_tcp: cell.transport.is_tcp(),
-    };
+    let thread = turn.metered(flow, meter(cell));
+    let mut meter = ConnectionMeter::new(thread, Some(&kept), cell.transport.is_tcp());
     let mut intake = Intake {
         receiver: &mut *receiver,
         checker: checker(task, flow)?,
         size_bytes: cell.size_bytes,
         answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
+    if intake.answers.is_none() {
+        turn.gate.ask_for_steps();
+    }
     turn.ready();
     let measured = match Passes::of(cell) {
         Some(passes) => {
@@ -165,6 +167,7 @@ pub(super) struct Measured {
     grown: Tally,
     /// What was done in the whole trial.
     total: Tally,
+    marks: Option<Marks>,
 }
 
 impl Measured {
@@ -184,6 +187,7 @@ impl Measured {
             readings: meter.difference(&window.from.snapshot, &window.to.snapshot),
             grown: window.to.tally.since(&window.from.tally),
             total: window.total,
+            marks: window.marks,
         }
     }
 
@@ -226,6 +230,7 @@ impl Measured {
             readings,
             grown,
             total: all.total,
+            marks: all.marks,
         }
     }
 }
@@ -241,6 +246,7 @@ pub(super) fn flow_done(
         mut readings,
         grown,
         total,
+        marks,
     } = measured;
     let mut put = |counter, n| {
         readings.insert(counter, Reading::Measured(n));
@@ -271,6 +277,7 @@ pub(super) fn flow_done(
             messages: grown.messages,
             elapsed_ns,
         },
+        sub_windows: marks.and_then(|marks| marks.sub_windows()),
         of_process: false,
         total_bytes: total.bytes,
         compared_bytes,
@@ -287,6 +294,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     let mut merged: Option<Histogram<u64>> = None;
     let mut of_process = false;
     let mut workers: Option<Reading> = None;
+    let mut courses = Vec::with_capacity(readings.capacity());
     for flow in flows {
         let mut flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
         of_process |= flow.of_process;
@@ -297,6 +305,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
             .reduce(|a, b| a.plus(&b));
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
+        courses.extend(flow.sub_windows);
         done.side.held.extend(flow.held);
         done.total_bytes.push(flow.total_bytes);
         done.compared_bytes += flow.compared_bytes;
@@ -321,6 +330,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
     }
     done.side = SideReadings {
         readings: sum,
+        sub_windows: marks::together(&courses),
         ..done.side
     };
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;

@@ -46,7 +46,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             done
         });
         let threads = [responding];
-        let followed = follow(control, gate, &threads, &told, task);
+        let followed = follow(control, gate, &threads, &told, task, None);
         gate.set(Phase::Stop);
         let [responding] = threads;
         let done = responding
@@ -111,6 +111,7 @@ fn respond(
             readings,
             flows: moved(&task.cell, &from, &to),
             held: hold.held()?.into_iter().collect(),
+            sub_windows: None,
         },
         total_bytes: far.seen().map(|s| s.bytes - HELLO_BYTES).collect(),
         compared_bytes: 0,

@@ -141,11 +141,7 @@ impl<'a> Desk<'a> {
             board,
             flow,
             seen: WAIT,
-            meter: ConnectionMeter {
-                thread: ThreadMeter::open_without_perf(),
-                socket: Some(socket),
-                is_tcp: true,
-            },
+            meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
         }
     }
 

@@ -15,7 +15,8 @@ use super::Lab;
 use crate::beside::{Around, owners};
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
-use crate::networks;
+use crate::networks::{self, Between};
+use crate::obstacles;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 use crate::watch::Watch;
@@ -89,14 +90,12 @@ impl Lab {
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-        let window = watch
-            .as_ref()
-            .map_or(self.settings.window, |watch| watch.window());
-        let window = window * self.times(cell);
+        let window = self.window(cell, watch.as_deref());
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
             window_to_ns: window_from_ns + window.as_nanos() as u64,
+            steady_by_ns: None,
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
@@ -176,6 +175,7 @@ fn connected(
             begin_ns,
             window_from_ns: opens_ns,
             window_to_ns: closes_ns,
+            steady_by_ns: None,
         }),
         Some((_, other)) => Err(out_of_turn(&other)),
         None => Err(Trouble::Failed(format!(
@@ -243,5 +243,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: obstacles::of(cell, Some(Between::Nothing)),
     }
 }

@@ -87,11 +87,6 @@ pub struct CpuLine {
     /// What of that was interrupts and soft interrupts, in ns.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub interrupts_ns: u64,
-    /// What of that is not in the tasks' own clocks, in ns: time that a hypervisor took, and
-    /// interrupts where the kernel accounts for them separately. Of a task that was not switched
-    /// within the window, and of its last stretch, this is not known and not in it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unclocked_ns: u64,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -154,7 +149,6 @@ mod tests {
             name: String::new(),
             ns,
             interrupts_ns: 0,
-            unclocked_ns: 0,
         };
         let accounts = CpuAccounts {
             elapsed_ns: 100,

@@ -26,8 +26,8 @@ fn who([tid, tgid, parent, flags]: [u64; 4], name: &str) -> [u64; WHO_WORDS] {
 /// A CPU that has run `running` since a time.
 fn cpu(since_ns: u64, running: [u64; WHO_WORDS], idle: [u64; 2], now: u64) -> [u64; CPU_WORDS] {
     let mut all = [0; CPU_WORDS];
-    all[..9].copy_from_slice(&[FROM_NS, since_ns, 0, 0, now, idle[0], idle[1], 0, 0]);
-    all[9..].copy_from_slice(&running);
+    all[..8].copy_from_slice(&[FROM_NS, since_ns, 0, 0, now, idle[0], idle[1], 0]);
+    all[8..].copy_from_slice(&running);
     all
 }
 
@@ -45,8 +45,8 @@ impl World {
 
     fn with(mut self, ns: u64, numbers: [u64; 4], name: &str) -> World {
         let mut all = [0; TASK_WORDS];
-        all[..4].copy_from_slice(&[FROM_NS, ns, 1, ns / 2]);
-        all[4..].copy_from_slice(&who(numbers, name));
+        all[..3].copy_from_slice(&[FROM_NS, ns, 1]);
+        all[3..].copy_from_slice(&who(numbers, name));
         self.tasks.insert(numbers[0] as u32, all);
         self
     }
@@ -175,19 +175,19 @@ fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
     let mut seen = World::new().with(90, [301, RECEIVER, COORDINATOR, 0], "bytecost");
     // What another window has left does not count.
     let mut stale = seen.tasks[&301];
-    (stale[0], stale[4]) = (FROM_NS - 1, 302);
+    (stale[0], stale[3]) = (FROM_NS - 1, 302);
     seen.tasks.insert(302, stale);
     let seen = seen.seen(&cpus);
     let accounts = seen.accounts(&whose());
     let of = |user| {
         let line = accounts.lines.iter().find(|l| l.user == user).unwrap();
-        (line.ns, line.interrupts_ns, line.unclocked_ns)
+        (line.ns, line.interrupts_ns)
     };
     assert_eq!((accounts.cpus, accounts.elapsed_ns), (3, 1_000));
-    assert_eq!(of(CpuUser::SenderThreads), (1_000, 30, 0));
-    assert_eq!(of(CpuUser::ReceiverThreads), (90, 1, 45));
-    assert_eq!(of(CpuUser::Interrupts), (25, 25, 0));
-    assert_eq!(of(CpuUser::Idle), (500 + 400 + 900 - 25, 0, 0));
+    assert_eq!(of(CpuUser::SenderThreads), (1_000, 30));
+    assert_eq!(of(CpuUser::ReceiverThreads), (90, 1));
+    assert_eq!(of(CpuUser::Interrupts), (25, 25));
+    assert_eq!(of(CpuUser::Idle), (500 + 400 + 900 - 25, 0));
     let used: u64 = accounts.lines.iter().map(|l| l.ns).sum();
     assert_eq!(used as i64 + accounts.left_over_ns, 3_000);
     assert_eq!(accounts.left_over_ns, 3_000 - (1_000 + 90 + 10 + 1_800));

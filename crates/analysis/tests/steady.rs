@@ -1,0 +1,326 @@
+//! Whether windows were long enough and steady: planted ramps are told, chance is not.
+
+mod world;
+
+use bytecost_analysis::Doubt;
+use bytecost_spec::sample::SubWindows;
+use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings, Sample, SideReadings, Study};
+use bytecost_stats::Generator;
+use world::{STUDY, True, World};
+
+const EIGHTHS: usize = 8;
+const WINDOW_NS: f64 = 1e8;
+
+fn told(world: &World, kind: &str) -> Vec<Doubt> {
+    let doubts = world.analyse().doubts;
+    doubts.into_iter().filter(|d| d.kind == kind).collect()
+}
+
+fn put(readings: &mut Readings, counter: Counter, value: u64) {
+    readings.insert(counter, Reading::Measured(value));
+}
+
+/// Gives both sides a course whose rate and cost change by so much from the first quarter to the
+/// last, each eighth with noise of its own.
+fn course(sample: &mut Sample, g: &mut Generator, noise: f64, rate: f64, cost: f64) {
+    let of = |side: &mut SideReadings, g: &mut Generator| {
+        let mut sub = SubWindows::default();
+        for i in 0..EIGHTHS {
+            let place = (i as f64 - 3.5) / 6.0;
+            let amount = 1e6 * (1.0 + rate * place) * (noise * g.normal()).exp();
+            sub.amount.push(amount as u64);
+            sub.elapsed_ns.push((WINDOW_NS / 8.0) as u64);
+            let ns = amount * 0.4 * (1.0 + cost * place) * (noise * g.normal()).exp();
+            sub.cpu_ns.push(ns as u64);
+        }
+        side.sub_windows = Some(sub);
+    };
+    of(&mut sample.sender, g);
+    if let Some(receiver) = &mut sample.receiver {
+        of(receiver, g);
+    }
+}
+
+fn with_courses(planted: impl Fn(&Cell) -> (f64, f64)) -> World {
+    let mut world = World::new(STUDY).run(1, 16, 0.003, |_| True::costs(0.2));
+    let mut g = Generator::new(5);
+    let cells = world.cells.clone();
+    for sample in &mut world.samples {
+        let (rate, cost) = planted(&cells[sample.trial.cell as usize]);
+        course(sample, &mut g, 0.1, rate, cost);
+    }
+    world
+}
+
+fn is_sendfile(cell: &Cell) -> bool {
+    cell.mover == "sendfile" && cell.size_bytes == 4096
+}
+
+#[test]
+fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
+    for rate in [0.3, -0.3] {
+        let world = with_courses(|c| (if is_sendfile(c) { rate } else { 0.0 }, 0.0));
+        let told = told(&world, "not-steady");
+        let [doubt] = told.as_slice() else {
+            panic!("{told:#?}")
+        };
+        assert_eq!(doubt.cells, [world.id("sendfile", 4096)]);
+        assert!(
+            doubt.text.starts_with("The rate of these cells"),
+            "{doubt:#?}"
+        );
+        let told = doubt.evidence.strip_prefix("changed by ").unwrap();
+        let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
+        assert!((told - 100.0 * rate).abs() < 4.0, "{doubt:#?}");
+    }
+}
+
+#[test]
+fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
+    let world = with_courses(|c| (0.0, if is_sendfile(c) { 0.3 } else { 0.0 }));
+    let told = told(&world, "not-steady");
+    let [doubt] = told.as_slice() else {
+        panic!("{told:#?}")
+    };
+    assert!(
+        doubt.text.starts_with("The CPU time per byte"),
+        "{doubt:#?}"
+    );
+    assert!(doubt.evidence.contains('+'), "{doubt:#?}");
+}
+
+#[test]
+fn a_ramp_that_all_cells_have_is_told_of_all() {
+    let world = with_courses(|_| (0.05, 0.0));
+    let told = told(&world, "not-steady");
+    let [doubt] = told.as_slice() else {
+        panic!("{told:#?}")
+    };
+    assert!(doubt.text.contains("all cells together"), "{doubt:#?}");
+}
+
+#[test]
+fn steady_windows_small_changes_and_samples_of_old_are_passed_over() {
+    assert!(told(&with_courses(|_| (0.0, 0.0)), "not-steady").is_empty());
+    // Below the study's smallest effect, 3 %.
+    assert!(told(&with_courses(|_| (0.02, 0.02)), "not-steady").is_empty());
+    let old = World::new(STUDY).run(1, 16, 0.003, |_| True::costs(0.2));
+    assert!(told(&old, "not-steady").is_empty());
+}
+
+/// One thread that shares a CPU: it runs in turns, and sees an edge when it runs next.
+struct Shared {
+    /// Begin and end of each turn, in ns.
+    turns: Vec<(f64, f64)>,
+}
+
+impl Shared {
+    /// So many threads take turns of some 3 ms on one CPU, at random and each at least once in a
+    /// while, for the window and as long before and after it.
+    fn threads(count: usize, g: &mut Generator) -> Vec<Shared> {
+        let mut all: Vec<Shared> = (0..count).map(|_| Shared { turns: Vec::new() }).collect();
+        let mut now = -WINDOW_NS;
+        let mut order: Vec<usize> = (0..count).collect();
+        while now < 2.0 * WINDOW_NS {
+            g.shuffle(&mut order);
+            for &thread in &order {
+                let ns = -3e6 * (1.0 - g.unit()).ln();
+                all[thread].turns.push((now, now + ns));
+                now += ns;
+            }
+        }
+        all
+    }
+
+    /// When it first runs at or after then.
+    fn runs(&self, at: f64) -> f64 {
+        let turn = self.turns.iter().find(|(_, end)| *end > at);
+        turn.map_or(at, |(begin, _)| begin.max(at))
+    }
+
+    /// For how long it ran in between.
+    fn ran(&self, from: f64, to: f64) -> f64 {
+        let within = |(a, b): &(f64, f64)| (b.min(to) - a.max(from)).max(0.0);
+        self.turns.iter().map(within).sum()
+    }
+}
+
+/// The course of 16 threads on two CPUs, with a rate that changes by so much.
+fn shared_course(g: &mut Generator, ramp: f64) -> SubWindows {
+    let mut sum = [[0.0; 3]; EIGHTHS];
+    let threads: Vec<Shared> = (0..2).flat_map(|_| Shared::threads(8, g)).collect();
+    for thread in &threads {
+        let edge = |i: usize| thread.runs(WINDOW_NS * i as f64 / EIGHTHS as f64);
+        for (i, sum) in sum.iter_mut().enumerate() {
+            let (from, to) = (edge(i), edge(i + 1));
+            let ran = thread.ran(from, to);
+            let place = ((from + to) / 2.0 / WINDOW_NS - 0.5) / 0.75;
+            let speed = (1.0 + ramp * place) * (0.2 * g.normal()).exp();
+            sum[0] += ran * speed;
+            sum[1] += (to - from) / threads.len() as f64;
+            sum[2] += ran;
+        }
+    }
+    let of = |n: usize| sum.iter().map(|s| s[n] as u64).collect();
+    SubWindows {
+        amount: of(0),
+        elapsed_ns: of(1),
+        cpu_ns: of(2),
+    }
+}
+
+/// Reports of six such cells, of which so many say that something was not steady.
+fn alarms(reports: u64, ramp: f64) -> usize {
+    let text = STUDY.replace(
+        "\"256\", \"4KiB\", \"64KiB\", \"1MiB\"",
+        "\"4KiB\", \"64KiB\"",
+    );
+    let text = text.replace("\"null\", \"send\", \"writev\", ", "\"send\", ");
+    let mut world = World::new(&text).run(1, 12, 0.003, |_| True::costs(0.2));
+    assert_eq!(world.cells.len(), 6);
+    let fires = |seed| {
+        let mut g = Generator::new(seed);
+        for sample in &mut world.samples {
+            sample.sender.sub_windows = Some(shared_course(&mut g, ramp));
+        }
+        !told(&world, "not-steady").is_empty()
+    };
+    (0..reports).map(fires).filter(|fired| *fired).count()
+}
+
+#[test]
+fn threads_that_share_cpus_are_not_taken_for_a_trend_more_often_than_promised() {
+    let reports = 100;
+    let found = alarms(reports, 0.0);
+    assert!(
+        found <= 5,
+        "{found} of {reports} reports, at a promised 5 %"
+    );
+    assert_eq!(alarms(5, 0.4), 5, "a ramp among the same noise");
+}
+
+#[test]
+fn a_receive_buffer_that_grows_and_a_warm_up_without_end_are_told() {
+    let grown = |end: u64, bounded: u64| {
+        let mut world = World::new(STUDY).run(1, 12, 0.003, |_| True::costs(0.2));
+        world.change(is_sendfile, |s| {
+            put(&mut s.machine, Counter::WarmupNs, 30_000_000);
+            put(&mut s.machine, Counter::WarmupBounded, bounded);
+            let receiver = &mut s.receiver.as_mut().unwrap().readings;
+            put(receiver, Counter::ReceiveBufferStartBytes, 1000);
+            put(receiver, Counter::ReceiveBufferBytes, end);
+        });
+        told(&world, "not-steady")
+    };
+    assert!(grown(1100, 0).is_empty());
+    for doubts in [grown(1500, 0), grown(1000, 1)] {
+        let [doubt] = doubts.as_slice() else {
+            panic!("{doubts:#?}")
+        };
+        assert_eq!(doubt.cells.len(), 1);
+        assert!(doubt.evidence.contains("100 % of the trials"), "{doubt:#?}");
+        assert!(doubt.evidence.contains("a warm-up of 30 ms"), "{doubt:#?}");
+    }
+}
+
+#[test]
+fn a_window_that_fills_buffers_is_too_short() {
+    let kept = |share: f64| {
+        let mut world = World::new(STUDY).run(1, 12, 0.003, |_| True::costs(0.2));
+        world.change(is_sendfile, |s| {
+            let sent = s.sender.readings[&Counter::Bytes].measured().unwrap();
+            let receiver = &mut s.receiver.as_mut().unwrap().readings;
+            put(
+                receiver,
+                Counter::Bytes,
+                (sent as f64 * (1.0 - share)) as u64,
+            );
+        });
+        told(&world, "short-window")
+    };
+    assert!(kept(0.01).is_empty());
+    let doubts = kept(0.1);
+    assert_eq!(doubts.len(), 1);
+    assert_eq!(doubts[0].cells.len(), 1);
+    assert!(doubts[0].evidence.contains("10.5 % between"), "{doubts:#?}");
+}
+
+/// The studies that come with the program, as far as cells have a window of their own.
+const STUDIES: &[&str] = &[
+    include_str!("../../../studies/access-patterns.toml"),
+    include_str!("../../../studies/ceiling.toml"),
+    include_str!("../../../studies/cpu-to-cpu.toml"),
+    include_str!("../../../studies/file-copy.toml"),
+    include_str!("../../../studies/file-read.toml"),
+    include_str!("../../../studies/file-to-socket.toml"),
+    include_str!("../../../studies/isolation.toml"),
+    include_str!("../../../studies/os-features.toml"),
+    include_str!("../../../studies/pa02-a.toml"),
+    include_str!("../../../studies/pa02-b.toml"),
+    include_str!("../../../studies/placement.toml"),
+    include_str!("../../../studies/send-copies.toml"),
+    include_str!("../../../studies/send-wire.toml"),
+    include_str!("../../../studies/server-models.toml"),
+    include_str!("../../../studies/smt.toml"),
+];
+
+/// What one message of a flow may take on two CPUs, in ns: 2 GB/s for each pair of CPUs, a wake-up
+/// for each answer, and what a disk takes for a request.
+fn message_ns(cell: &Cell) -> f64 {
+    let moved = 1_000.0 + cell.size_bytes as f64 / 2.0;
+    let waits = match cell.pattern {
+        Pattern::Ask => 20_000.0,
+        Pattern::Stream => 0.0,
+    };
+    let own = match cell.mover.as_str() {
+        "wake-up" | "wake-work" => 1e6,
+        mover if mover.starts_with("work-") => 1_000.0,
+        _ => moved + waits,
+    };
+    let of_disk = match cell.cache {
+        bytecost_spec::Cache::Direct => 200_000.0 + cell.size_bytes as f64,
+        _ => 0.0,
+    };
+    (own + of_disk / f64::from(cell.depth.max(1))) * f64::from(cell.threads)
+}
+
+/// Those cells of a study, with so long a window, whose windows are told to be too short.
+fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
+    let mut world = World::new(text);
+    let window_ms = window_ms.unwrap_or(world.manifest.study.window_ms);
+    let study = &world.manifest.study;
+    // The rest of the grid is measured by who asks for it.
+    let written = study.tiers.len() - usize::from(study.tiers.len() > 1);
+    let cells = study.cells().into_iter();
+    let cells = cells.filter(|(tier, cell)| *tier < written && !cell.is_served());
+    world.cells = cells.map(|(_, cell)| cell).collect();
+    world = world.run(1, 1, 0.003, |_| True::costs(0.2));
+    let cells = world.cells.clone();
+    for sample in &mut world.samples {
+        let cell = &cells[sample.trial.cell as usize];
+        let ns = window_ms as f64 * 1e6;
+        let messages = ns / message_ns(cell) * f64::from(cell.threads);
+        for side in [Some(&mut sample.sender), sample.receiver.as_mut()] {
+            let Some(side) = side else { continue };
+            // Windows come out some 50 us short.
+            put(&mut side.readings, Counter::ElapsedNs, (ns - 5e4) as u64);
+            put(&mut side.readings, Counter::Messages, messages as u64);
+        }
+        put(&mut sample.machine, Counter::MachineElapsedNs, ns as u64);
+    }
+    let found = told(&world, "short-window");
+    found.into_iter().flat_map(|d| d.cells).collect()
+}
+
+#[test]
+fn no_study_has_windows_that_it_calls_too_short_itself() {
+    for text in STUDIES {
+        let name = Study::parse(text).unwrap().name;
+        assert_eq!(too_short(text, None), [""; 0], "{name}");
+    }
+    let pa02_a = STUDIES[8];
+    assert!(
+        !too_short(pa02_a, Some(10)).is_empty(),
+        "the rule still fires"
+    );
+}

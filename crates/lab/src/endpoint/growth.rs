@@ -1,0 +1,164 @@
+//! Whether a side's connections still grow, looked at from beside the flows while they warm up.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::{clock, tcp};
+use rustix::net::sockopt;
+
+use crate::protocol::Role;
+
+/// Connections that are looked at: the first ones, which are like the others.
+const LOOKED_AT: usize = 8;
+/// What is more than so many times as much as before has grown. Steps of the receive buffer are
+/// larger, rates of slices of 5 ms seldom.
+const GROWN: f64 = 1.2;
+
+/// The connections of a side, and what was seen of them lately.
+pub(super) struct Growth {
+    sockets: Vec<OwnedFd>,
+    role: Role,
+    /// The last three looks, the latest last; none where nothing could be read.
+    looks: [Option<Look>; 3],
+}
+
+/// What is seen of all connections together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Look {
+    at_ns: u64,
+    /// Bytes that were acknowledged or came, since the connections began.
+    bytes: u64,
+    /// The buffer that the kernel sizes: of a receiver SO_RCVBUF, of a sender SO_SNDBUF.
+    buffer_bytes: u64,
+    /// The congestion window.
+    segments: u64,
+}
+
+impl Growth {
+    /// To be dropped before the window: as long as it is there, no connection ends.
+    ///
+    /// # Errors
+    /// When there are no descriptors left.
+    pub(super) fn of(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
+        let first = sockets.iter().flatten().take(LOOKED_AT);
+        let sockets: Vec<OwnedFd> = first.map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+        Ok((!sockets.is_empty()).then_some(Growth {
+            sockets,
+            role,
+            looks: [None; 3],
+        }))
+    }
+
+    /// Looks once more: whether nothing has grown over the last two slices of time.
+    pub(super) fn has_stopped(&mut self) -> bool {
+        self.looks.rotate_left(1);
+        self.looks[2] = self.look().ok();
+        match self.looks {
+            [Some(first), Some(second), Some(last)] => is_steady(first, second, last),
+            _ => false,
+        }
+    }
+
+    fn look(&self) -> io::Result<Look> {
+        let mut look = Look {
+            at_ns: clock::monotonic_ns(),
+            ..Look::default()
+        };
+        for socket in &self.sockets {
+            let info = tcp::info(socket)?;
+            let buffer = match self.role {
+                Role::Receiver => sockopt::socket_recv_buffer_size(socket)?,
+                _ => sockopt::socket_send_buffer_size(socket)?,
+            };
+            look.bytes += info.bytes_acked + info.bytes_received;
+            look.buffer_bytes += buffer as u64;
+            look.segments += u64::from(info.cwnd_segments);
+        }
+        Ok(look)
+    }
+}
+
+/// Connections over which nothing came are not steady: they have not begun.
+fn is_steady(first: Look, second: Look, last: Look) -> bool {
+    let rate = |from: Look, to: Look| {
+        to.bytes.saturating_sub(from.bytes) as f64 / to.at_ns.saturating_sub(from.at_ns) as f64
+    };
+    let has_grown = |before: f64, now: f64| now > GROWN * before;
+    let segments = first.segments.max(second.segments);
+    rate(first, second) > 0.0
+        && !has_grown(first.buffer_bytes as f64, last.buffer_bytes as f64)
+        && !has_grown(segments as f64, last.segments as f64)
+        && !has_grown(rate(first, second), rate(second, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three looks 5 ms apart, each `(bytes, buffer, window)`.
+    fn steady(looks: [(u64, u64, u64); 3]) -> bool {
+        let mut at_ns = 0;
+        let [first, second, last] = looks.map(|(bytes, buffer_bytes, segments)| {
+            at_ns += 5_000_000;
+            Look {
+                at_ns,
+                bytes,
+                buffer_bytes,
+                segments,
+            }
+        });
+        is_steady(first, second, last)
+    }
+
+    #[test]
+    fn what_grows_in_buffer_window_or_rate_is_not_steady() {
+        assert!(steady([(0, 9, 10), (100, 9, 12), (210, 9, 11)]));
+        assert!(
+            steady([(0, 9, 10), (100, 9, 10), (150, 9, 10)]),
+            "it slowed down"
+        );
+        assert!(
+            !steady([(0, 9, 10), (100, 9, 10), (230, 9, 10)]),
+            "the rate"
+        );
+        assert!(
+            !steady([(0, 9, 10), (100, 9, 10), (210, 11, 10)]),
+            "the buffer"
+        );
+        assert!(
+            !steady([(0, 9, 10), (100, 9, 11), (210, 9, 14)]),
+            "the window"
+        );
+        assert!(
+            !steady([(7, 9, 10), (7, 9, 10), (7, 9, 10)]),
+            "nothing moved"
+        );
+    }
+
+    #[test]
+    fn a_connection_is_steady_once_it_has_moved_without_growing() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sending = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut receiving, _) = listener.accept().unwrap();
+        let kept = [Some(OwnedFd::from(receiving.try_clone().unwrap()))];
+        let mut growth = Growth::of(Role::Receiver, &kept).unwrap().unwrap();
+        assert!(!growth.has_stopped(), "there is nothing to compare with");
+        assert!(!growth.has_stopped());
+        assert!(!growth.has_stopped(), "nothing came");
+        // From now on it receives bytes at an ever lower rate, and few enough for its first buffer.
+        let mut stopped = false;
+        for pause_ms in [5, 10, 20, 40, 80, 160] {
+            std::thread::sleep(std::time::Duration::from_millis(pause_ms));
+            sending.write_all(&[1; 1000]).unwrap();
+            receiving.read_exact(&mut [0; 1000]).unwrap();
+            stopped |= growth.has_stopped();
+        }
+        assert!(stopped);
+    }
+
+    #[test]
+    fn without_a_connection_there_is_nothing_to_look_at() {
+        assert!(Growth::of(Role::Sender, &[None]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,329 @@
+//! What a flow had done at the edges of the eighths of its window.
+
+use bytecost_engine::Tally;
+use bytecost_spec::sample::SubWindows;
+use bytecost_sys::clock;
+
+use crate::gate::{EIGHTHS, Phase};
+
+const EDGES: usize = EIGHTHS.len() + 1;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    bytes: u64,
+    messages: u64,
+    at_ns: u64,
+    cpu_ns: u64,
+}
+
+impl Mark {
+    fn of(tally: &Tally) -> Mark {
+        Mark {
+            bytes: tally.bytes,
+            messages: tally.messages,
+            at_ns: clock::monotonic_ns(),
+            cpu_ns: clock::thread_cpu_ns(),
+        }
+    }
+}
+
+/// Both edges of a window and those of its eighths. A flow notes some two clocks at each, which
+/// take less than a µs and are a part of the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    at: [Mark; EDGES],
+    /// The edge that is noted next.
+    next: usize,
+    /// Whether it saw an edge within the window.
+    stepped: bool,
+}
+
+impl Marks {
+    /// The window opens.
+    #[must_use]
+    pub fn open(tally: &Tally) -> Marks {
+        Marks {
+            at: [Mark::of(tally); EDGES],
+            next: 1,
+            stepped: false,
+        }
+    }
+
+    /// The phase in which the next edge is to be noted; past the last one the window closes.
+    #[must_use]
+    pub fn until(&self) -> Phase {
+        EIGHTHS.get(self.next).copied().unwrap_or(Phase::Cooldown)
+    }
+
+    /// Notes the edge before that eighth, and those that were missed, as far as there are any left.
+    #[cold]
+    pub fn note(&mut self, eighth: usize, tally: &Tally) {
+        let mark = Mark::of(tally);
+        while self.next <= eighth.min(EIGHTHS.len() - 1) {
+            self.at[self.next] = mark;
+            self.next += 1;
+            self.stepped = true;
+        }
+    }
+
+    /// Notes what a phase of the window has begun: the phase until which nothing is to be noted.
+    #[cold]
+    pub fn step(&mut self, phase: Phase, tally: &Tally) -> Phase {
+        self.note(
+            (phase as usize).saturating_sub(Phase::Window as usize),
+            tally,
+        );
+        self.until()
+    }
+
+    /// The window closes.
+    pub fn close(&mut self, tally: &Tally) {
+        let last = Mark::of(tally);
+        self.at[self.next..].fill(last);
+        self.next = EDGES;
+    }
+
+    /// What was done in each eighth; none where the flow saw no edge within its window.
+    #[must_use]
+    pub fn sub_windows(&self) -> Option<SubWindows> {
+        let grown = |of: fn(&Mark) -> u64| {
+            let pairs = self.at.windows(2);
+            pairs.map(|m| of(&m[1]).saturating_sub(of(&m[0]))).collect()
+        };
+        let moves = self.at[EDGES - 1].bytes > self.at[0].bytes;
+        self.stepped.then(|| SubWindows {
+            amount: match moves {
+                true => grown(|m| m.bytes),
+                false => grown(|m| m.messages),
+            },
+            elapsed_ns: grown(|m| m.at_ns),
+            cpu_ns: grown(|m| m.cpu_ns),
+        })
+    }
+}
+
+/// Edges by the clock, for a loop that reads it for each message.
+#[derive(Clone, Copy, Debug)]
+pub struct Clocked {
+    /// What was noted.
+    pub marks: Marks,
+    eighth_ns: u64,
+    due_ns: u64,
+    passed: usize,
+}
+
+impl Clocked {
+    /// The window opens at `now_ns`, with eighths of that length; of length 0 nothing is noted.
+    #[must_use]
+    pub fn open(now_ns: u64, eighth_ns: u64, tally: &Tally) -> Clocked {
+        Clocked {
+            marks: Marks::open(tally),
+            eighth_ns,
+            due_ns: match eighth_ns {
+                0 => u64::MAX,
+                _ => now_ns + eighth_ns,
+            },
+            passed: 0,
+        }
+    }
+
+    /// Notes the edges that are over at `now_ns`.
+    #[inline]
+    pub fn pass(&mut self, now_ns: u64, tally: impl FnOnce() -> Tally) {
+        if now_ns >= self.due_ns {
+            self.over(now_ns, &tally());
+        }
+    }
+
+    #[cold]
+    fn over(&mut self, now_ns: u64, tally: &Tally) {
+        while now_ns >= self.due_ns {
+            self.due_ns += self.eighth_ns;
+            self.passed += 1;
+        }
+        self.marks.note(self.passed, tally);
+    }
+}
+
+/// Those of all flows of a side together, as far as they have any.
+#[must_use]
+pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
+    let of = |part: fn(&SubWindows) -> &Vec<u64>| -> Vec<u64> {
+        let sum = |i| flows.iter().filter_map(|f| part(f).get(i)).sum();
+        (0..EIGHTHS.len()).map(sum).collect()
+    };
+    let count = flows.len() as u64;
+    (count > 0).then(|| SubWindows {
+        amount: of(|f| &f.amount),
+        elapsed_ns: of(|f| &f.elapsed_ns)
+            .into_iter()
+            .map(|n| n / count)
+            .collect(),
+        cpu_ns: of(|f| &f.cpu_ns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use bytecost_engine::Checker;
+    use bytecost_meter::FakeMeter;
+    use bytecost_spec::{Cell, Pattern as Exchange};
+
+    use super::*;
+    use crate::conduct::{answer, content, receiving_end, sending_end};
+    use crate::flow::{Ask, Finish, Intake, Window, stream};
+    use crate::gate::SharedGate;
+    use crate::transports;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    fn tally(messages: u64, bytes: u64) -> Tally {
+        Tally {
+            messages,
+            bytes,
+            ..Tally::default()
+        }
+    }
+
+    #[test]
+    fn an_edge_that_was_missed_is_noted_with_the_next_one() {
+        let mut marks = Marks::open(&tally(3, 30));
+        assert_eq!(marks.until(), Phase::Eighth2);
+        assert_eq!(marks.step(Phase::Eighth2, &tally(4, 40)), Phase::Eighth3);
+        // The thread was away for an eighth.
+        assert_eq!(marks.step(Phase::Eighth4, &tally(9, 90)), Phase::Eighth5);
+        assert_eq!(marks.step(Phase::Eighth8, &tally(10, 100)), Phase::Cooldown);
+        marks.close(&tally(12, 120));
+        let told = marks.sub_windows().unwrap();
+        assert_eq!(told.amount, [10, 50, 0, 10, 0, 0, 0, 20]);
+        assert_eq!(
+            told.elapsed_ns[2], 0,
+            "it is one stretch with the one before"
+        );
+    }
+
+    #[test]
+    fn without_a_step_there_is_no_course_and_without_bytes_messages_are_told() {
+        let mut marks = Marks::open(&tally(0, 0));
+        marks.close(&tally(8, 80));
+        assert_eq!(marks.sub_windows(), None);
+        let mut marks = Marks::open(&tally(0, 0));
+        marks.step(Phase::Eighth5, &tally(5, 0));
+        marks.close(&tally(8, 0));
+        assert_eq!(
+            marks.sub_windows().unwrap().amount,
+            [5, 0, 0, 0, 3, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn a_loop_with_a_clock_of_its_own_notes_what_is_over() {
+        let mut clocked = Clocked::open(1000, 10, &tally(0, 0));
+        for (now_ns, messages) in [(1009, 1), (1010, 2), (1035, 3), (1099, 4)] {
+            clocked.pass(now_ns, || tally(messages, 0));
+        }
+        clocked.marks.close(&tally(5, 0));
+        let told = clocked.marks.sub_windows().unwrap();
+        assert_eq!(told.amount, [2, 1, 0, 1, 0, 0, 0, 1]);
+        let mut none = Clocked::open(1000, 0, &tally(0, 0));
+        none.pass(u64::MAX - 1, || tally(1, 0));
+        assert_eq!(none.marks.sub_windows(), None);
+    }
+
+    #[test]
+    fn flows_add_up_over_their_mean_length() {
+        let flow = |amount, elapsed_ns| SubWindows {
+            amount: vec![amount; 8],
+            elapsed_ns: vec![elapsed_ns; 8],
+            cpu_ns: vec![1; 8],
+        };
+        let both = together(&[flow(10, 20), flow(30, 40)]).unwrap();
+        assert_eq!(
+            (both.amount[7], both.elapsed_ns[0], both.cpu_ns[3]),
+            (40, 30, 2)
+        );
+        assert_eq!(together(&[]), None);
+    }
+
+    /// A side behind a gate that another thread steps: what its window grew by, and its course,
+    /// where it saw an edge.
+    type Stepped = (u64, Option<SubWindows>);
+
+    fn told<S>(window: Window<S>) -> Stepped {
+        let grown = window.to.tally.since(&window.from.tally).bytes;
+        (grown, window.marks.unwrap().sub_windows())
+    }
+
+    /// Both sides of one window, the sender's first.
+    fn stepped(pattern: Exchange) -> [Stepped; 2] {
+        let asks = pattern == Exchange::Ask;
+        let cell = Cell {
+            pattern,
+            size_bytes: 4096,
+            ..Cell::default()
+        };
+        let listener = transports::listen(&cell, None).unwrap();
+        let out = transports::connect(&cell, &listener.address()).unwrap();
+        let taken = listener.accept(PATIENCE).unwrap();
+        let (kept, answers) = (out.try_clone().unwrap(), taken.try_clone().unwrap());
+        let gates = [SharedGate::default(), SharedGate::default()];
+        let (cell, gates, kept, answers) = (&cell, &gates, &kept, &answers);
+        thread::scope(|scope| {
+            let receiver = scope.spawn(move || {
+                let mut receiver = receiving_end(cell, taken).unwrap();
+                let mut intake = Intake {
+                    receiver: &mut *receiver,
+                    checker: Checker::new(content(cell, 0, false), false),
+                    size_bytes: cell.size_bytes,
+                    answers: asks.then(|| (answers, answer(cell).unwrap())),
+                };
+                let mut meter = FakeMeter::new(&[]);
+                told(intake.run(&gates[1], &mut meter, || ()).unwrap())
+            });
+            let sender = scope.spawn(move || {
+                let sending = sending_end(cell, Some(out), None, 0, false, PATIENCE, None);
+                let (mut mover, mut meter) = (sending.unwrap(), FakeMeter::new(&[]));
+                let finish = Finish {
+                    closed: || (),
+                    messages_least: 0,
+                };
+                let window = if asks {
+                    let mut ask = Ask::new(&mut *mover, kept, answer(cell).unwrap());
+                    ask.run(&gates[0], &mut meter, finish)
+                } else {
+                    stream(&mut *mover, &gates[0], &mut meter, finish)
+                };
+                rustix::net::shutdown(kept, rustix::net::Shutdown::Write).unwrap();
+                told(window.unwrap())
+            });
+            // Who asks goes by its own clock.
+            gates[0].set_eighth_ns(5_000_000);
+            for phase in [Phase::Warmup].into_iter().chain(EIGHTHS) {
+                gates.iter().for_each(|gate| gate.set(phase));
+                thread::sleep(Duration::from_millis(5));
+            }
+            gates.iter().for_each(|gate| gate.set(Phase::Cooldown));
+            gates[0].set(Phase::Stop);
+            [sender.join().unwrap(), receiver.join().unwrap()]
+        })
+    }
+
+    #[test]
+    fn the_eighths_of_a_window_add_up_to_it_on_both_sides() {
+        for pattern in [Exchange::Stream, Exchange::Ask] {
+            // A thread that gets no CPU for a whole window sees no edge.
+            let mut windows = (0..100).map(|_| stepped(pattern));
+            let seen = windows.find(|sides| sides.iter().all(|s| s.1.is_some()));
+            for (grown, course) in seen.expect("no edge was seen in any window") {
+                let course = course.unwrap();
+                assert_eq!(course.amount.len(), 8);
+                assert_eq!(course.amount.iter().sum::<u64>(), grown, "{pattern:?}");
+                assert!(course.elapsed_ns.iter().sum::<u64>() > 0);
+                assert!(course.cpu_ns.iter().sum::<u64>() > 0);
+            }
+        }
+    }
+}
