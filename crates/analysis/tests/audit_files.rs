@@ -185,6 +185,7 @@ fn count_copies(world: &mut World, read: u64, sent: u64) {
                 gaps: Vec::new(),
             }),
             footprint: None,
+            accounts: None,
             counts: Vec::new(),
         }
     };

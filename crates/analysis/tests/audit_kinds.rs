@@ -70,6 +70,7 @@ fn copies_are_as_many_as_was_claimed_or_not() {
                 gaps: Vec::new(),
             }),
             footprint: None,
+            accounts: None,
             counts: Vec::new(),
         }
     };

@@ -55,6 +55,7 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> Evidenc
             gaps: vec!["no function of the kernel can be hooked: not permitted".to_owned()],
         }),
         footprint: None,
+        accounts: None,
         counts: vec![
             count(
                 Event::SystemCalls,

@@ -34,6 +34,7 @@ fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
         trial_ms: 500,
         elapsed_ns: 400_000_000,
         copies: None,
+        accounts: None,
         counts: Vec::new(),
         footprint: None,
         time: Some(TimeByKind {

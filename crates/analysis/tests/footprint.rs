@@ -57,6 +57,7 @@ fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> Evidence {
         trial_ms: 0,
         elapsed_ns: 0,
         copies: None,
+        accounts: None,
         counts: Vec::new(),
         footprint: Some(Footprint { levels }),
     }

@@ -40,6 +40,7 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> Evidenc
         trial_ms: 500,
         elapsed_ns: 400_000_000,
         copies: None,
+        accounts: None,
         counts: vec![called(Side::Sender, 7), called(Side::Receiver, calls)],
         footprint: None,
         time: Some(TimeByKind {

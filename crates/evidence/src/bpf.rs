@@ -76,7 +76,18 @@ impl<const N: usize> Object<N> {
     /// # Errors
     /// No rights for BPF; an object that does not fit.
     pub fn load(bytes: &[u8], types: &Btf) -> io::Result<Object<N>> {
+        Object::sized(bytes, types, &[])
+    }
+
+    /// The same, with room for so many entries in these maps.
+    ///
+    /// # Errors
+    /// As [`Object::load`].
+    pub fn sized(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
         let mut loader = EbpfLoader::new();
+        for (map, entries) in room {
+            loader.map_max_entries(map, *entries);
+        }
         let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
         let sums = match object.map("sums") {
             Some(Map::Array(data)) => Words::new(data.fd(), N)?,
@@ -132,10 +143,17 @@ impl<const N: usize> Object<N> {
         for (word, value) in all.iter_mut().zip(first) {
             *word = *value;
         }
-        let map = self.object.map_mut("sums");
-        let map = map.ok_or_else(|| io::Error::other("the object has no map `sums`"))?;
-        let mut sums = Array::<_, [u64; N]>::try_from(map).map_err(|e| told(&e))?;
+        let mut sums = Array::<_, [u64; N]>::try_from(self.map("sums")?).map_err(|e| told(&e))?;
         sums.set(0, all, 0).map_err(|e| told(&e))
+    }
+
+    /// One of its maps.
+    ///
+    /// # Errors
+    /// That it has none of that name.
+    pub fn map(&mut self, name: &str) -> io::Result<&mut Map> {
+        let map = self.object.map_mut(name);
+        map.ok_or_else(|| io::Error::other(format!("the object has no map `{name}`")))
     }
 
     /// All words, each of its own moment.

@@ -9,12 +9,14 @@
 pub mod attribution;
 pub mod bpf;
 pub mod copies;
+pub mod cpu_accounts;
 pub mod events;
 pub mod footprint;
 pub mod symbols;
 pub mod time;
 
 pub use copies::Copies;
+pub use cpu_accounts::CpuAccountant;
 pub use events::Events;
 pub use footprint::WorkingSet;
 pub use time::TimeSampler;

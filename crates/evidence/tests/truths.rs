@@ -23,6 +23,8 @@ use bytecost_sys::gather::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+#[path = "truths/accounts.rs"]
+mod accounts;
 #[path = "truths/files_to_files.rs"]
 mod files_to_files;
 #[path = "truths/killed.rs"]

@@ -58,6 +58,11 @@ impl Beside {
         }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.end.pid()
+    }
+
     /// Has it end, and says where its threads were held.
     ///
     /// # Errors

@@ -281,6 +281,7 @@ impl Lab {
         let program = &self.settings.program;
         let most_ns = span.most_ns();
         let mut beside = Beside::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
+        (watch.iter_mut()).for_each(|w| w.beside(beside.as_ref().map(Beside::pid)));
         let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,

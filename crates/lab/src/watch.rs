@@ -13,19 +13,22 @@ use std::time::Duration;
 
 use bytecost_engine::{Mover, Route};
 use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_evidence::cpu_accounts::{CpuAccountant, Whose as CpusOf};
 use bytecost_evidence::events::{Events, EventsAt};
 use bytecost_evidence::{TimeSampler, events, time};
-use bytecost_spec::evidence::{self, Copied, CopiedBytes, EventCount, Evidence, Leg, TimeByKind};
-use bytecost_spec::host::Cache;
-use bytecost_spec::{Cell, Counter, Failure, Host, Record, TrialKey};
+use bytecost_spec::evidence::{
+    self, Copied, CopiedBytes, CpuAccounts, EventCount, Evidence, Leg, TimeByKind,
+};
+use bytecost_spec::{Cell, Counter, Failure, Record, TrialKey};
 use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait_until};
 use crate::event::Event;
 use crate::parts::Parts;
-use crate::protocol::{Answer, Role};
+use crate::protocol::{Answer, Role, Schedule};
 use crate::trial::{Lab, Outcome};
 
+mod caches;
 mod known;
 
 use known::Doubted;
@@ -47,11 +50,15 @@ pub struct Watch {
     /// What known transfers showed, by their cells.
     known: BTreeMap<String, Doubted>,
     opened: Option<EventsAt>,
+    accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
     /// Whose processes the trial's are.
     parties: time::Parties,
+    cpus_of: CpusOf,
+    /// Whether it is known when the window opens and closes.
+    scheduled: bool,
     seen: Seen,
 }
 
@@ -61,6 +68,7 @@ struct Seen {
     time: Option<TimeByKind>,
     copied: Vec<Copied>,
     counts: Vec<EventCount>,
+    accounts: Option<CpuAccounts>,
 }
 
 impl Watch {
@@ -76,12 +84,17 @@ impl Watch {
         })
     }
 
-    /// Counts, and does not look at the time.
+    /// Counts, and does not look at the time. Where it counts events, it keeps accounts of the
+    /// CPUs too.
     #[must_use]
     pub fn counting(copies: Option<Copies>, events: Option<Events>, window: Duration) -> Watch {
+        let accountant = events
+            .is_some()
+            .then(|| CpuAccountant::open(Path::new("/")));
         Watch {
             copies,
             events,
+            accountant,
             ..Watch::blind(window)
         }
     }
@@ -102,9 +115,12 @@ impl Watch {
             events: None,
             known: BTreeMap::new(),
             opened: None,
+            accountant: None,
             probes: false,
             window,
             parties: time::Parties::default(),
+            cpus_of: CpusOf::default(),
+            scheduled: false,
             seen: Seen::default(),
         }
     }
@@ -137,17 +153,6 @@ impl Watch {
         }
     }
 
-    /// The caches that the sender is to look at: those of the CPU that it is held on, else those
-    /// of the first.
-    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<Cache> {
-        if !self.probes {
-            return Vec::new();
-        }
-        let first = host.cpus.first().map_or(0, |c| c.cpu);
-        let cpu = pins.first().and_then(|set| set.first()).copied();
-        caches_of(host, cpu.unwrap_or(first))
-    }
-
     /// How long its windows are.
     #[must_use]
     pub fn window(&self) -> Duration {
@@ -171,6 +176,7 @@ impl Watch {
         let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
         let network = network.ok();
         self.trial_of(sender, receiver);
+        self.cpus_of.controlled = true;
         if let Some(copies) = &mut self.copies {
             copies.begin(Whose {
                 port,
@@ -207,7 +213,28 @@ impl Watch {
 
     fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
         self.seen = Seen::default();
+        self.scheduled = false;
         self.parties = time::Parties { sender, receiver };
+        self.cpus_of = CpusOf {
+            coordinator: std::process::id(),
+            sender,
+            receiver,
+            ..CpusOf::default()
+        };
+    }
+
+    /// The process of the background load, where there is one.
+    pub(crate) fn beside(&mut self, process: Option<u32>) {
+        self.cpus_of.background = process;
+    }
+
+    /// The window will open and close then. Accounts are of these moments, however late this
+    /// process is.
+    pub(crate) fn schedule(&mut self, schedule: &Schedule) {
+        if let Some(accountant) = &mut self.accountant {
+            accountant.schedule(schedule.window_from_ns, schedule.window_to_ns);
+            self.scheduled = true;
+        }
     }
 
     /// All bytes have moved.
@@ -219,6 +246,9 @@ impl Watch {
 
     /// The window opens.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
+        if let (Some(accountant), false) = (&mut self.accountant, self.scheduled) {
+            accountant.begin();
+        }
         self.opened = self.events.as_ref().map(Events::now);
         match &mut self.time {
             Some(time) => time.begin(self.parties),
@@ -251,6 +281,8 @@ impl Watch {
         if let (Some(events), Some(opened)) = (&self.events, &self.opened) {
             self.seen.counts = events.between(opened, &events.now());
         }
+        let accountant = self.accountant.as_mut();
+        self.seen.accounts = accountant.map(|a| a.end(&self.cpus_of));
         if let Some(time) = &mut self.time {
             self.seen.time = Some(time.end()?);
         }
@@ -307,15 +339,6 @@ fn way(cell: &Cell) -> Vec<Leg> {
         way.push(Leg::IntoFile);
     }
     way
-}
-
-/// The caches of data of a CPU, nearest first, each level once.
-fn caches_of(host: &Host, cpu: u32) -> Vec<Cache> {
-    let own = |c: &&Cache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
-    let mut caches: Vec<Cache> = host.caches.iter().filter(own).cloned().collect();
-    caches.sort_by_key(|c| c.level);
-    caches.dedup_by_key(|c| c.level);
-    caches
 }
 
 impl Lab {
@@ -386,50 +409,10 @@ impl Lab {
                     footprint: parts.sender.footprint,
                     copies,
                     counts,
+                    accounts: watch.seen.accounts.take(),
                 })
             }
         };
         Outcome::Ended(Box::new(record), false)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
-        let cache = |level, kind: &str, size_bytes, cpu| Cache {
-            level,
-            kind: kind.to_owned(),
-            size_bytes,
-            shared_by: vec![cpu],
-        };
-        let both = |size_bytes| Cache {
-            shared_by: vec![0, 1],
-            ..cache(3, "Unified", size_bytes, 0)
-        };
-        let host = Host {
-            caches: vec![
-                both(32 << 20),
-                cache(1, "Instruction", 1 << 10, 1),
-                cache(1, "Data", 32 << 10, 0),
-                cache(1, "Data", 48 << 10, 1),
-                cache(2, "Unified", 1 << 20, 1),
-            ],
-            ..Host::default()
-        };
-        let sizes = |watch: &Watch, pins: &[Vec<u32>]| -> Vec<u64> {
-            let caches = watch.caches(&host, pins);
-            caches.iter().map(|c| c.size_bytes >> 10).collect()
-        };
-        let probing = Watch::of_footprint(Duration::from_millis(1));
-        assert_eq!(sizes(&probing, &[]), [32, 32 << 10]);
-        assert_eq!(sizes(&probing, &[vec![1, 0]]), [48, 1 << 10, 32 << 10]);
-        let blind = Watch {
-            probes: false,
-            ..probing
-        };
-        assert_eq!(sizes(&blind, &[]), [0; 0]);
     }
 }

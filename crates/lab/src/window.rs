@@ -114,6 +114,9 @@ pub(crate) fn by_clock(
         end.order(&Order::Go(schedule))?;
     }
     let (schedule, steady) = warmed_up(ends, schedule, stop)?;
+    if let Some(watch) = &mut watch {
+        watch.schedule(&schedule);
+    }
     let mut edges = Vec::with_capacity(2);
     let mut opened = None;
     let mut open = ends.len();

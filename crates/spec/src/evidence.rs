@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample::TrialKey;
 
+mod accounts;
 mod counted;
 
+pub use accounts::{CPU_USERS, CpuAccounts, CpuLine, CpuUser, CpuUserRow};
 pub use counted::{
     Copied, CopiedBytes, CopyMeans, EVENTS, Event, EventCount, EventOf, EventRow, Leg,
 };
@@ -21,7 +23,7 @@ pub enum Means {
     Time,
     /// How often each byte is copied, and where.
     Copies,
-    /// What else a message takes: calls, switches, faults, packets.
+    /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
     Counts,
     /// Which lines of the caches are displaced, found by timing.
     Footprint,
@@ -334,6 +336,9 @@ pub struct Evidence {
     /// What else happened within the window, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EventCount>,
+    /// Who used the CPUs within the window, where counts were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<CpuAccounts>,
     /// What moving displaced from the caches of the sending CPU, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Footprint>,

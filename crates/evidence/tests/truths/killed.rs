@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytecost_evidence::Events;
 use bytecost_evidence::copies::Copies;
+use bytecost_evidence::{CpuAccountant, Events};
 
 use super::Connection;
 
@@ -39,6 +39,7 @@ fn a_process_that_counts_until_it_is_killed() {
     let _held = (
         Copies::open(Path::new("/")),
         Events::open(Path::new("/"), &mut Connection::new()),
+        CpuAccountant::open(Path::new("/")),
     );
     let mut out = io::stdout();
     writeln!(out, "{COUNT_ON} {}", _held.0.is_ok()).unwrap();

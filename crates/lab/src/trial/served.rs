@@ -99,6 +99,9 @@ impl Lab {
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
+        if let Some(watch) = &mut watch {
+            watch.schedule(&schedule);
+        }
         self.clocks.list(&owners(ends, None, cell));
         let mut around = Around {
             meter: &mut self.machine,

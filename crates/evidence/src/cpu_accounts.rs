@@ -1,0 +1,273 @@
+//! Who used the CPUs within a window, to the nanosecond: every switch of a task and every interrupt
+//! is seen at the kernel's tracepoints (tp_btf).
+//!
+//! The programs cut each stretch of time at the edges of the window, which are set a moment before
+//! they come. So nothing depends on when the sums are read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::thread;
+
+use aya::include_bytes_aligned;
+use aya::maps::HashMap;
+use bytecost_spec::evidence::CpuAccounts;
+use bytecost_sys::words::Words;
+use bytecost_sys::{clock, process};
+
+use crate::bpf::{self, Object, told};
+
+mod seen;
+
+pub use seen::Whose;
+use seen::{CPU_WORDS, Maker, SINCE, Seen, TASK_WORDS};
+
+/// Built from the file beside it.
+static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
+
+/// From setting an edge of the window to the edge.
+const LEAD_NS: u64 = 100_000;
+/// How often that is tried at most where this process is held up meanwhile.
+const MOST_TRIES: u32 = 8;
+
+/// Each program is named for its tracepoint; without one of these there are no accounts.
+const NEEDED: &[&str] = &[
+    "sched_switch",
+    "sched_process_fork",
+    "softirq_entry",
+    "softirq_exit",
+    "irq_handler_entry",
+    "irq_handler_exit",
+];
+/// Interrupts that not every kind of machine has.
+const OTHERS: &[&str] = &[
+    "local_timer_entry",
+    "local_timer_exit",
+    "reschedule_entry",
+    "reschedule_exit",
+    "call_function_entry",
+    "call_function_exit",
+    "call_function_single_entry",
+    "call_function_single_exit",
+    "ipi_entry",
+    "ipi_exit",
+];
+
+/// Keeps accounts of all CPUs while it lives.
+#[derive(Debug)]
+pub struct CpuAccountant {
+    opened: Result<Open, String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    object: Object<2>,
+    cpus: Words,
+    online: Vec<u32>,
+    /// When the window opens and closes, the latter as late as can be where that is not known yet;
+    /// or why there is none.
+    window: Result<(u64, u64), String>,
+    left_out: u64,
+}
+
+impl CpuAccountant {
+    /// Attaches its programs. Where that is refused, every account is absent for that reason.
+    #[must_use]
+    pub fn open(root: &Path) -> CpuAccountant {
+        CpuAccountant {
+            opened: Open::new(root).map_err(|e| e.to_string()),
+        }
+    }
+
+    /// Why there are no accounts, where there are none.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        self.opened.as_ref().err().map(String::as_str)
+    }
+
+    /// The window opens now, and closes at its end. Where that goes wrong, its account says why.
+    pub fn begin(&mut self) {
+        if let Ok(open) = &mut self.opened {
+            open.left_out = open.left_out_so_far();
+            for _ in 0..MOST_TRIES {
+                let from_ns = clock::monotonic_ns() + LEAD_NS;
+                open.set(from_ns, u64::MAX);
+                // Else this thread was held up, and what was switched meanwhile is not whole: sums
+                // begin anew with each window.
+                if clock::monotonic_ns() < from_ns {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The window opens and closes at these moments, which are still to come. Where that goes
+    /// wrong, its account says why.
+    pub fn schedule(&mut self, from_ns: u64, to_ns: u64) {
+        if let Ok(open) = &mut self.opened {
+            open.left_out = open.left_out_so_far();
+            open.set(from_ns, to_ns);
+        }
+    }
+
+    /// The window is closed, or closes now: who used the CPUs in it.
+    pub fn end(&mut self, whose: &Whose) -> CpuAccounts {
+        let seen = match &mut self.opened {
+            Ok(open) => open.end().map_err(|e| e.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        match seen {
+            Ok(seen) => seen.accounts(whose),
+            Err(why) => CpuAccounts::absent(why),
+        }
+    }
+}
+
+impl Open {
+    fn new(root: &Path) -> io::Result<Open> {
+        let types = bpf::types(root)?;
+        let asked = |(what, e): (&str, io::Error)| io::Error::new(e.kind(), format!("{what}: {e}"));
+        let online = aya::util::online_cpus().map_err(asked)?;
+        let highest = online.iter().max().map_or(0, |cpu| *cpu as usize);
+        let possible = aya::util::nr_cpus().map_err(asked)?.max(highest + 1);
+        let mut object = Object::sized(OBJECT, &types, &[("cpus", possible as u32)])?;
+        for tracepoint in NEEDED {
+            object.attach(tracepoint, tracepoint, &types).map_err(|e| {
+                let why = format!("the tracepoint `{tracepoint}` cannot be hooked: {e}");
+                io::Error::new(e.kind(), why)
+            })?;
+        }
+        for tracepoint in OTHERS {
+            // Interrupts that are not seen count for who was interrupted.
+            let _ = object.attach(tracepoint, tracepoint, &types);
+        }
+        let cpus = match object.map("cpus")? {
+            aya::maps::Map::Array(data) => Words::new(data.fd(), possible * CPU_WORDS)?,
+            _ => return Err(io::Error::other("`cpus` is no array")),
+        };
+        let mut open = Open {
+            object,
+            cpus,
+            online,
+            window: Err("no window was opened".to_owned()),
+            left_out: 0,
+        };
+        let visitor = visit_all_cpus();
+        let made = open.makers(vec![visitor])?;
+        if made.get(&visitor).map(|m| m.process) != Some(std::process::id()) {
+            return Err(io::Error::other(
+                "processes have other numbers here than in the kernel: run it outside of the container's PID namespace",
+            ));
+        }
+        Ok(open)
+    }
+
+    fn set(&mut self, from_ns: u64, to_ns: u64) {
+        let set = self.object.begin(&[from_ns, to_ns]);
+        self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
+    }
+
+    fn end(&mut self) -> io::Result<Seen> {
+        let (from_ns, mut to_ns) = self.window.clone().map_err(io::Error::other)?;
+        if to_ns == u64::MAX {
+            // Who has just slept is seldom taken off its CPU.
+            clock::sleep_until_ns(clock::monotonic_ns() + LEAD_NS);
+            to_ns = clock::monotonic_ns() + LEAD_NS;
+            self.object.begin(&[from_ns, to_ns])?;
+        }
+        clock::sleep_until_ns(to_ns);
+        let (cpus, tasks) = self.settled(to_ns)?;
+        self.clear(tasks.keys())?;
+        if self.left_out_so_far() > self.left_out {
+            return Err(io::Error::other(
+                "the kernel left out programs that were to see a switch or an interrupt, as they were at work already",
+            ));
+        }
+        let running = cpus.iter().flat_map(|words| seen::numbers(words));
+        let others = tasks.values().flat_map(|words| seen::numbers(words));
+        let makers = self.makers(running.chain(others).collect())?;
+        Ok(Seen::of((from_ns, to_ns), &cpus, tasks, makers))
+    }
+
+    /// The words of each CPU and of each task, when nothing of the window is added any more but by
+    /// tasks that run.
+    #[allow(clippy::type_complexity)]
+    fn settled(
+        &mut self,
+        to_ns: u64,
+    ) -> io::Result<(Vec<[u64; CPU_WORDS]>, BTreeMap<u32, [u64; TASK_WORDS]>)> {
+        // A CPU that was switched meanwhile is so after the window, and once only.
+        for _ in 0..self.online.len() + 2 {
+            let before = self.words();
+            let tasks = self.tasks()?;
+            let after = self.words();
+            let is_over = |words: &[u64; CPU_WORDS]| words[SINCE] >= to_ns;
+            let mut pairs = before.iter().zip(&after);
+            if pairs.all(|(one, other)| is_over(one) || one[SINCE] == other[SINCE]) {
+                return Ok((after, tasks));
+            }
+        }
+        Err(io::Error::other("the sums of the CPUs did not settle"))
+    }
+
+    /// How often the kernel has left out a program so far, where it tells that.
+    fn left_out_so_far(&self) -> u64 {
+        let programs = NEEDED.iter().chain(OTHERS);
+        programs.filter_map(|p| self.object.misses(p)).sum()
+    }
+
+    fn words(&self) -> Vec<[u64; CPU_WORDS]> {
+        let of = |cpu: &u32| {
+            let first = *cpu as usize * CPU_WORDS;
+            std::array::from_fn(|at| self.cpus.get(first + at))
+        };
+        self.online.iter().map(of).collect()
+    }
+
+    fn tasks(&mut self) -> io::Result<BTreeMap<u32, [u64; TASK_WORDS]>> {
+        let tasks = HashMap::<_, u32, [u64; TASK_WORDS]>::try_from(self.object.map("tasks")?)
+            .map_err(|e| told(&e))?;
+        tasks.iter().map(|e| e.map_err(|e| told(&e))).collect()
+    }
+
+    /// Who started these tasks, and those in turn, as far back as that is known.
+    fn makers(&mut self, mut left: Vec<u32>) -> io::Result<BTreeMap<u32, Maker>> {
+        let makers = HashMap::<_, u32, [u64; 2]>::try_from(self.object.map("makers")?)
+            .map_err(|e| told(&e))?;
+        let mut found = BTreeMap::new();
+        let mut asked = BTreeSet::new();
+        while let Some(task) = left.pop() {
+            if !asked.insert(task) {
+                continue;
+            }
+            if let Ok([tid, process]) = makers.get(&task, 0) {
+                let (thread, process) = (tid as u32, process as u32);
+                found.insert(task, Maker { thread, process });
+                left.push(process);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes room for the tasks of the next window.
+    fn clear<'a>(&mut self, tasks: impl Iterator<Item = &'a u32>) -> io::Result<()> {
+        let mut map = HashMap::<_, u32, [u64; TASK_WORDS]>::try_from(self.object.map("tasks")?)
+            .map_err(|e| told(&e))?;
+        // One that is gone already is what is wanted.
+        tasks.for_each(|task| drop(map.remove(task)));
+        Ok(())
+    }
+}
+
+/// Has a thread run on each CPU, so that it is known of each which task it runs: an idle one may
+/// switch to nothing for long. Gives the thread's number.
+fn visit_all_cpus() -> u32 {
+    let visit = || {
+        for cpu in process::affinity().unwrap_or_default() {
+            // One that cannot be had stays unknown until it switches, and is left over until then.
+            let _ = process::set_affinity(&[cpu]);
+        }
+        process::gettid()
+    };
+    thread::scope(|scope| scope.spawn(visit).join()).unwrap_or(0)
+}

@@ -1,0 +1,229 @@
+//! Known truths for accounts of the CPUs: what each task says of its own time.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use bytecost_evidence::CpuAccountant;
+use bytecost_evidence::cpu_accounts::Whose;
+use bytecost_spec::evidence::{CpuAccounts, CpuUser};
+use bytecost_sys::places::Places;
+use bytecost_sys::uring_file::{Options, UringFile};
+use bytecost_sys::{clock, process};
+
+/// Two clocks of one task agree so well, and to so much besides: it begins and ends outside of what
+/// it reads itself.
+const NEAR: f64 = 0.02;
+const NEAR_NS: u64 = 2_000_000;
+/// Windows of which one must have had its edges in time.
+const TRIES: u32 = 10;
+const SPINS_NS: u64 = 200_000_000;
+const SLEEPS: Duration = Duration::from_millis(50);
+/// Set in a process of this test that is a child: how many generations spin.
+const GENERATIONS: &str = "BYTECOST_TEST_SPINS";
+
+/// Accounts of what this process does meanwhile, all of it as the sender's; none where the kernel
+/// refuses them.
+fn kept(mut work: impl FnMut()) -> Option<CpuAccounts> {
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    if let Some(why) = accountant.refused() {
+        assert!(!rustix::process::geteuid().is_root(), "{why}");
+        println!("accounts: refused: {why}");
+        return None;
+    }
+    let me = std::process::id();
+    let whose = Whose {
+        coordinator: me,
+        sender: me,
+        ..Whose::default()
+    };
+    for _ in 0..TRIES {
+        accountant.begin();
+        work();
+        let accounts = accountant.end(&whose);
+        assert_eq!(accounts.refused, None);
+        println!("accounts: {accounts:?}");
+        let whole = accounts.elapsed_ns * u64::from(accounts.cpus);
+        let share = accounts.left_over_ns as f64 / whole as f64;
+        // More is left over where this thread was held up while it set the end of the window.
+        if share.abs() < NEAR {
+            return Some(accounts);
+        }
+    }
+    panic!("much is left over each time");
+}
+
+/// Time of these tasks by their own clocks, as the accounts have it.
+fn clocked_ns(accounts: &CpuAccounts, user: CpuUser, name: &str) -> u64 {
+    let own = accounts.lines.iter().filter(|line| line.user == user);
+    let named = own.filter(|line| name.is_empty() || line.name == name);
+    named.map(|line| line.ns - line.unclocked_ns).sum()
+}
+
+/// Holds a line against what is known by another clock.
+fn check(what: &str, line_ns: u64, known_ns: u64, near_ns: u64) {
+    println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
+    let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS + near_ns;
+    assert!(
+        line_ns.abs_diff(known_ns) <= near_ns,
+        "{what}: {line_ns}, {known_ns}"
+    );
+}
+
+#[test]
+fn what_was_not_opened_has_no_accounts() {
+    let _alone = super::alone();
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    let refused = accountant.refused().map(str::to_owned);
+    let accounts = accountant.end(&Whose::default());
+    let why = refused.unwrap_or("no window was opened".to_owned());
+    assert_eq!(accounts, CpuAccounts::absent(why));
+    let nowhere = tempfile::tempdir().unwrap();
+    let mut nothing = CpuAccountant::open(nowhere.path());
+    nothing.begin();
+    let why = nothing.end(&Whose::default()).refused.unwrap();
+    assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
+}
+
+#[test]
+fn a_window_is_as_long_as_it_was_to_be_however_late_it_is_read() {
+    const LONG_NS: u64 = 20_000_000;
+    /// This thread may be held up before it has set the window.
+    const AHEAD_NS: u64 = 500_000_000;
+    let _alone = super::alone();
+    let mut accountant = CpuAccountant::open(Path::new("/"));
+    if let Some(why) = accountant.refused() {
+        return println!("accounts: refused: {why}");
+    }
+    for _ in 0..2 {
+        let from_ns = clock::monotonic_ns() + AHEAD_NS;
+        accountant.schedule(from_ns, from_ns + LONG_NS);
+        clock::sleep_until_ns(from_ns + 3 * LONG_NS);
+        let accounts = accountant.end(&Whose::default());
+        assert_eq!((accounts.refused, accounts.elapsed_ns), (None, LONG_NS));
+        let idle = accounts.lines.iter().find(|l| l.user == CpuUser::Idle);
+        println!("accounts: idle: {idle:?}");
+        assert!(accounts.left_over_ns.unsigned_abs() < LONG_NS / 50);
+    }
+}
+
+#[test]
+fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
+    let _alone = super::alone();
+    let own = |name: &str, work: fn()| {
+        let thread = thread::Builder::new().name(name.to_owned());
+        let work = move || {
+            work();
+            clock::thread_cpu_ns()
+        };
+        thread.spawn(work).unwrap()
+    };
+    let spin = || while clock::thread_cpu_ns() < SPINS_NS {};
+    let mut known = Vec::new();
+    let kept = kept(|| {
+        let threads = [own("spins", spin), own("sleeps", || thread::sleep(SLEEPS))];
+        known = threads.map(|t| t.join().unwrap()).to_vec();
+    });
+    let Some(accounts) = kept else { return };
+    for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
+        // The thread of a test has started them, which is not the first of the process.
+        let line_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, name);
+        check(name, line_ns, known_ns, 0);
+    }
+}
+
+/// What the kernel's threads of a ring do is their process's. A request for a file that has to be
+/// waited for is io-wq's, and a poller spins.
+fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
+    let _alone = super::alone();
+    let places = Places::new(1, 4096).unwrap();
+    let options = Options {
+        poller,
+        ..Options::default()
+    };
+    let mut ring = match UringFile::new(File::open(file).unwrap().into(), places, options) {
+        Ok(ring) => ring,
+        Err(e) => return println!("skipped: io_uring: {e}"),
+    };
+    let mut process_ns = 0;
+    let kept = kept(|| {
+        let before_ns = clock::process_cpu_ns();
+        let until_ns = clock::monotonic_ns() + SPINS_NS;
+        while clock::monotonic_ns() < until_ns {
+            ring.start(0, offset).unwrap();
+            while ring.finished().is_none() {
+                ring.enter(1, super::PATIENCE).unwrap();
+            }
+            if poller {
+                thread::sleep(SLEEPS);
+            }
+        }
+        // The clock of a process knows of a thread that runs on another CPU by its last tick, and of
+        // one that sleeps all.
+        thread::sleep(SLEEPS);
+        process_ns = clock::process_cpu_ns() - before_ns;
+    });
+    let Some(accounts) = kept else { return };
+    let worked_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, worker);
+    assert!(worked_ns > NEAR_NS, "{worked_ns}: {:?}", accounts.lines);
+    let all_ns = clocked_ns(&accounts, CpuUser::SenderWorkers, "")
+        + clocked_ns(&accounts, CpuUser::SenderThreads, "");
+    // A poller does not sleep, and a hypervisor may hold up its ticks.
+    let late_ns = if poller { 5 * clock::tick_ns() } else { 0 };
+    check("the process", all_ns, process_ns, late_ns);
+}
+
+#[test]
+fn what_io_wq_does_is_its_processes() {
+    // Each read goes through the names from the first.
+    ring_works_for_its_process("iou-wrk", "/proc/kallsyms", 1 << 20, false);
+}
+
+#[test]
+fn what_a_poller_does_is_its_processes() {
+    ring_works_for_its_process("iou-sqp", "/proc/self/exe", 0, true);
+}
+
+/// What the next test starts: it spins, and so does another that it starts in turn.
+#[test]
+fn a_process_that_spins_as_a_child() {
+    let Ok(generations) = std::env::var(GENERATIONS) else {
+        return;
+    };
+    let spin_until_ns = clock::thread_cpu_ns() + SPINS_NS / 4;
+    while clock::thread_cpu_ns() < spin_until_ns {}
+    if generations == "2" {
+        spin_as_child("1");
+    }
+}
+
+fn spin_as_child(generations: &str) {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "accounts::a_process_that_spins_as_a_child"])
+        .env(GENERATIONS, generations)
+        .stdout(Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+}
+
+#[test]
+fn a_child_has_its_time_and_so_has_its_child() {
+    let _alone = super::alone();
+    let used_ns = || {
+        let usage = process::children_usage().unwrap();
+        usage.user_ns + usage.system_ns
+    };
+    let mut child_ns = 0;
+    let kept = kept(|| {
+        let before_ns = used_ns();
+        spin_as_child("2");
+        child_ns = used_ns() - before_ns;
+    });
+    let Some(accounts) = kept else { return };
+    let line_ns = clocked_ns(&accounts, CpuUser::SenderChildren, "");
+    // What a process tells of one that ends may lack what came after its last tick.
+    check("children", line_ns, child_ns, 2 * clock::tick_ns());
+    assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");
+}

@@ -1,0 +1,184 @@
+//! Who used the CPUs within one window, as exactly as the kernel's tracepoints tell.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Side;
+
+macro_rules! users {
+    ($($variant:ident $name:literal $side:expr, $title:literal $summary:literal;)*) => {
+        /// Who uses a CPU. Its row in [`CPU_USERS`] says what belongs to it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[allow(missing_docs)] // told by the rows
+        pub enum CpuUser { $(#[serde(rename = $name)] $variant,)* }
+
+        /// All of them, in the order of tables.
+        pub const CPU_USERS: &[CpuUserRow] = &[
+            $(CpuUserRow { user: CpuUser::$variant, name: $name, side: $side, title: $title, summary: $summary },)*
+        ];
+    };
+}
+
+users! {
+    SenderThreads "sender-threads" Some(Side::Sender), "sender's threads"
+        "threads of the sending process, or of the clients, that move messages";
+    SenderWorkers "sender-workers" Some(Side::Sender), "sender's workers"
+        "threads of the same process that work for these: of the kernel's io_uring, or started by another thread than the first";
+    SenderChildren "sender-children" Some(Side::Sender), "sender's children"
+        "processes that the sending process has started";
+    ReceiverThreads "receiver-threads" Some(Side::Receiver), "receiver's threads"
+        "threads of the receiving process, or of the server";
+    ReceiverWorkers "receiver-workers" Some(Side::Receiver), "receiver's workers"
+        "threads of the same process that work for these";
+    ReceiverChildren "receiver-children" Some(Side::Receiver), "receiver's children"
+        "processes that the receiving process has started";
+    KernelThreads "kernel-threads" None, "kernel threads"
+        "threads of the kernel that belong to no process";
+    Interrupts "interrupts" None, "interrupts of idle CPUs"
+        "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time";
+    Background "background" None, "background load"
+        "the load that the cell asks for beside the trial";
+    Instrument "instrument" None, "bytecost itself"
+        "the coordinator, the threads that control both sides, and the far end of wire";
+    OtherProcesses "other-processes" None, "other processes"
+        "every other process of the machine";
+    Idle "idle" None, "idle"
+        "nothing to run";
+}
+
+/// A row of the table of those who use CPUs.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuUserRow {
+    /// Who.
+    pub user: CpuUser,
+    /// Its name in files.
+    pub name: &'static str,
+    /// The side that it works for, if it does for one.
+    pub side: Option<Side>,
+    /// What it is called in tables.
+    pub title: &'static str,
+    /// What belongs to it.
+    pub summary: &'static str,
+}
+
+impl CpuUser {
+    /// Its row.
+    #[must_use]
+    pub fn row(self) -> &'static CpuUserRow {
+        CPU_USERS
+            .iter()
+            .find(|r| r.user == self)
+            .unwrap_or(&CPU_USERS[0])
+    }
+}
+
+/// CPU time of one user within the window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuLine {
+    /// Who used it.
+    pub user: CpuUser,
+    /// Which of them: the name of a process, or of a kind of thread. Empty where the user has no
+    /// parts, and for all parts together that are too small to be named.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Time on a CPU, in ns, with interrupts on top of it.
+    pub ns: u64,
+    /// What of that was interrupts and soft interrupts, in ns.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupts_ns: u64,
+    /// What of that is not in the tasks' own clocks, in ns: time that a hypervisor took, and
+    /// interrupts where the kernel accounts for them separately. Of a task that was not switched
+    /// within the window, and of its last stretch, this is not known and not in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unclocked_ns: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Who used the CPUs within the window of one trial. The lines and what is left over add up to the
+/// CPUs times the elapsed time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CpuAccounts {
+    /// Length of the window, in ns.
+    pub elapsed_ns: u64,
+    /// CPUs that were online.
+    pub cpus: u32,
+    /// In the order of [`CPU_USERS`], and each user's largest first.
+    pub lines: Vec<CpuLine>,
+    /// CPUs times elapsed time, less all lines, in ns; below 0 where something counts twice.
+    pub left_over_ns: i64,
+    /// Why there are no accounts, where there are none; nothing above says anything then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+}
+
+impl CpuAccounts {
+    /// No accounts, for this reason.
+    #[must_use]
+    pub fn absent(why: impl Into<String>) -> CpuAccounts {
+        CpuAccounts {
+            refused: Some(why.into()),
+            ..CpuAccounts::default()
+        }
+    }
+
+    /// CPU time of those that a condition picks, in ns; none where there are no accounts.
+    #[must_use]
+    pub fn ns_of(&self, picks: impl Fn(&CpuLine) -> bool) -> Option<u64> {
+        let picked = self.lines.iter().filter(|l| picks(l));
+        self.refused.is_none().then(|| picked.map(|l| l.ns).sum())
+    }
+
+    /// CPU time of a side with all that works for it, in ns; none where there are no accounts.
+    #[must_use]
+    pub fn ns_of_side(&self, side: Side) -> Option<u64> {
+        self.ns_of(|line| match line.user.row().side {
+            Some(of) => side == of || side == Side::Both,
+            None => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_works_for_a_side_is_its_own_and_no_accounts_are_no_zero() {
+        let line = |user, ns| CpuLine {
+            user,
+            name: String::new(),
+            ns,
+            interrupts_ns: 0,
+            unclocked_ns: 0,
+        };
+        let accounts = CpuAccounts {
+            elapsed_ns: 100,
+            cpus: 1,
+            lines: vec![
+                line(CpuUser::SenderThreads, 1),
+                line(CpuUser::SenderWorkers, 2),
+                line(CpuUser::ReceiverChildren, 4),
+                line(CpuUser::Idle, 93),
+            ],
+            ..CpuAccounts::default()
+        };
+        assert_eq!(accounts.ns_of_side(Side::Sender), Some(3));
+        assert_eq!(accounts.ns_of_side(Side::Receiver), Some(4));
+        assert_eq!(accounts.ns_of_side(Side::Both), Some(7));
+        assert_eq!(CpuAccounts::absent("no").ns_of_side(Side::Both), None);
+    }
+
+    #[test]
+    fn every_user_is_written_by_the_name_of_its_row() {
+        for row in CPU_USERS {
+            assert_eq!(row.user.row().name, row.name);
+            let written = serde_json::to_string(&row.user).unwrap();
+            assert_eq!(written, format!("\"{}\"", row.name));
+        }
+    }
+}
