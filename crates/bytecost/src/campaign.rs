@@ -11,13 +11,15 @@ use bytecost_analysis::{Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
+use bytecost_lab::meters::reads_hardware;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{Means, UNASKED_SHARE};
-use bytecost_spec::{Cell, Host, Record, Sample, Study};
+use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::{Cell, Host, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
@@ -61,6 +63,38 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
 
 /// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
+
+/// How the trials of a study are made.
+fn settings(study: &Study, port: Option<u16>, earlier: Duration) -> Result<Settings> {
+    Ok(Settings {
+        program: std::env::current_exe()?,
+        warmup: Duration::from_millis(study.warmup_ms),
+        window: Duration::from_millis(study.window_ms),
+        check: Check::Quick,
+        port,
+        neighbour_bound: study.neighbour_bound,
+        repeats_most: study.repeats_most,
+        repeats_share: REPEATS_SHARE,
+        earlier,
+    })
+}
+
+/// What reading hardware counters costs, where trials of the plan read any and the survey found
+/// some: a second or two.
+pub fn counters_cost(
+    study: &Study,
+    plan: &Plan,
+    host: &Host,
+    survey: &Survey,
+    stop: &AtomicBool,
+) -> Result<Vec<CounterTrial>> {
+    if !plan.cells.iter().any(reads_hardware) {
+        return Ok(Vec::new());
+    }
+    let settings = settings(study, None, Duration::ZERO)?;
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
+}
 
 /// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -170,9 +204,13 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let mut lab = Lab::new(self.settings(earlier)?, MachineMeter::open(Path::new("/")))
-            .with_files(files)
-            .on(run.manifest().host.clone());
+        let mut lab = Lab::new(
+            settings(self.study, self.port, earlier)?,
+            MachineMeter::open(Path::new("/")),
+        )
+        .with_files(files)
+        .on(run.manifest().host.clone())
+        .surveyed(&run.manifest().survey);
         let mut display = Display::new(self.plan, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {
@@ -320,20 +358,6 @@ impl Campaign<'_> {
         failed?;
         run.sync()?;
         Ok(whole)
-    }
-
-    fn settings(&self, earlier: Duration) -> Result<Settings> {
-        Ok(Settings {
-            program: std::env::current_exe()?,
-            warmup: Duration::from_millis(self.study.warmup_ms),
-            window: Duration::from_millis(self.study.window_ms),
-            check: Check::Quick,
-            port: self.port,
-            neighbour_bound: self.study.neighbour_bound,
-            repeats_most: self.study.repeats_most,
-            repeats_share: REPEATS_SHARE,
-            earlier,
-        })
     }
 
     /// The cells of a block that are still to be measured, in their order.

@@ -20,6 +20,7 @@ mod topology;
 mod virtualization;
 
 use bytecost_spec::Host;
+use bytecost_spec::survey::CpuClock;
 
 pub use processes::{Process, ProcessTable};
 pub use roots::Roots;
@@ -35,6 +36,17 @@ pub struct Probes {
     pub clock_resolution_ns: u64,
     /// How much later than asked a short sleep ends, typically, in ns.
     pub timer_overshoot_ns: u64,
+    /// What the CPU clock of a thread counts.
+    pub cpu_clock: CpuClock,
+}
+
+/// Whether the kernel was built to account for interrupts apart from threads
+/// (CONFIG_IRQ_TIME_ACCOUNTING); none where its configuration cannot be read. A boot option may
+/// still have that off.
+#[must_use]
+pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
+    let config = roots.kernel_config()?;
+    Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
 /// Reads what machine this is.

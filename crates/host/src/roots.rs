@@ -18,6 +18,8 @@ pub struct Roots {
     pub sys: PathBuf,
     /// `/etc`.
     pub etc: PathBuf,
+    /// `/boot`.
+    pub boot: PathBuf,
 }
 
 impl Roots {
@@ -27,13 +29,14 @@ impl Roots {
         Roots::under(Path::new("/"))
     }
 
-    /// `proc`, `sys` and `etc` under a directory.
+    /// `proc`, `sys`, `etc` and `boot` under a directory.
     #[must_use]
     pub fn under(dir: &Path) -> Roots {
         Roots {
             proc: dir.join("proc"),
             sys: dir.join("sys"),
             etc: dir.join("etc"),
+            boot: dir.join("boot"),
         }
     }
 
@@ -50,6 +53,20 @@ impl Roots {
     /// A file under `/etc`.
     pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
         text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
+    }
+
+    /// How the kernel was built: `/proc/config.gz`, else `/boot/config-` and its release.
+    pub(crate) fn kernel_config(&self) -> Option<String> {
+        let packed = File::open(self.proc.join("config.gz"));
+        let unpacked = |file| {
+            let mut text = String::new();
+            let mut from = flate2::read::GzDecoder::new(file).take(MOST_BYTES);
+            from.read_to_string(&mut text).ok().map(|_| text)
+        };
+        packed.ok().and_then(unpacked).or_else(|| {
+            let release = self.proc("sys/kernel/osrelease").ok()?;
+            text(&self.boot, &format!("config-{release}")).ok()
+        })
     }
 
     /// A file under `/proc` that holds one number.

@@ -20,6 +20,7 @@ mod fake;
 mod frequency;
 mod helped;
 mod household;
+mod interrupts;
 mod machine;
 mod network;
 mod packets;
@@ -36,7 +37,7 @@ pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use packets::{PacketSockets, huge_memory};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
-pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
+pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
 
 /// Something that can be read at the edges of a window.

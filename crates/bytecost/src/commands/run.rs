@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -53,7 +54,7 @@ pub(super) fn carried_out(
     let left = super::clean(&root);
     let (mut run, plan, study) = match &args.resume {
         Some(name) => gone_on_with(&root, name, &args)?,
-        None => begun(&root, &args)?,
+        None => begun(&root, &args, &stop)?,
     };
     if !args.quiet {
         for what in &left {
@@ -95,7 +96,7 @@ pub(super) fn carried_out(
 }
 
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
-fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
+fn begun(root: &Root, args: &RunArgs, stop: &AtomicBool) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
@@ -133,6 +134,7 @@ fn begun(root: &Root, args: &RunArgs) -> Result<(Run, Plan, Study)> {
             why.what, why.why
         )));
     }
+    survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     let manifest = Manifest {
         format: FORMAT,
         id: String::new(),

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{Checker, Mover, Tally, file};
-use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
+use bytecost_meter::{Meter, PROCESS_COUNTERS};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::sample::FlowReading;
@@ -65,15 +65,6 @@ pub(super) fn one_flow(
     Ok(done)
 }
 
-/// A perf event costs its thread some µs at every context switch, which is what asking and
-/// answering is made of; so there are none there.
-pub(super) fn meter(cell: &Cell) -> ThreadMeter {
-    match cell.pattern {
-        Exchange::Stream => ThreadMeter::open(),
-        Exchange::Ask => ThreadMeter::open_without_perf(),
-    }
-}
-
 /// The content of a full check is new in every message, where the mover allows that and waits
 /// for its buffers.
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
@@ -95,7 +86,7 @@ fn receive(
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
-        thread: meter(cell),
+        thread: task.meters.thread(),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
@@ -281,7 +272,10 @@ pub(super) fn flow_done(
 }
 
 /// Joins what the flows bring back.
-pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Result<Done> {
+pub(super) fn gather(
+    task: &Task,
+    flows: Vec<thread::Result<io::Result<FlowDone>>>,
+) -> io::Result<Done> {
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
@@ -308,6 +302,7 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
     }
+    task.meters.take_cpu(&mut sum);
     done.side = SideReadings {
         readings: sum,
         ..done.side
