@@ -12,6 +12,7 @@ use crate::value::Trial;
 use crate::words;
 
 mod course;
+mod cpu_clock;
 mod every_completion;
 pub(crate) mod flags;
 mod frequency;
@@ -75,6 +76,7 @@ const DOUBTS: &[(&str, Detect)] = &[
     ("failed-requests", serving::failed_requests),
     ("server-caution", serving::caution),
     ("mover-caution", kernel::mover_caution),
+    ("cpu-clock", cpu_clock::detect),
     ("neighbour", machine::neighbour),
     ("steal", machine::steal),
     ("off-cpu", off_cpu::detect),

@@ -89,6 +89,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
+        counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,

@@ -17,7 +17,7 @@ mod matrix;
 mod roles;
 mod speed_up;
 
-pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
+pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
@@ -70,6 +70,9 @@ pub struct Analysis {
     pub answers: Vec<Answer>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
+    /// What reading hardware counters costs, where trials read any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters_cost: Vec<CountersCost>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
     /// Every comparison.

@@ -1,6 +1,6 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Explanation, Published, Verdict};
+use bytecost_analysis::{Analysis, Estimate, Explanation, Published, Verdict};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Better, Host, Measure, Metric, units};
 
@@ -57,8 +57,36 @@ pub(crate) fn missing(e: &Explanation) -> &str {
         .unwrap_or("the data do not support one.")
 }
 
-/// What the loop itself costs, in a sentence, where it was measured.
+/// What the loop itself costs, and what reading hardware counters does, in sentences, where they
+/// were measured.
 pub(crate) fn floor(a: &Analysis) -> Option<String> {
+    let counters = counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
+    let all: Vec<String> = loop_floor(a).into_iter().chain(counters).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
+pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
+    let each = a.counters_cost.iter().map(|c| {
+        let ns = |e: &Estimate| units::number(e.value);
+        let (with, without) = (ns(&c.with_ns_per_message), ns(&c.without_ns_per_message));
+        format!("{} {with} instead of {without}", c.mover)
+    });
+    let each: Vec<String> = each.collect();
+    let of = (a.counters_cost.iter()).map(|c| {
+        c.with_ns_per_message
+            .trials
+            .min(c.without_ns_per_message.trials)
+    });
+    let trials = of.min()?;
+    Some(format!(
+        "{} ns of CPU time a message ({} of each)",
+        each.join(", "),
+        count(trials, "trial", "trials")
+    ))
+}
+
+fn loop_floor(a: &Analysis) -> Option<String> {
     let floor = a.loop_floor_ns_per_message.as_ref()?;
     let interval = numbers::interval(floor)
         .map(|i| format!(" (95 % interval {i})"))
