@@ -103,3 +103,31 @@ fn text(root: &Path, path: &str) -> Result<String, String> {
         _ => format!("cannot be read: {why}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn how_the_kernel_was_built_is_read_packed_or_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots::under(dir.path());
+        let accounts = || crate::accounts_for_interrupts(&roots);
+        assert_eq!(accounts(), None);
+        fs::create_dir_all(roots.proc.join("sys/kernel")).unwrap();
+        fs::create_dir_all(&roots.boot).unwrap();
+        fs::write(roots.proc.join("sys/kernel/osrelease"), "6.1.0-x\n").unwrap();
+        let option = "CONFIG_IRQ_TIME_ACCOUNTING";
+        let beside = roots.boot.join("config-6.1.0-x");
+        fs::write(&beside, format!("CONFIG_A=y\n# {option} is not set\n")).unwrap();
+        assert_eq!(accounts(), Some(false));
+        fs::write(&beside, format!("CONFIG_A=y\n{option}=y\n")).unwrap();
+        assert_eq!(accounts(), Some(true));
+        let packed = File::create(roots.proc.join("config.gz")).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+        writeln!(packed, "# {option} is not set").unwrap();
+        packed.finish().unwrap();
+        assert_eq!(accounts(), Some(false));
+    }
+}
