@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::Pattern;
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -237,7 +238,8 @@ impl Receiver {
     fn start(cell: &Cell, token: u64) -> Result<Receiver> {
         let (control, theirs) = UnixStream::pair()?;
         control.set_read_timeout(Some(PATIENCE))?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let program = Program::own()?;
+        let mut command = program.command();
         command
             .arg("endpoint")
             .arg(std::process::id().to_string())
@@ -251,6 +253,10 @@ impl Receiver {
             address: String::new(),
             _process: process,
         };
+        receiver.order(&Order::Hello {
+            build: program.build,
+        })?;
+        receiver.expect("of this build", |a| matches!(a, Answer::Hello { .. }))?;
         receiver.order(&Order::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),

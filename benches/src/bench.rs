@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::result::Row;
-use crate::{bare_c, bare_file, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf};
+use crate::{
+    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, reports, servers, sockperf, truth,
+};
 
 /// All benches, in the order in which they run.
 pub const BENCHES: &[Bench] = &[
@@ -18,6 +20,7 @@ pub const BENCHES: &[Bench] = &[
     servers::BENCH,
     reports::BENCH,
     clean_build::BENCH,
+    truth::BENCH,
 ];
 
 /// The share of the machine that others may use, as in the studies.
@@ -98,7 +101,7 @@ pub fn chosen(names: &[String], with_build: bool) -> Result<Vec<&'static Bench>>
         );
     }
     let asked = |b: &&Bench| {
-        if b.by_name_alone && with_build {
+        if b.name == clean_build::BENCH.name && with_build {
             return true;
         }
         match names {

@@ -28,6 +28,7 @@ mod result;
 mod servers;
 mod sockperf;
 mod synthetic;
+mod truth;
 
 use bench::{Bench, Context, Told};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Lab, Outcome};
@@ -29,15 +30,15 @@ impl Ours {
     /// A lab whose endpoints are played by this program.
     pub fn new(window: Duration) -> Result<Ours> {
         let settings = Settings {
-            program: std::env::current_exe()?,
+            program: Program::own()?,
             warmup: WARMUP,
             window,
             check: Check::Quick,
             port: None,
             // Trials alternate with those of peers, which are not repeated either.
-            neighbour_bound: 1.0,
+            foreign_cpus: f64::INFINITY,
             repeats_most: 0,
-            repeats_share: 0.0,
+            repeats_for: Duration::ZERO,
             earlier: Duration::ZERO,
         };
         Ok(Ours {
@@ -64,12 +65,15 @@ impl Ours {
             attempt: 0,
         };
         self.trials += 1;
-        let told = self.lab.trial(trial, cell, false, &AtomicBool::new(false));
+        let told = self.lab.trial(trial, cell, &AtomicBool::new(false));
         match told {
             Outcome::Interrupted => bail!("interrupted"),
-            Outcome::Ended(record) => match *record {
+            Outcome::Ended(_, true) => bail!("a flow moved nothing within the window"),
+            Outcome::Ended(record, false) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
-                Record::Evidence(_) => bail!("a trial of evidence came, which was not asked for"),
+                Record::Evidence(_) | Record::Block(_) => {
+                    bail!("a record came that is no timed trial")
+                }
                 Record::Sample(sample) => {
                     self.others.extend(others(&sample));
                     Ok(sample)
@@ -93,14 +97,9 @@ fn others(sample: &Sample) -> Option<f64> {
             .and_then(Reading::measured)
             .map(|n| n as f64)
     };
-    let busy = get(&sample.machine, Counter::MachineBusyNs)?;
     let capacity = get(&sample.machine, Counter::MachineElapsedNs)?
         * get(&sample.machine, Counter::MachineCpus)?;
-    let mut own = get(&sample.sender.readings, Counter::CpuNs)?;
-    if let Some(receiver) = &sample.receiver {
-        own += get(&receiver.readings, Counter::CpuNs)?;
-    }
-    Some(((busy - own) / capacity).max(0.0))
+    Some(get(&sample.machine, Counter::OtherProcessesNs)? / capacity)
 }
 
 /// A reading of a side as a number.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use bytecost_spec::units;
-use bytecost_stats::{Interval, Location, blocks_needed};
+use bytecost_stats::{Interval, Location, blocks_needed, share_interval};
 
 use crate::bench::{Bench, Told};
 
@@ -22,6 +22,8 @@ pub enum Target {
     AtLeast(f64),
     /// At most so much.
     AtMost(f64),
+    /// So much, as far as the interval tells.
+    Is(f64),
     /// Nothing: the number stands beside others.
     Shown,
 }
@@ -31,6 +33,7 @@ impl Target {
         match self {
             Target::AtLeast(t) => Target::AtLeast(t.ln()),
             Target::AtMost(t) => Target::AtMost(t.ln()),
+            Target::Is(t) => Target::Is(t.ln()),
             Target::Shown => Target::Shown,
         }
     }
@@ -94,6 +97,19 @@ impl Row {
         }
     }
 
+    /// A share of so many, counted, with its exact interval.
+    pub fn share(what: impl Into<String>, (count, of): (u64, u64), target: Target) -> Row {
+        let (low, high) = share_interval(count, of, LEVEL);
+        let interval = Interval { low, high };
+        Row {
+            what: what.into(),
+            value: count as f64 / of as f64,
+            interval: Some(interval),
+            target,
+            verdict: side(interval, target),
+        }
+    }
+
     #[cfg(test)]
     pub fn verdict(&self) -> Verdict {
         self.verdict
@@ -125,6 +141,7 @@ fn side(interval: Interval, target: Target) -> Verdict {
         Target::Shown => return Verdict::Shown,
         Target::AtLeast(t) => (interval.low >= t, interval.high < t),
         Target::AtMost(t) => (interval.high <= t, interval.low > t),
+        Target::Is(t) => (interval.holds(t), !interval.holds(t)),
     };
     match (right, wrong) {
         (true, _) => Verdict::Met,
@@ -147,6 +164,7 @@ fn line(name: &str, row: &Row) -> String {
     let target = match row.target {
         Target::AtLeast(t) => format!("≥ {}", bound(t)),
         Target::AtMost(t) => format!("≤ {}", bound(t)),
+        Target::Is(t) => format!("= {}", units::number(t)),
         Target::Shown => String::new(),
     };
     let interval = row.interval.map_or_else(

@@ -101,6 +101,7 @@ pub fn write(root: &Path, cells: &[Cell], seed: u64) -> Result<String> {
     run.end(&Ending {
         ended: STARTED.to_owned(),
         early: None,
+        records: None,
     })?;
     Ok(run.manifest().id.clone())
 }
@@ -124,6 +125,8 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         format: FORMAT,
         id: String::new(),
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
+        build_id: None,
+        legs: Vec::new(),
         started: STARTED.to_owned(),
         seed,
         command: vec!["bytecost".to_owned(), "run".to_owned()],
@@ -215,6 +218,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
         latency_ns_histogram: histogram,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     })
 }

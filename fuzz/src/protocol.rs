@@ -76,7 +76,9 @@ fn orders() -> Vec<Vec<u8>> {
         mem_node: Some(0),
         until_ns: u64::MAX,
     };
+    let build = "0123abcd".to_owned();
     [
+        Order::Hello { build },
         Order::Stop,
         Order::Go(schedule),
         Order::Disturb(disturb),
@@ -121,7 +123,9 @@ fn answers() -> Vec<Vec<u8>> {
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();
+    let build = "10 bytes of 7.000000001".to_owned();
     [
+        Answer::Hello { build },
         Answer::Ready,
         Answer::Closed,
         Answer::Listening {

@@ -89,11 +89,13 @@ fn tell(run: &Run) {
     let mut samples = Vec::new();
     let mut failures = Vec::new();
     let mut evidence = Vec::new();
+    let mut blocks = Vec::new();
     for record in loaded.records {
         match record {
             Record::Sample(sample) => samples.push(sample),
             Record::Failure(failure) => failures.push(failure),
             Record::Evidence(found) => evidence.push(found),
+            Record::Block(ended) => blocks.push(ended),
         }
     }
     let analysis = analyse(Input {
@@ -103,9 +105,11 @@ fn tell(run: &Run) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &failures,
+        blocks: &blocks,
         evidence: &evidence,
         notes: &plan.notes,
         ended_early: None,
+        damage: None,
         published: None,
         ceiling: None,
     });

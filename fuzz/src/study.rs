@@ -51,7 +51,7 @@ const WORDS: &[&str] = &[
     "socket-buffer = [\"auto\"]",
     "fields = []",
     "nodelay = true",
-    "neighbour-bound = \"5%\"",
+    "foreign-cpus = 0.1",
     "repeats-most = 3",
     "name = \"a\"",
     "send",

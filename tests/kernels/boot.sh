@@ -11,8 +11,9 @@
 # than the newest of this Debian is chosen by its package: KERNEL=linux-image-….
 set -euo pipefail
 
-# A guest that says nothing for longer is stuck: under emulation it needs some 40 s.
-MOST_S=240
+# A guest that is not through by then is stuck: under emulation it needs some 2 min, and on a busy
+# machine more.
+MOST_S=480
 # For tcp and unix sockets everything is built in; these are for the transport `wire`.
 MODULES="tun veth cls_bpf sch_ingress"
 

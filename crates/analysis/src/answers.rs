@@ -14,7 +14,7 @@ mod group;
 mod rest;
 mod stalled;
 
-use group::{Group, groups};
+use group::{Group, groups, withheld};
 
 /// The longest sentence, in characters; a clause that would make it longer starts a new one.
 const LONGEST: usize = 190;
@@ -35,6 +35,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
         // What no further comparison decided is counted at the end.
         groups.retain(|g| place == 0 || g.findings().any(|f| f.verdict != Verdict::NotDecided));
         answers.extend(bests(&groups));
+        answers.extend(limited(view, compare, metric).filter(|_| place == 0));
         if place == 0 {
             answers.extend(groups.first().map_or_else(Vec::new, contender::all));
             if !lead {
@@ -76,7 +77,24 @@ fn second(view: &View<'_>, compare: &Compare, varied: &[Axis]) -> Vec<Answer> {
         return Vec::new();
     };
     let groups = groups(view, compare, metric, varied);
-    groups.first().map_or_else(Vec::new, best::headline)
+    let best = groups.first().map_or_else(Vec::new, best::headline);
+    best.into_iter()
+        .chain(limited(view, compare, metric))
+        .collect()
+}
+
+/// What is not said, since something else than what is compared sets these figures.
+fn limited(view: &View<'_>, compare: &Compare, metric: Metric) -> Option<Answer> {
+    let withheld = withheld(view, compare, metric);
+    let all = view.findings.iter().filter(|f| belongs(f, compare, metric));
+    let sentence = format!(
+        "{}: no verdict in {} of {}, since something other than what is compared sets it there; the caveats name it.",
+        words::capital(&words::metric(metric)),
+        withheld.len(),
+        words::count(all.count(), "comparison"),
+    );
+    let findings: Vec<String> = withheld.iter().map(|f| f.id.clone()).collect();
+    (!findings.is_empty()).then_some(Answer { sentence, findings })
 }
 
 fn zero_copy(view: &View<'_>) -> Vec<Answer> {

@@ -53,7 +53,7 @@ struct Case<'c> {
 /// rulings than judging one.
 #[must_use]
 pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Vec<Audited> {
-    let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
+    let trials = Trials::of_run(&input);
     let mut family = Family::of(&analysis.findings);
     let cases: Vec<Case<'_>> = grounds
         .claims

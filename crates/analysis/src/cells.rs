@@ -8,7 +8,7 @@ use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
 use crate::result::{CellResult, CountersCost, Estimate, Input};
-use crate::trials::{CellTrials, Trials};
+use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{Latencies, QUANTILES, Value, latencies, read};
 use crate::{FEWEST, LEVEL};
 
@@ -24,12 +24,11 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
     for metric in Metric::all() {
         let mut known = Vec::with_capacity(cell.by_block.len());
         let mut reason = None;
-        for trial in cell.trials() {
-            match trial.value(metric) {
-                Value::Known(v) => known.push(v),
-                Value::Absent(why) => reason = reason.or(Some(why)),
-                Value::NotApplicable => {}
+        for (block, trial) in &cell.by_block {
+            if let Value::Absent(why) = trial.value(metric) {
+                reason = reason.or(Some(why));
             }
+            known.extend(of_block(&cell.known(*block, metric)));
         }
         if let Some(mut found) = estimate(&known) {
             let place = QUANTILES.iter().position(|(m, _)| *m == metric.measure);
@@ -121,7 +120,7 @@ pub(crate) fn exp(log: f64) -> f64 {
 /// The quantiles over all latencies of a cell's trials together.
 fn merged_latency(cell: &CellTrials<'_>) -> Option<Latencies> {
     let mut merged: Option<Histogram<u64>> = None;
-    for trial in cell.trials() {
+    for trial in cell.trials().chain(cell.twin.values()) {
         let Some(mut histogram) = trial.histogram() else {
             continue;
         };

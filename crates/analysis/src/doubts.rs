@@ -1,16 +1,17 @@
 //! What weakens the findings: one row each, with its evidence and its cure.
 
-use bytecost_spec::{Measure, Metric};
+use bytecost_spec::{Axis, Measure, Metric};
 use bytecost_stats::median;
 
 use crate::result::{
-    CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt, Finding,
-    Input,
+    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt,
+    Finding, Input, NoiseFloor, Twin, Verdict,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
 use crate::words;
 
+mod books;
 mod course;
 mod cpu_clock;
 mod every_completion;
@@ -18,6 +19,7 @@ pub(crate) mod flags;
 mod frequency;
 mod huge_pages;
 mod kernel;
+mod legs;
 mod machine;
 mod off_cpu;
 mod packet_socket;
@@ -30,10 +32,12 @@ pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
 mod untouched;
+mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
 pub(crate) use stall::Stalls;
+pub(crate) use way::Limits;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -42,80 +46,161 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
+    /// Empty while doubts are looked for, which it is made of.
+    pub(crate) limits: &'v Limits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
     pub(crate) footprints: &'v [CellFootprint],
+    pub(crate) books: &'v [CellBooks],
+    pub(crate) twins: &'v [Twin],
+    pub(crate) noise_floor: Option<&'v NoiseFloor>,
 }
 
 /// A doubt without its name.
 pub(crate) struct Told {
-    text: String,
-    evidence: String,
-    cure: String,
-    cells: Vec<String>,
+    pub(crate) text: String,
+    pub(crate) evidence: String,
+    pub(crate) cure: String,
+    pub(crate) cells: Vec<String>,
 }
 
 type Detect = fn(&View<'_>) -> Vec<Told>;
 
+/// What a doubt does to verdicts.
+#[derive(Clone, Copy)]
+enum Effect {
+    /// It is told.
+    Annotates,
+    /// Findings of such measures with a cell that it touches have no verdict, and say why.
+    Withholds(fn(Measure) -> bool, &'static str),
+}
+
+/// The effect of most.
+const TOLD: Effect = Effect::Annotates;
+
+/// The effect of those that say that something else than what is compared sets the rates.
+const NO_RATES: Effect = Effect::Withholds(
+    way::is_of_time,
+    "something other than what is compared sets it",
+);
+
+fn any(_: Measure) -> bool {
+    true
+}
+
+/// Whether a measure is made of CPU time.
+fn of_cpu_time(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
+    )
+}
+
 /// Every doubt that is looked for, in the order in which they are told.
-const DOUBTS: &[(&str, Detect)] = &[
-    ("ended-early", course::ended_early),
-    ("changed-plan", course::changed_plan),
-    ("failed-trials", course::failed_trials),
-    ("few-blocks", course::few_blocks),
-    ("imprecise", course::imprecise),
-    ("nagle-stall", stall::nagle),
-    ("completion-waits-for-ack", stall::completion),
-    ("zero-copy-copied", kernel::zero_copy_copied),
-    ("flags-contradicted", flags::contradicted),
-    ("packet-socket", packet_socket::detect),
-    ("waits-for-every-completion", every_completion::detect),
-    ("clients-limited", serving::generator),
-    ("failed-requests", serving::failed_requests),
-    ("server-caution", serving::caution),
-    ("mover-caution", kernel::mover_caution),
-    ("cpu-clock", cpu_clock::detect),
-    ("neighbour", machine::neighbour),
-    ("steal", machine::steal),
-    ("off-cpu", off_cpu::detect),
-    ("frequency", frequency::changes),
-    ("throttled", frequency::throttled),
-    ("drift", course::drift),
-    ("short-window", short_window::detect),
-    ("pacing", kernel::pacing),
-    ("receive-window", receive_window::detect),
-    ("send-buffer", kernel::send_buffer),
-    ("registered-huge-pages", huge_pages::detect),
-    ("retransmits", retransmits::detect),
-    ("segments-differ", segments::detect),
-    ("same-rate", same_rate::detect),
-    ("receiver-bound", receiver_bound::detect),
-    ("untouched", untouched::detect),
-    ("zero-copy-no-room", kernel::no_room),
-    ("one-side", wire::one_side),
-    ("wire-strays", wire::strays),
-    ("wire-responder", wire::responder),
-    ("hot-payload", machine::hot_payload),
-    ("threads", machine::threads),
-    ("one-cpu", machine::one_cpu),
-    ("wake-ups", machine::wake_ups),
-    ("who-pays", course::who_pays),
-    ("estimators", course::estimators),
+const DOUBTS: &[(&str, Effect, Detect)] = &[
+    ("ended-early", TOLD, course::ended_early),
+    ("missing-trials", TOLD, course::missing_trials),
+    ("several-legs", TOLD, legs::detect),
+    ("changed-plan", TOLD, course::changed_plan),
+    ("failed-trials", TOLD, course::failed_trials),
+    ("few-blocks", TOLD, course::few_blocks),
+    ("imprecise", TOLD, course::imprecise),
+    ("twins-differ", TOLD, crate::twins::differ),
+    ("nagle-stall", TOLD, stall::nagle),
+    ("completion-waits-for-ack", TOLD, stall::completion),
+    ("zero-copy-copied", TOLD, kernel::zero_copy_copied),
+    ("flags-contradicted", TOLD, flags::contradicted),
+    ("packet-socket", TOLD, packet_socket::detect),
+    ("waits-for-every-completion", TOLD, every_completion::detect),
+    (
+        "clients-limited",
+        Effect::Withholds(any, "the clients may have limited the rate themselves"),
+        serving::generator,
+    ),
+    (
+        "books-open",
+        Effect::Withholds(of_cpu_time, "CPU time of these cells is unaccounted for"),
+        books::open,
+    ),
+    ("books-not-closed", TOLD, books::not_closed),
+    ("no-books", TOLD, books::none),
+    ("failed-requests", TOLD, serving::failed_requests),
+    ("server-caution", TOLD, serving::caution),
+    ("mover-caution", TOLD, kernel::mover_caution),
+    ("cpu-clock", TOLD, cpu_clock::detect),
+    ("path-limit", NO_RATES, way::limits),
+    ("path-cost", TOLD, way::costs),
+    ("quota-around", NO_RATES, way::quota),
+    ("other-processes", TOLD, machine::other_processes),
+    ("repeats-matter", TOLD, course::repeats_matter),
+    ("steal", TOLD, machine::steal),
+    ("off-cpu", TOLD, off_cpu::detect),
+    ("frequency", TOLD, frequency::changes),
+    ("throttled", TOLD, frequency::throttled),
+    ("drift", TOLD, course::drift),
+    ("short-window", TOLD, short_window::detect),
+    ("pacing", TOLD, kernel::pacing),
+    ("receive-window", TOLD, receive_window::detect),
+    ("send-buffer", TOLD, kernel::send_buffer),
+    ("registered-huge-pages", TOLD, huge_pages::detect),
+    ("retransmits", TOLD, retransmits::detect),
+    ("segments-differ", TOLD, segments::detect),
+    (same_rate::KIND, NO_RATES, same_rate::detect),
+    ("receiver-bound", TOLD, receiver_bound::detect),
+    ("untouched", TOLD, untouched::detect),
+    ("zero-copy-no-room", TOLD, kernel::no_room),
+    ("one-side", TOLD, wire::one_side),
+    ("wire-strays", TOLD, wire::strays),
+    ("wire-responder", TOLD, wire::responder),
+    ("hot-payload", TOLD, machine::hot_payload),
+    ("threads", TOLD, machine::threads),
+    ("one-cpu", TOLD, machine::one_cpu),
+    ("wake-ups", TOLD, machine::wake_ups),
+    ("who-pays", TOLD, course::who_pays),
+    ("estimators", TOLD, course::estimators),
 ];
 
 /// Whether there is a doubt of that kind at all.
 pub(crate) fn is_looked_for(kind: &str) -> bool {
-    DOUBTS.iter().any(|(name, _)| *name == kind)
+    DOUBTS.iter().any(|(name, ..)| *name == kind)
 }
 
 /// Every doubt that the run gives rise to.
 pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
     DOUBTS
         .iter()
-        .flat_map(|(kind, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
+        .flat_map(|(kind, _, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
         .collect()
+}
+
+/// The findings, without a verdict where a doubt withholds it.
+pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
+    let mut findings = view.findings.to_vec();
+    for (_, effect, detect) in DOUBTS {
+        let Effect::Withholds(of, because) = effect else {
+            continue;
+        };
+        for told in detect(view) {
+            let touches = |f: &&mut Finding| {
+                let whole = told.cells.is_empty();
+                let names = |id: &String| told.cells.contains(id);
+                of(f.metric.measure) && (whole || names(&f.cell) || names(&f.baseline))
+            };
+            for finding in findings.iter_mut().filter(touches) {
+                let Some(cell) = view.trials.cells.iter().find(|c| c.id == finding.cell) else {
+                    continue;
+                };
+                finding.verdict = Verdict::NotDecided;
+                finding.blocks_needed = None;
+                let study = &view.input.manifest.study;
+                let sentence = words::finding(finding, cell.cell, study, varied);
+                finding.sentence = format!("{sentence} No verdict: {because}.");
+            }
+        }
+    }
+    findings
 }
 
 impl Told {
@@ -158,18 +243,6 @@ impl<'v> View<'v> {
             host.cpus_allowed.len()
         }
     }
-}
-
-/// The trials of a cell for which a share can be had and is above a bound, with the largest.
-fn above<'t>(
-    cell: &'t CellTrials<'_>,
-    share: impl Fn(&'t Trial<'_>) -> Option<f64>,
-    bound: f64,
-) -> (usize, f64) {
-    cell.trials()
-        .filter_map(share)
-        .filter(|s| *s > bound)
-        .fold((0, 0.0), |(n, most), s| (n + 1, f64::max(most, s)))
 }
 
 /// The median over the trials of a cell for which a number can be had.

@@ -5,6 +5,7 @@
 
 mod answers;
 mod audit;
+mod books;
 pub mod ceiling;
 mod cells;
 mod copies;
@@ -26,6 +27,7 @@ mod roles;
 mod run;
 mod speed_ups;
 mod trials;
+mod twins;
 mod value;
 mod words;
 
@@ -48,7 +50,7 @@ pub(crate) const FEWEST: usize = 3;
 /// result with its reason.
 #[must_use]
 pub fn analyse(input: Input<'_>) -> Analysis {
-    let trials = Trials::of(input.manifest, input.cells, input.samples, input.failures);
+    let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
     let mut cells = cells::results(&trials);
     cells::take_published(&mut cells, &input);
@@ -58,23 +60,40 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let stalls = doubts::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
-    let limited = doubts::serving::Limited::of(&trials);
-    limited.mark(&mut findings, &trials, &input.manifest.study, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
+    let books = books::all(&trials);
+    let twins = twins::all(&input.manifest.study, &trials);
+    let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
+    let unlimited = doubts::Limits::default();
     let view = doubts::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
+        limits: &unlimited,
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
         cost: counted.cost,
         footprints: &footprints,
+        books: &books,
+        twins: &twins,
+        noise_floor: noise_floor.as_ref(),
+    };
+    let findings = doubts::withheld(&view, &study.varied);
+    let view = doubts::View {
+        findings: &findings,
+        ..view
+    };
+    let doubts = doubts::all(&view);
+    let limits = doubts::Limits::of(&doubts);
+    let view = doubts::View {
+        limits: &limits,
+        ..view
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
@@ -82,7 +101,6 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
-    let doubts = doubts::all(&view);
     Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
@@ -90,6 +108,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
+        twins,
+        noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
         doubts,
@@ -104,6 +124,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        books: books.clone(),
         roles: roles::all(&trials),
         counting_cost: counted.cost,
         footprints,

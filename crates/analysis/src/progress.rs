@@ -35,7 +35,7 @@ pub fn widest_interval(
     cells: &[Cell],
     samples: &[Sample],
 ) -> Option<Progress> {
-    let trials = Trials::of(manifest, cells, samples, &[]);
+    let trials = Trials::of(manifest, cells, samples, &[], &[]);
     let mut widest: Option<Progress> = None;
     let mut comparisons = 0;
     for compare in &manifest.study.compare {

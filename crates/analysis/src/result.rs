@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use bytecost_spec::evidence::Evidence;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod audited;
+mod books;
 mod counted;
 mod cpu_time;
 mod figure;
@@ -16,7 +19,10 @@ mod footprint;
 mod matrix;
 mod roles;
 mod speed_up;
+mod twin;
 
+pub use audited::{AuditFigure, Audited, Ruling};
+pub use books::{Account, BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
@@ -24,6 +30,7 @@ pub use footprint::{CellFootprint, LevelFootprint};
 pub use matrix::{MatrixData, PairPoint};
 pub use roles::{RoleCounter, RoleCounters};
 pub use speed_up::{SpeedUp, SpeedUpRow};
+pub use twin::{NoiseFloor, Twin};
 
 /// The version of `findings.json`.
 pub const FORMAT: u32 = 1;
@@ -43,12 +50,16 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Every failed trial.
     pub failures: &'a [Failure],
+    /// The end of each attempt at a block; none in runs of old.
+    pub blocks: &'a [Block],
     /// What was seen in trials for evidence.
     pub evidence: &'a [Evidence],
     /// What the plan changed of what was asked, in sentences.
     pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
     pub ended_early: Option<&'a str>,
+    /// What the log lacks of the records that the run had when it ended.
+    pub damage: Option<&'a str>,
     /// What others published, to be shown beside it.
     pub published: Option<&'a Published>,
     /// What this machine reaches at most, where another run measured that.
@@ -73,6 +84,13 @@ pub struct Analysis {
     /// What reading hardware counters costs, where trials read any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CountersCost>,
+    /// Baselines compared with their twins, which are no cells here and in no finding; empty for
+    /// runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub twins: Vec<Twin>,
+    /// What they come to, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
     /// Every comparison.
@@ -89,6 +107,9 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
+    /// Who used the CPUs in the windows of each cell; none in runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub books: Vec<CellBooks>,
     /// What servers and their clients used for each request, by the counters of a published table;
     /// of the cells with perf events, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -375,50 +396,6 @@ pub struct Explanation {
     pub missing: Option<String>,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
-}
-
-/// What becomes of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ruling {
-    /// It holds here.
-    Holds,
-    /// It does not.
-    DoesNotHold,
-    /// The effect is there, but not for the reason that was given.
-    HoldsForAnotherReason,
-    /// It cannot be settled here.
-    CannotBeSettled,
-}
-
-/// A claim held against the results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Audited {
-    /// The claim's id.
-    pub id: String,
-    /// Where it was made.
-    pub source: String,
-    /// What was claimed.
-    pub claim: String,
-    /// The ruling.
-    pub ruling: Ruling,
-    /// Why, in a sentence or two; where it holds for another reason, that reason.
-    pub because: String,
-    /// Published beside measured, a row each.
-    pub figures: Vec<AuditFigure>,
-    /// [`Finding::id`]s behind it.
-    pub findings: Vec<String>,
-}
-
-/// A published figure beside the measured one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AuditFigure {
-    /// Of what: `send-fields, 256 B fields, 1 thread`.
-    pub what: String,
-    /// As it was published; none where it was not.
-    pub published: Option<String>,
-    /// As it was measured here; none where it was not.
-    pub measured: Option<String>,
 }
 
 /// What weakens a finding.

@@ -159,7 +159,13 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         measured_s: measured_ms as f64 / 1e3,
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         trials: input.samples.len(),
-        repeated: samples().filter(|s| s.repeated_because.is_some()).count(),
+        repeated: input.samples.len()
+            - trials
+                .cells
+                .iter()
+                .map(|c| c.by_block.len())
+                .sum::<usize>()
+                .min(input.samples.len()),
         failed: input.failures.len(),
         widest_interval: findings
             .iter()

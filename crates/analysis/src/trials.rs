@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Failure, Manifest, Sample, Survey};
+use bytecost_spec::{Cell, Failure, Manifest, Metric, Sample, Survey};
+use bytecost_stats::mean;
 
+use crate::result::Input;
 use crate::value::Trial;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
 const NULL: &str = "null";
 
-/// Every cell of the plan with the trials that count.
+/// Every cell of the plan but twins, with the trials that count; those of a twin are with its
+/// baseline, so that it is a cell of its own nowhere.
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
@@ -32,50 +36,105 @@ pub(crate) struct CellTrials<'a> {
     /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
     /// that the survey does not know.
     pub(crate) completes: bool,
-    /// The last attempt that gave a sample, by block.
+    /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
+    /// The same of its twin, where it has one: the second measurement of a baseline in a block.
+    pub(crate) twin: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
 }
 
 impl<'a> Trials<'a> {
-    /// Sorts the log: of the attempts of a block at a cell only the last counts, and of two
-    /// records of the same attempt the later. A sample belongs to the cell of that id at its
-    /// place in the plan; one whose id is of no cell is left out.
+    /// All trials of a run.
+    pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
+        let (samples, failures) = (input.samples, input.failures);
+        Trials::of(input.manifest, input.cells, samples, failures, input.blocks)
+    }
+
+    /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
+    /// the block is recorded, the last one of each cell. A sample belongs to the cell of that id at
+    /// its place in the plan; one whose id is of no cell is left out.
     pub(crate) fn of(
         manifest: &'a Manifest,
         cells: &'a [Cell],
         samples: &'a [Sample],
         failures: &'a [Failure],
+        blocks: &[Block],
+    ) -> Trials<'a> {
+        let stands = blocks.iter().filter(|b| b.repeated_because.is_none());
+        let attempts = stands.map(|b| (b.block, b.attempt)).collect();
+        Trials::of_attempts(manifest, cells, samples, failures, &attempts)
+    }
+
+    /// The same with the first attempts, where others' CPU time had blocks measured again; none
+    /// where there are no such blocks.
+    pub(crate) fn first_attempts(
+        manifest: &'a Manifest,
+        cells: &'a [Cell],
+        samples: &'a [Sample],
+        blocks: &[Block],
+    ) -> Option<Trials<'a>> {
+        let mut attempts = BTreeMap::new();
+        for block in blocks {
+            let is_void = matches!(block.repeated_because, Some(Repeat::ShortWindow { .. }));
+            if is_void {
+                // Its windows were others, so that it begins anew.
+                attempts.remove(&block.block);
+            } else {
+                attempts.entry(block.block).or_insert(block.attempt);
+            }
+        }
+        let is_repeated = |b: &Block| {
+            matches!(b.repeated_because, Some(Repeat::OtherProcesses { .. }))
+                && attempts.get(&b.block) == Some(&b.attempt)
+        };
+        let differs = blocks.iter().any(is_repeated);
+        differs.then(|| Trials::of_attempts(manifest, cells, samples, &[], &attempts))
+    }
+
+    fn of_attempts(
+        manifest: &'a Manifest,
+        cells: &'a [Cell],
+        samples: &'a [Sample],
+        failures: &'a [Failure],
+        attempts: &BTreeMap<u32, u32>,
     ) -> Trials<'a> {
         let survey = &manifest.survey;
         let mut trials = Trials {
             cells: cells
                 .iter()
+                .filter(|cell| !cell.twin)
                 .map(|cell| CellTrials::empty(cell, survey))
                 .collect(),
         };
-        let places: HashMap<String, usize> = trials
-            .cells
-            .iter()
-            .enumerate()
-            .map(|(place, c)| (c.id.clone(), place))
-            .collect();
+        // Each name with its place, and whether it is that of the twin.
+        let mut places: HashMap<String, (usize, bool)> = HashMap::new();
+        for (place, c) in trials.cells.iter().enumerate() {
+            places.insert(c.id.clone(), (place, false));
+            places.insert(c.cell.other_twin().id(), (place, true));
+        }
         for sample in samples {
-            let Some(&place) = places.get(&sample.cell) else {
+            let Some(&(place, twin)) = places.get(&sample.cell) else {
                 continue;
             };
+            let counts = attempts.get(&sample.trial.block);
+            if counts.is_some_and(|attempt| sample.trial.attempt != *attempt) {
+                continue;
+            }
             let slot = &mut trials.cells[place];
-            let newer = slot
-                .by_block
+            let trials = match twin {
+                true => &mut slot.twin,
+                false => &mut slot.by_block,
+            };
+            let newer = trials
                 .get(&sample.trial.block)
                 .is_none_or(|t| t.sample.trial.attempt <= sample.trial.attempt);
             if newer {
                 let trial = Trial::new(sample, slot.cell, survey.mover(&slot.cell.mover));
-                slot.by_block.insert(sample.trial.block, trial);
+                trials.insert(sample.trial.block, trial);
             }
         }
         for failure in failures {
-            if let Some(&place) = places.get(&failure.cell) {
+            if let Some(&(place, _)) = places.get(&failure.cell) {
                 trials.cells[place].failures.push(failure);
             }
         }
@@ -104,13 +163,34 @@ impl<'a> CellTrials<'a> {
                 .mover(&cell.mover)
                 .is_none_or(|m| m.release == Release::AtCompletion),
             by_block: BTreeMap::new(),
+            twin: BTreeMap::new(),
             failures: Vec::new(),
         }
     }
 
-    /// The trials that count, in the order of blocks.
+    /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
+    pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
+        let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
+        let known = both.into_iter().flatten();
+        known.filter_map(|t| t.value(metric).known()).collect()
+    }
+
+    /// The trials that count, in the order of blocks; those of a twin are not among them.
     pub(crate) fn trials(&self) -> impl Iterator<Item = &Trial<'a>> {
         self.by_block.values()
+    }
+}
+
+/// The value of a block for the one or two trials of it: the mean on a log scale, as ratios are
+/// taken, or of the values themselves where one is zero.
+pub(crate) fn of_block(values: &[f64]) -> Option<f64> {
+    match values {
+        [one] => Some(*one),
+        all if all.iter().all(|v| *v > 0.0) => {
+            let logs: Vec<f64> = all.iter().map(|v| v.ln()).collect();
+            mean(&logs).map(f64::exp)
+        }
+        all => mean(all),
     }
 }
 

@@ -365,7 +365,11 @@ impl<'a> Trial<'a> {
         Some(share())
     }
 
+    /// By the processes' own clocks; runs of old have what was busy and neither side's.
     fn neighbour_share(&self) -> Found {
+        if let Ok(others) = machine(self.sample, Counter::OtherProcessesNs) {
+            return self.of_machine(others);
+        }
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
         let mut own = read(&self.sample.sender, Counter::CpuNs)?;
         own += read(&self.sample.sender, Counter::AsideNs).unwrap_or(0.0);

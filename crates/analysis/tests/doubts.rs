@@ -4,7 +4,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Doubt};
 use bytecost_spec::host::{Cache, Cpu};
-use bytecost_spec::sample::TrialKey;
+use bytecost_spec::sample::{OtherProcess, TrialKey};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Failure, Reading, Sample};
 use bytecost_stats::Generator;
@@ -80,42 +80,51 @@ fn copied_buffers_and_cautions_are_told() {
 }
 
 #[test]
-fn neighbours_and_steal_are_told_above_their_bounds() {
+fn other_processes_are_named_where_they_used_more_than_the_study_allows() {
     let mut world = quiet();
-    let busy = |s: &mut Sample, more: u64| {
-        let before = s.machine[&Counter::MachineBusyNs].measured().unwrap_or(0);
-        let reading = Reading::Measured(before + more);
-        s.machine.insert(Counter::MachineBusyNs, reading);
+    let used = |world: &mut World, ns| {
+        let block = &mut world.blocks[3];
+        block.others_ns = ns;
+        block.others = vec![OtherProcess {
+            name: "rustc".to_owned(),
+            pid: 812,
+            cpu_ns: ns,
+        }];
     };
-    world.change(is_sendfile, |s| busy(s, 30_000_000));
-    let doubt = only(&world, "neighbour");
+    // 0.3 CPUs of 10 s, on however many CPUs.
+    used(&mut world, 3_000_000_000);
+    let doubt = only(&world, "other-processes");
+    assert!(doubt.text.contains("in 1 of 12 blocks"), "{}", doubt.text);
     assert_eq!(
-        (doubt.cells.len(), doubt.evidence.as_str()),
-        (4, "48 trials in 4 cells, at most 15.5 % of the CPUs' time")
+        doubt.evidence,
+        "0.30 CPUs in use by processes that are not ours, more than 0.100; most by rustc"
     );
+    used(&mut world, 900_000_000);
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
+}
 
-    // A reading that is coarser than the excess is no evidence.
-    let coarse = Reading::Measured(40_000_000);
+#[test]
+fn steal_is_told_of_the_run_as_a_whole() {
+    let mut world = quiet();
+    // Steps of 10 ms in some windows are no more than a clock's step.
+    world.change(
+        |c| c.mover == "sendfile" && c.size_bytes == 256,
+        |s| set_machine(s, Counter::MachineStealNs, 10_000_000),
+    );
+    assert_eq!(kinds(&world.analyse()), [""; 0]);
     world.change(
         |_| true,
-        |s| {
-            s.machine
-                .insert(Counter::MachineBusyResolutionNs, coarse.clone());
-        },
+        |s| set_machine(s, Counter::MachineStealNs, 10_000_000),
     );
-    assert_eq!(kinds(&world.analyse()), [""; 0]);
+    assert!(
+        only(&world, "steal")
+            .evidence
+            .contains("5 % of the CPUs' time")
+    );
+}
 
-    let mut world = quiet();
-    world.change(is_sendfile, |s| {
-        s.machine
-            .insert(Counter::MachineStealNs, Reading::Measured(10_000_000));
-    });
-    assert!(only(&world, "steal").evidence.contains("at most 5 %"));
-    world.change(is_sendfile, |s| {
-        s.machine
-            .insert(Counter::MachineStealNs, Reading::Measured(1_000_000));
-    });
-    assert_eq!(kinds(&world.analyse()), [""; 0]);
+fn set_machine(sample: &mut Sample, counter: Counter, n: u64) {
+    sample.machine.insert(counter, Reading::Measured(n));
 }
 
 #[test]

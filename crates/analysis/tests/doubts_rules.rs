@@ -1,60 +1,13 @@
 //! Each rule fires on what it is about, says so with its evidence, and is silent on the opposite.
 
+mod rules;
 mod world;
 
-use bytecost_analysis::Doubt;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::{ReceiverFacts, Release, Route};
-use bytecost_spec::{Cell, Counter, PacketSocket, Reading, Readings, Sample};
-use world::{STUDY, True, World, facts};
-
-/// A study of these axes in place of the usual ones.
-fn study(axes: &str) -> String {
-    let start = STUDY.find("mover = [").expect("axes");
-    let end = STUDY.find("\n\n[[compare]]").expect("a comparison");
-    STUDY.replace(&STUDY[start..end], axes)
-}
-
-const MOVERS: &str = r#"mover = ["send", "send-zerocopy", "sendfile"]
-size = ["4KiB", "64KiB"]"#;
-
-fn quiet() -> World {
-    run(MOVERS, |_| True::costs(0.2))
-}
-
-fn run(axes: &str, truth: impl Fn(&Cell) -> True) -> World {
-    let mut world = World::new(&study(axes)).run(1, 12, 0.003, truth);
-    let sendfile = facts("sendfile", Release::Never, true);
-    world.manifest.survey.mover_facts.push(sendfile);
-    world
-}
-
-fn put(readings: &mut Readings, counter: Counter, value: u64) {
-    readings.insert(counter, Reading::Measured(value));
-}
-
-fn found(world: &World, kind: &str) -> Vec<Doubt> {
-    let doubts = world.analyse().doubts;
-    doubts.into_iter().filter(|d| d.kind == kind).collect()
-}
-
-/// The doubt arises once, touches so many cells, and its evidence says this.
-#[track_caller]
-fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Doubt {
-    let found = found(world, kind);
-    let [doubt] = found.as_slice() else {
-        panic!("{kind}: {found:#?}")
-    };
-    assert_eq!(doubt.cells.len(), cells, "{doubt:#?}");
-    assert!(doubt.evidence.contains(evidence), "{doubt:#?}");
-    doubt.clone()
-}
-
-#[track_caller]
-fn silent(world: &World, kind: &str) {
-    let found = found(world, kind);
-    assert!(found.is_empty(), "{found:#?}");
-}
+use bytecost_spec::{Cell, Counter, PacketSocket, Sample};
+use rules::{MOVERS, fires, found, put, quiet, run, silent};
+use world::{True, World, facts};
 
 fn is_zero_copy(cell: &Cell) -> bool {
     cell.mover == "send-zerocopy"
@@ -176,29 +129,6 @@ fn one_buffer_waits_for_every_completion() {
 }
 
 #[test]
-fn alike_rates_of_unlike_movers_are_told() {
-    let unlike = |rate: fn(&Cell) -> f64| {
-        run(MOVERS, move |c| True {
-            gbit_per_s: rate(c),
-            ..True::costs(match c.mover.as_str() {
-                "send" => 0.2,
-                "send-zerocopy" => 0.4,
-                _ => 0.1,
-            })
-        })
-    };
-    let world = unlike(|_| 0.9);
-    let doubt = fires(&world, "same-rate", 6, "3 movers: ");
-    assert!(doubt.text.starts_with("In 2 places"), "{doubt:#?}");
-    silent(
-        &unlike(|c| if c.mover == "send" { 30.0 } else { 40.0 }),
-        "same-rate",
-    );
-    // All alike in everything: there is nothing that the rate hides.
-    silent(&quiet(), "same-rate");
-}
-
-#[test]
 fn a_receiver_that_is_busy_throughout_is_told() {
     let with = |receiver_ns_per_byte: f64| {
         run(MOVERS, move |_| True {
@@ -258,6 +188,18 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
     };
     fires(&with(55_000_000), "off-cpu", 2, "for 45 % of the window");
     silent(&with(99_000_000), "off-cpu");
+    // What sleeps until its beat waits for nothing, unless it is ready and waits.
+    let mut wakes = with(1_000_000);
+    wakes.change(
+        |c| c.mover == "sendfile",
+        |s| put(&mut s.sender.readings, Counter::BeatsMissed, 0),
+    );
+    silent(&wakes, "off-cpu");
+    wakes.change(
+        |c| c.mover == "sendfile",
+        |s| put(&mut s.sender.readings, Counter::RunQueueNs, 30_000_000),
+    );
+    fires(&wakes, "off-cpu", 2, "for 30 % of the window");
 }
 
 #[test]

@@ -269,6 +269,24 @@ fn what_is_missing_of_sendfile_is_told() {
         &found.evidence,
         &["the cold page cache was not measured", "--cache cold"]
     ));
+    // A refusal is told of the mover that it is about, and of no other.
+    let mut refused = sends(&warm, saving);
+    let cold = sends(SENDS, saving).cells.into_iter();
+    let mut cold: Vec<Cell> = cold.filter(|c| c.cache == Cache::Cold).collect();
+    cold.sort_by_key(|c| c.mover != "sendfile");
+    let mut of = |mover: &str| {
+        let mut other = cold[0].clone();
+        other.mover = mover.to_owned();
+        refused.refusals = vec![bytecost_spec::Refusal {
+            what: other.id(),
+            why: "its pages stayed".to_owned(),
+        }];
+        let analysis = refused.analyse();
+        answered(&analysis, key, &[]).evidence.clone()
+    };
+    let told = ["`sendfile` with a cold page cache was not measured: its pages stayed"];
+    assert!(has(&of("sendfile"), &told));
+    assert!(!has(&of("uring-read-send"), &["its pages stayed"]));
 
     let mut half = sends(SENDS, saving);
     half.samples.retain(|s| !s.cell.contains("/read-write/"));

@@ -142,28 +142,6 @@ fn work_on_the_responders_account_is_told_from_a_share_on() {
 }
 
 #[test]
-fn the_responder_is_no_neighbour() {
-    let mut world = over("\"wire\"");
-    // It looks all the time, on a CPU of its own.
-    world.change(
-        |c| c.mover != "null",
-        |s| {
-            let busy = s.machine[&Counter::MachineBusyNs].measured().unwrap();
-            count(s, Counter::MachineBusyNs, busy + 90_000_000);
-        },
-    );
-    assert!(doubts(&world.analyse()).contains(&("neighbour", 16)));
-    world.change(
-        |c| c.mover != "null",
-        |s| {
-            let before = s.machine[&Counter::ResponderCpuNs].measured().unwrap();
-            count(s, Counter::ResponderCpuNs, before + 90_000_000);
-        },
-    );
-    assert_eq!(doubts(&world.analyse()), [("one-side", 16)]);
-}
-
-#[test]
 fn a_flag_that_says_copied_is_told_as_a_flag() {
     let study = STUDY.replace("mover = [", "transport = [\"wire\"]\nmover = [");
     let world = World::new(&study).run(1, 12, 0.003, |c| True {

@@ -205,6 +205,10 @@ pub struct CeilingArgs {
     /// Go on with a run that was ended early
     #[arg(long, value_name = "RUN", conflicts_with = "dir")]
     pub resume: Option<String>,
+    /// Resume a run although machine, kernel, boot or build of bytecost changed: new blocks
+    /// follow as a second leg, and reports say so
+    #[arg(long, requires = "resume")]
+    pub anyway: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -260,6 +264,10 @@ pub struct RunArgs {
     /// Go on with a run that was ended early
     #[arg(long, value_name = "RUN", conflicts_with = "study")]
     pub resume: Option<String>,
+    /// Resume a run although machine, kernel, boot or build of bytecost changed: new blocks
+    /// follow as a second leg, and reports say so
+    #[arg(long, requires = "resume")]
+    pub anyway: bool,
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,

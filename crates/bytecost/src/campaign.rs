@@ -1,7 +1,7 @@
 //! The measuring part of a run: block after block until the intervals are narrow enough or the
 //! budget is spent.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -12,12 +12,14 @@ use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
 use bytecost_lab::meters::reads_hardware;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{Means, UNASKED_SHARE};
+use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
@@ -65,18 +67,18 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
 /// How the trials of a study are made.
-fn settings(study: &Study, port: Option<u16>, earlier: Duration) -> Result<Settings> {
-    Ok(Settings {
-        program: std::env::current_exe()?,
+fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Program) -> Settings {
+    Settings {
+        program,
         warmup: Duration::from_millis(study.warmup_ms),
         window: Duration::from_millis(study.window_ms),
         check: Check::Quick,
         port,
-        neighbour_bound: study.neighbour_bound,
+        foreign_cpus: study.foreign_cpus,
         repeats_most: study.repeats_most,
-        repeats_share: REPEATS_SHARE,
+        repeats_for: Duration::from_millis(study.budget_ms).mul_f64(REPEATS_SHARE),
         earlier,
-    })
+    }
 }
 
 /// What reading hardware counters costs, where trials of the plan read any and the survey found
@@ -91,7 +93,7 @@ pub fn counters_cost(
     if !plan.cells.iter().any(reads_hardware) {
         return Ok(Vec::new());
     }
-    let settings = settings(study, None, Duration::ZERO)?;
+    let settings = settings(study, None, Duration::ZERO, Program::own()?);
     let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
     Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
 }
@@ -101,8 +103,11 @@ pub fn cpus(host: &Host) -> Vec<u32> {
     host.cpus.iter().map(|c| c.cpu).collect()
 }
 
-/// Trials that may be repeated, as a share of all.
+/// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
+
+/// How often at most all blocks are measured again since a window was too short.
+const MOST_RESTARTS: u32 = 3;
 
 /// A cell that failed so often, and never gave a sample, is not tried again.
 const MOST_FAILURES: u32 = 3;
@@ -145,10 +150,15 @@ impl How {
 #[derive(Default)]
 struct SoFar {
     samples: Vec<Sample>,
-    /// Cells that a block has a final record of.
+    /// Cells that a block has a record of, in the attempt that counts.
     done: HashSet<(u32, u32)>,
-    /// Attempts that a block has made of a cell.
-    attempts: HashMap<(u32, u32), u32>,
+    /// Which attempt at a block is under way or was the last.
+    attempts: BTreeMap<u32, u32>,
+    /// Blocks whose last attempt is over and stands.
+    whole: BTreeSet<u32>,
+    /// Times that all blocks were begun again.
+    restarts: u32,
+    last_block: Option<Block>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
     /// Cells with evidence, by its round.
@@ -158,18 +168,20 @@ struct SoFar {
 
 impl SoFar {
     fn take(&mut self, record: Record) {
-        let trial = record.trial();
-        if !matches!(record, Record::Evidence(_)) {
-            let attempts = self.attempts.entry((trial.block, trial.cell)).or_default();
-            *attempts = (*attempts).max(trial.attempt + 1);
+        if let (Some(trial), false) = (record.trial(), matches!(record, Record::Evidence(_))) {
+            let attempt = self.attempts.entry(trial.block).or_default();
+            *attempt = (*attempt).max(trial.attempt);
+            self.done.insert((trial.block, trial.cell));
         }
         match record {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
                 self.spent = self.spent.max(end);
-                self.measured.insert(trial.cell);
-                if sample.repeated_because.is_none() {
-                    self.done.insert((trial.block, trial.cell));
+                self.measured.insert(sample.trial.cell);
+                if sample.repeated_because.is_some() {
+                    // As runs of old repeat a trial.
+                    self.done.remove(&(sample.trial.block, sample.trial.cell));
+                    *self.attempts.entry(sample.trial.block).or_default() += 1;
                 }
                 self.samples.push(sample);
             }
@@ -178,10 +190,30 @@ impl SoFar {
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
-                self.done.insert((trial.block, trial.cell));
-                *self.failures.entry(trial.cell).or_default() += 1;
+                *self.failures.entry(failure.trial.cell).or_default() += 1;
+            }
+            Record::Block(block) => {
+                self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
+                match block.repeated_because {
+                    Some(_) => self.again(block.block, block.attempt),
+                    None => {
+                        self.whole.insert(block.block);
+                    }
+                }
+                self.last_block = Some(block);
             }
         }
+    }
+
+    /// A block is measured again as a whole.
+    fn again(&mut self, block: u32, attempt: u32) {
+        self.done.retain(|(of, _)| *of != block);
+        self.whole.remove(&block);
+        self.attempts.insert(block, attempt + 1);
+    }
+
+    fn attempt(&self, block: u32) -> u32 {
+        self.attempts.get(&block).copied().unwrap_or(0)
     }
 
     fn given_up(&self, cell: u32) -> bool {
@@ -195,8 +227,8 @@ impl SoFar {
 
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
-    /// `files` are those that the cells read and write.
-    pub fn carry_out(&self, run: &mut Run, files: Files) -> Result<How> {
+    /// `files` are those that the cells read and write, `program` plays the endpoints.
+    pub fn carry_out(&self, run: &mut Run, files: Files, program: Program) -> Result<How> {
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -205,12 +237,15 @@ impl Campaign<'_> {
         let earlier = so_far.spent;
         let began = Instant::now();
         let mut lab = Lab::new(
-            settings(self.study, self.port, earlier)?,
+            settings(self.study, self.port, earlier, program),
             MachineMeter::open(Path::new("/")),
         )
         .with_files(files)
-        .on(run.manifest().host.clone())
+        .on(run.manifest().measurer().host.clone())
         .surveyed(&run.manifest().survey);
+        if let Some(block) = &so_far.last_block {
+            lab.resume(block);
+        }
         let mut display = Display::new(self.plan, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {
@@ -233,9 +268,13 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
-        for block in 0..self.study.blocks_most {
+        // Blocks of an earlier leg stay as they are.
+        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
+        let mut block = first;
+        while block < self.study.blocks_most {
             let order = self.order(block, so_far);
             if order.is_empty() {
+                block += 1;
                 continue;
             }
             let widest = widest_interval(&manifest, &self.plan.cells, &so_far.samples);
@@ -253,14 +292,14 @@ impl Campaign<'_> {
             let mut failed: Result<(), StoreError> = Ok(());
             let cells: Vec<_> = order
                 .into_iter()
-                .map(|i| {
-                    let first = so_far.attempts.get(&(block, i)).copied().unwrap_or(0);
-                    (i, first, self.plan.cells[i as usize].clone())
-                })
+                .map(|i| (i, self.plan.cells[i as usize].clone()))
                 .collect();
-            let finished = lab.block(block, cells, self.stop, &mut |event| match event {
+            let attempt = (block, so_far.attempt(block));
+            let longer = |so_far: &SoFar| so_far.last_block.as_ref().map_or(0, Block::times);
+            let before = longer(so_far);
+            let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
-                Event::TrialEnded(record) => {
+                Event::TrialEnded(record) | Event::BlockEnded(record) => {
                     if failed.is_ok() {
                         failed = run.append(&record);
                     }
@@ -271,11 +310,14 @@ impl Campaign<'_> {
                     display.ended(&record);
                     so_far.take(*record);
                 }
-                Event::BlockEnded { .. } => {}
             });
             failed?;
-            if !finished {
+            let Some(ended) = ended else {
                 return Ok(How::Interrupted);
+            };
+            if longer(so_far) > before && so_far.restarts < MOST_RESTARTS {
+                begin_again(run, so_far, first, &ended)?;
+                block = first;
             }
             run.sync()?;
         }
@@ -307,7 +349,7 @@ impl Campaign<'_> {
             watches.push((watch, unasked.then_some(share)));
         }
         if asked(Means::Time).is_some() {
-            let watch = Watch::of_time(&cpus(&manifest.host), EVIDENCE_WINDOW)?;
+            let watch = Watch::of_time(&cpus(manifest.measurer().host), EVIDENCE_WINDOW)?;
             watches.push((watch, None));
         }
         if asked(Means::Footprint).is_some() {
@@ -335,7 +377,7 @@ impl Campaign<'_> {
         for (i, cell) in self.plan.cells.iter().enumerate() {
             let i = i as u32;
             let is_seen = so_far.watched.contains(&(watch.round(), i));
-            if so_far.measured.contains(&i) && !is_seen && watch.is_for(cell) {
+            if so_far.measured.contains(&i) && !cell.twin && !is_seen && watch.is_for(cell) {
                 left.push((i, cell.clone()));
             }
         }
@@ -374,4 +416,24 @@ impl Campaign<'_> {
             .filter(|w| w.half_width <= self.study.precision)
             .map(|_| How::Precise)
     }
+}
+
+/// A window was too short, and the cell's windows are longer from now on: blocks with the
+/// short ones are measured again as a whole, and stay in the log.
+fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> Result<()> {
+    so_far.restarts += 1;
+    for block in so_far.whole.split_off(&first) {
+        let record = Record::Block(Block {
+            block,
+            attempt: so_far.attempt(block),
+            elapsed_ns: 0,
+            others_ns: 0,
+            others: Vec::new(),
+            kernel_threads_ns: 0,
+            ..ended.clone()
+        });
+        run.append(&record)?;
+        so_far.take(record);
+    }
+    Ok(())
 }

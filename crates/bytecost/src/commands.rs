@@ -13,6 +13,7 @@ pub mod list;
 mod live;
 pub mod manual;
 pub mod report;
+mod resume;
 pub mod run;
 pub mod runs;
 pub mod serve;

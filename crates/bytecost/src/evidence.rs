@@ -5,6 +5,7 @@ use bytecost_analysis::ceiling::Ceiling;
 use bytecost_analysis::{Analysis, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::Evidence as Watched;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
 use bytecost_store::Run;
 
@@ -18,12 +19,15 @@ pub struct Evidence<'r> {
     pub cells: Vec<Cell>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    blocks: Vec<Block>,
     watched: Vec<Watched>,
     pub imported: Option<Imported>,
     refusals: Vec<Refusal>,
     left_out: Vec<LeftOut>,
     notes: Vec<String>,
     ended_early: Option<String>,
+    /// What its log lacks.
+    pub damage: Option<String>,
     ceiling: Option<Ceiling>,
 }
 
@@ -40,12 +44,14 @@ impl<'r> Evidence<'r> {
                 cells: cells.collect(),
                 samples: Vec::new(),
                 failures: Vec::new(),
+                blocks: Vec::new(),
                 watched: Vec::new(),
                 imported: Some(imported),
                 refusals: Vec::new(),
                 left_out: Vec::new(),
                 notes: Vec::new(),
                 ended_early: None,
+                damage: None,
                 ceiling: None,
             });
         }
@@ -56,6 +62,7 @@ impl<'r> Evidence<'r> {
                 Record::Sample(s) => (s.trial.cell, &s.cell),
                 Record::Failure(f) => (f.trial.cell, &f.cell),
                 Record::Evidence(e) => (e.trial.cell, &e.cell),
+                Record::Block(_) => continue,
             };
             // A version that chose cells otherwise would give every number to the wrong cell.
             if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
@@ -69,11 +76,13 @@ impl<'r> Evidence<'r> {
         let mut samples = Vec::with_capacity(loaded.records.len());
         let mut failures = Vec::new();
         let mut watched = Vec::new();
+        let mut blocks = Vec::new();
         for record in loaded.records {
             match record {
                 Record::Sample(sample) => samples.push(sample),
                 Record::Failure(failure) => failures.push(failure),
                 Record::Evidence(found) => watched.push(found),
+                Record::Block(block) => blocks.push(block),
             }
         }
         Ok(Evidence {
@@ -81,12 +90,14 @@ impl<'r> Evidence<'r> {
             cells: plan.cells,
             samples,
             failures,
+            blocks,
             watched,
             imported: None,
             refusals: plan.refusals,
             left_out: plan.left_out,
             notes: plan.notes,
             ended_early: run.ending()?.and_then(|e| e.early),
+            damage: run.damage()?,
             ceiling: ceiling::of(run),
         })
     }
@@ -100,12 +111,19 @@ impl<'r> Evidence<'r> {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            blocks: &self.blocks,
             evidence: &self.watched,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
+            damage: self.damage.as_deref(),
             published: published.or(self.imported.as_ref().map(|i| &i.published)),
             ceiling: self.ceiling.as_ref(),
         }
+    }
+
+    /// Whether all that was to be measured is there: no trial failed, and none is lost.
+    pub fn is_whole(&self) -> bool {
+        self.failures.is_empty() && self.damage.is_none()
     }
 
     /// The run judged, with the claims that its study settles.

@@ -1,7 +1,7 @@
 //! This machine: the host's readers with the probes that need system calls.
 
 use bytecost_host::{Probes, Roots};
-use bytecost_lab::cpu_clock;
+use bytecost_lab::{cpu_clock, obstacles};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
@@ -17,12 +17,15 @@ pub fn host() -> (Host, CpuClock) {
 fn probes() -> Probes {
     let refused = ThreadMeter::open().refused();
     let cycles = refused.iter().find(|r| r.what == Counter::Cycles.name());
+    let loopback = obstacles::of_loopback(&Roots::real());
     Probes {
         hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),
         io_uring: uring::probe().map_err(|e| e.to_string()),
         clock_resolution_ns: clock::resolution_ns(),
         timer_overshoot_ns: timer_overshoot_ns(),
         cpu_clock: cpu_clock::test(&Roots::real()),
+        obstacles: loopback.obstacles,
+        unseen: loopback.unseen,
     }
 }
 

@@ -124,16 +124,29 @@ impl<'a> Display<'a> {
             }
             Record::Evidence(_) => {}
             Record::Failure(failure) => {
-                let line = format!("failed: {}: {}", failure.cell, failure.reason);
-                match &self.bar {
-                    Some(bar) => bar.suspend(|| {
-                        let _ = writeln!(io::stderr(), "{line}");
-                    }),
-                    None => {
-                        let _ = writeln!(io::stderr(), "{line}");
-                    }
+                self.line(&format!("failed: {}: {}", failure.cell, failure.reason));
+            }
+            Record::Block(ended) => {
+                if let Some(why) = ended.repeated_because.as_ref().filter(|_| self.shows()) {
+                    self.line(&format!(
+                        "block {} is measured again: {why}",
+                        ended.block + 1
+                    ));
                 }
             }
+        }
+    }
+
+    /// Whether anything but failures is shown.
+    fn shows(&self) -> bool {
+        self.lines || self.bar.is_some()
+    }
+
+    fn line(&self, line: &str) {
+        let write = || drop(writeln!(io::stderr(), "{line}"));
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
         }
     }
 

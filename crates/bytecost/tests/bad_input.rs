@@ -79,8 +79,36 @@ fn times_and_shares_have_bounds() {
         &["window is out of bounds", "60s"],
     );
     check(&["run", "--budget", "2000h"], &["budget is out of bounds"]);
+    for (option, what) in [
+        ("--window", "window"),
+        ("--warmup", "warmup"),
+        ("--budget", "budget"),
+    ] {
+        let says = format!("{what} is out of bounds: from 1ms");
+        for none in ["0", "0s", "100us"] {
+            check(&["run", option, none], &[&says]);
+        }
+    }
     check(&["run", "--port", "0"], &["--port"]);
     check(&["run", "--blocks", "3"], &["--blocks"]);
+}
+
+#[test]
+fn a_socket_buffer_that_the_kernel_does_not_give_is_refused_before_any_trial() {
+    let bound = |name| fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
+    let bounds = ["wmem_max", "rmem_max"].map(|name| bound(name).trim().parse::<u64>().unwrap());
+    if 2 * bounds[0].min(bounds[1]) >= 1 << 30 {
+        eprintln!("skipped: this machine gives the largest buffer that can be asked for");
+        return;
+    }
+    check(
+        &["run", "--socket-buffer", "1GiB", "--transport", "loopback"],
+        &[
+            "socket buffers of 1 GiB",
+            "net.core.",
+            "a smaller --socket-buffer",
+        ],
+    );
 }
 
 #[test]

@@ -30,7 +30,7 @@ warmup = "2ms"
 window = "20ms"
 blocks-least = 6
 blocks-most = 6
-neighbour-bound = "99%"
+foreign-cpus = 99.0
 as-published-blocks = 3
 
 [[tier]]
@@ -76,6 +76,8 @@ fn host() -> Host {
         clock_resolution_ns: 1,
         timer_overshoot_ns: 0,
         cpu_clock: Default::default(),
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
     };
     bytecost_host::read(&Roots::real(), &probes)
 }
@@ -203,6 +205,7 @@ fn as_published_keeps_to_its_own_repetitions() {
             bytecost_spec::Record::Sample(s) => s.trial.block,
             bytecost_spec::Record::Failure(f) => f.trial.block,
             bytecost_spec::Record::Evidence(e) => e.trial.block,
+            bytecost_spec::Record::Block(b) => b.block,
         })
         .collect();
     assert_eq!(blocks, BTreeSet::from([0, 1, 2]));

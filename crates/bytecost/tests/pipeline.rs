@@ -50,6 +50,7 @@ series = "mover"
 
 fn manifest() -> Manifest {
     let mut study = Study::parse(STUDY).unwrap();
+    study.twins = true;
     study
         .set_axis(Axis::Receiver, &["recv".to_owned()])
         .unwrap();
@@ -67,6 +68,8 @@ fn manifest() -> Manifest {
         format: FORMAT,
         id: "pipeline".to_owned(),
         bytecost_version: "0.0.0".to_owned(),
+        build_id: None,
+        legs: Vec::new(),
         started: "2026-01-01T00:00:00Z".to_owned(),
         seed: 11,
         command: vec!["bytecost".to_owned()],
@@ -172,6 +175,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }
@@ -195,8 +199,9 @@ fn all_the_way() -> (Analysis, String) {
         .unwrap()
         .records
         .into_iter()
-        .map(|r| match r {
-            Record::Sample(s) => s,
+        .filter_map(|r| match r {
+            Record::Sample(s) => Some(s),
+            Record::Block(_) => None,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -207,9 +212,11 @@ fn all_the_way() -> (Analysis, String) {
         left_out: &plan.left_out,
         samples: &samples,
         failures: &[],
+        blocks: &[],
         evidence: &[],
         notes: &plan.notes,
         ended_early: None,
+        damage: None,
         published: None,
         ceiling: None,
     });
@@ -233,6 +240,8 @@ fn from_a_study_to_the_same_page_every_time() {
         assert!((finding.ratio - ratio).abs() < 0.01, "{}", finding.sentence);
     }
     assert_eq!(analysis.findings.len(), 4);
+    let alike = |t: &bytecost_analysis::Twin| (t.ratio - 1.0).abs() < 0.01;
+    assert!(analysis.twins.len() == 2 && analysis.twins.iter().all(alike));
     for said in [
         "Does the house hold?",
         "It does.",

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::survey::survey;
 use bytecost_lab::trial::Settings;
@@ -58,14 +59,14 @@ const WINDOWS_MS: [u64; 4] = [10, 100, 1000, 10_000];
 
 fn lab(window_ms: u64) -> Lab {
     let settings = Settings {
-        program: env!("CARGO_BIN_EXE_bytecost").into(),
+        program: Program::at(env!("CARGO_BIN_EXE_bytecost").as_ref()).unwrap(),
         warmup: Duration::from_millis(1),
         window: Duration::from_millis(window_ms),
         check: Check::Quick,
         port: None,
-        neighbour_bound: f64::INFINITY,
-        repeats_most: 1,
-        repeats_share: 1.0,
+        foreign_cpus: f64::INFINITY,
+        repeats_most: 0,
+        repeats_for: Duration::ZERO,
         earlier: Duration::ZERO,
     };
     Lab::new(settings, MachineMeter::open(Path::new("/")))
@@ -81,10 +82,10 @@ fn measured(cell: &Cell) -> Sample {
         attempt: 0,
     };
     for window_ms in WINDOWS_MS {
-        match lab(window_ms).trial(trial, &cell, true, &AtomicBool::new(false)) {
-            Outcome::Ended(record) => match record.timed().expect("nobody watches") {
-                Ok(sample) if sample.repeated_because.is_none() => return sample,
-                Ok(_) => {}
+        match lab(window_ms).trial(trial, &cell, &AtomicBool::new(false)) {
+            Outcome::Ended(_, true) => {}
+            Outcome::Ended(record, false) => match record.timed().expect("nobody watches") {
+                Ok(sample) => return sample,
                 Err(failure) => panic!("{}: {}", failure.cell, failure.reason),
             },
             Outcome::Interrupted => panic!("nobody interrupts"),

@@ -19,6 +19,8 @@ mod mmap_send;
 mod mmap_touch;
 mod null;
 mod ping;
+#[cfg(feature = "planted")]
+mod planted;
 mod posix_aio;
 mod pread;
 mod preadv2;
@@ -115,6 +117,14 @@ pub const MOVERS: &[Mover] = &[
     copy_file_range::MOVER,
     splice_file::MOVER,
     memcpy::MOVER,
+    #[cfg(feature = "planted")]
+    planted::SEND_1,
+    #[cfg(feature = "planted")]
+    planted::SEND_2,
+    #[cfg(feature = "planted")]
+    planted::SEND_3,
+    #[cfg(feature = "planted")]
+    planted::PREAD_PLUS_5,
 ];
 
 /// A row of the table.

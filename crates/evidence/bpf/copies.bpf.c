@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // How each byte of a TCP connection, or of a flow of UDP, got to where it is: summed by the packet's
-// own flags at the moments at which they tell; and bytes of files by what system calls returned.
-// Tracepoints only (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside
+// own flags at the moments at which they tell; and bytes of files by what system calls and requests
+// of io_uring returned. Tracepoints only (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside
 // this file is what the program brings along; `make bpf` builds it and `make check` compares the
 // two.
 
@@ -26,8 +26,9 @@ struct sums {
 	struct held delivered; // as it came to the receiver's TCP
 	u64 read;              // copied to the reader's memory
 	u64 from_file;         // from the page cache to the worker's memory
-	u64 to_file;           // and back
-	u64 unseen;            // requests that system calls do not tell the bytes of
+	u64 to_file;           // from its memory or another file's pages to the page cache
+	u64 unseen_from;       // requests of which it is not known what they copy out of the page cache
+	u64 unseen_to;         // and into it
 };
 
 struct {
@@ -106,40 +107,142 @@ int copied(u64 *arguments)
 	return 0;
 }
 
-// Of x86-64 alone: elsewhere a system call's number and first argument are kept otherwise, and
-// this program is not loaded.
+// Of x86-64 alone: elsewhere a system call's number and arguments are kept otherwise, and this
+// program is not loaded.
 struct pt_regs {
 	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
 	unsigned long orig_ax;
 } CORE;
 
 #define S_IFMT 0170000
 #define S_IFREG 0100000
-#define O_DIRECT 040000
+#define S_DAX (1 << 13)
+#define SPLICE_F_FD_IN_FIXED (1U << 31)
 
-// Whether a descriptor of the current task is of a regular file whose bytes go through the page
-// cache.
-INLINE int is_cached_file(struct task_struct *task, u64 descriptor)
+// What a request does to the bytes of a file.
+#define COPIES 1  // reading and writing copies them
+#define TAKEN 2   // splicing out of it hands its pages over and copies nothing
+#define UNKNOWN 4 // who knows
+
+// File systems that splice out of the page cache without a copy (linux/magic.h). All others may
+// have a way of their own: an overlay's is that of the file below.
+INLINE int gives_pages(unsigned long magic)
+{
+	switch (magic) {
+	case 0xef53:     // ext2 to ext4
+	case 0x58465342: // xfs
+	case 0x9123683e: // btrfs
+	case 0xf2f52010: // f2fs
+	case 0x01021994: // tmpfs
+	case 0x858458f6: // ramfs
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+// Those that do not go through the page cache after all when a request is to pass it by: btrfs
+// does so for what has checksums, tmpfs always.
+INLINE int passes_by(unsigned long magic)
+{
+	return magic == 0xef53 || magic == 0x58465342 || magic == 0xf2f52010;
+}
+
+// What the kernel tells as files has no pages.
+INLINE int is_told(unsigned long magic)
+{
+	switch (magic) {
+	case 0x9fa0:     // proc
+	case 0x62656572: // sysfs
+	case 0x27e0eb:   // cgroup
+	case 0x63677270: // cgroup2
+	case 0x74726163: // tracefs
+	case 0x64626720: // debugfs
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+INLINE int kind(struct file *file)
+{
+	struct inode *inode = 0;
+	struct super_block *super = 0;
+	unsigned long magic = 0;
+	u32 flags = 0, inode_flags = 0;
+	u16 mode = 0;
+
+	if (!file || !READ(inode, file->f_inode) || !READ(mode, inode->i_mode))
+		return UNKNOWN;
+	if ((mode & S_IFMT) != S_IFREG)
+		return TAKEN;
+	if (!READ(flags, file->f_flags) || !READ(inode_flags, inode->i_flags) ||
+	    !READ(super, inode->i_sb) || !READ(magic, super->s_magic))
+		return UNKNOWN;
+	if (is_told(magic))
+		return TAKEN;
+	// Files in memory that the CPU writes to itself are no pages that could be handed over.
+	int is_dax = inode_flags & S_DAX;
+	if (flags & O_DIRECT)
+		return passes_by(magic) && !is_dax ? TAKEN : UNKNOWN;
+	return COPIES | (gives_pages(magic) && !is_dax ? TAKEN : 0);
+}
+
+INLINE struct file *opened(struct task_struct *task, u64 descriptor)
 {
 	struct fdtable *table = task->files->fdt;
 	struct file **slot = 0;
 	struct file *file = 0;
-	struct inode *inode = 0;
-	u32 flags = 0;
-	u16 mode = 0;
 
 	if (descriptor >= table->max_fds)
 		return 0;
 	slot = table->fd + descriptor;
-	if (bpf_probe_read_kernel(&file, sizeof(file), slot) || !file)
-		return 0;
-	if (bpf_probe_read_kernel(&flags, sizeof(flags), &file->f_flags))
-		return 0;
-	if (bpf_probe_read_kernel(&inode, sizeof(inode), &file->f_inode))
-		return 0;
-	if (bpf_probe_read_kernel(&mode, sizeof(mode), &inode->i_mode))
-		return 0;
-	return (mode & S_IFMT) == S_IFREG && !(flags & O_DIRECT);
+	return bpf_probe_read_kernel(&file, sizeof(file), slot) ? 0 : file;
+}
+
+INLINE void out_of(struct sums *all, struct file *file, u64 bytes)
+{
+	int of = kind(file);
+
+	if (of & UNKNOWN)
+		add(&all->unseen_from, 1);
+	else if (of & COPIES)
+		add(&all->from_file, bytes);
+}
+
+INLINE void into(struct sums *all, struct file *file, u64 bytes)
+{
+	int of = kind(file);
+
+	if (of & UNKNOWN)
+		add(&all->unseen_to, 1);
+	else if (of & COPIES)
+		add(&all->to_file, bytes);
+}
+
+INLINE void taken_from(struct sums *all, struct file *file)
+{
+	if (!(kind(file) & TAKEN))
+		add(&all->unseen_from, 1);
+}
+
+INLINE void unseen(struct sums *all)
+{
+	add(&all->unseen_from, 1);
+	add(&all->unseen_to, 1);
+}
+
+// Whether copy_file_range(2) splices: neither file system has a way of its own.
+INLINE int is_spliced(struct file *from, struct file *to)
+{
+	struct file_operations *of_from = 0, *of_to = 0;
+	void *shares = 0, *copies = 0;
+
+	return from && to && READ(of_from, from->f_op) && READ(of_to, to->f_op) &&
+	       READ(shares, of_from->remap_file_range) && READ(copies, of_to->copy_file_range) &&
+	       !shares && !copies;
 }
 
 SEC("tp_btf/sys_exit")
@@ -148,7 +251,8 @@ int returned(u64 *arguments)
 	struct pt_regs *regs = (void *)arguments[0];
 	s64 bytes = (s64)arguments[1];
 	struct sums *all = found();
-	u64 *sum = 0;
+	struct file *from = 0;
+	struct file *to = 0;
 
 	if (!all || bytes <= 0)
 		return 0;
@@ -161,36 +265,93 @@ int returned(u64 *arguments)
 	case 19:  // readv
 	case 295: // preadv
 	case 327: // preadv2
-		sum = &all->from_file;
-		break;
+		out_of(all, opened(task, regs->di), bytes);
+		return 0;
 	case 1:   // write
 	case 18:  // pwrite64
 	case 20:  // writev
 	case 296: // pwritev
 	case 328: // pwritev2
-	case 40:  // sendfile, to a file
-		sum = &all->to_file;
+		into(all, opened(task, regs->di), bytes);
+		return 0;
+	case 40: // sendfile
+		to = opened(task, regs->di);
+		from = opened(task, regs->si);
 		break;
-	case 326: // copy_file_range, which each file system does in its own way
+	case 275: // splice
+		from = opened(task, regs->di);
+		to = opened(task, regs->dx);
+		break;
+	case 326: // copy_file_range
+		from = opened(task, regs->di);
+		to = opened(task, regs->dx);
+		if (is_spliced(from, to))
+			break;
+		unseen(all);
+		return 0;
 	case 209: // io_submit
-		add(&all->unseen, 1);
+		unseen(all);
 		return 0;
 	default:
 		return 0;
 	}
-	if (is_cached_file(task, regs->di))
-		add(sum, bytes);
+	taken_from(all, from);
+	into(all, to, bytes);
 	return 0;
 }
 
+// A request of io_uring is over: the numbers of linux/io_uring.h.
 SEC("tp_btf/io_uring_complete")
 int ringed(u64 *arguments)
 {
+	struct io_kiocb *request = (void *)arguments[1];
+	struct io_splice *splice = (void *)request;
 	struct sums *all = found();
+	struct file *file = 0;
+	u32 splice_flags = 0;
+	int bytes = 0, descriptor = 0;
+	u8 code = 0;
 
-	if (all && works_for(bpf_get_current_task_btf(), all->worker))
-		add(&all->unseen, 1);
-	return 0;
+	if (!all)
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	if (!works_for(task, all->worker))
+		return 0;
+	// A completion more of a request that goes on has no request here.
+	if (!HAS(request->cqe) || !READ(bytes, request->cqe.res) || !READ(code, request->opcode) ||
+	    !READ(file, request->file)) {
+		unseen(all);
+		return 0;
+	}
+	if (bytes <= 0)
+		return 0;
+	switch (code) {
+	case 1:  // READV
+	case 4:  // READ_FIXED
+	case 22: // READ
+	case 60: // READV_FIXED
+		out_of(all, file, bytes);
+		return 0;
+	case 2:  // WRITEV
+	case 5:  // WRITE_FIXED
+	case 23: // WRITE
+	case 61: // WRITEV_FIXED
+		into(all, file, bytes);
+		return 0;
+	case 30: // SPLICE
+		into(all, file, bytes);
+		if (!HAS(splice->splice_fd_in) || !READ(descriptor, splice->splice_fd_in) ||
+		    !READ(splice_flags, splice->flags) || (splice_flags & SPLICE_F_FD_IN_FIXED))
+			add(&all->unseen_from, 1);
+		else
+			taken_from(all, opened(task, descriptor));
+		return 0;
+	default:
+		// What else moves bytes moves none of a file.
+		if (file && !(kind(file) & TAKEN))
+			unseen(all);
+		return 0;
+	}
 }
 
 // bpf_probe_read_kernel is for programs of that licence.

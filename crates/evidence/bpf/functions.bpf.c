@@ -233,14 +233,24 @@ int from_file_taken(u64 *arguments)
 }
 
 // ssize_t copy_splice_read(struct file *in, ...), since Linux 6.5: to new pages, where a file
-// system does not give its own.
+// system does not give its own. Past the page cache the disk writes to them itself.
 SEC("fexit/copy_splice_read")
 int from_file_spliced(u64 *arguments)
+{
+	struct file *file = (void *)arguments[0];
+	struct sums *all = found();
+
+	if (all && is_workers(all) && !(file->f_flags & O_DIRECT))
+		add(&all->from_file, result(arguments));
+	return 0;
+}
+
+INLINE int written(u64 *arguments)
 {
 	struct sums *all = found();
 
 	if (all && is_workers(all))
-		add(&all->from_file, result(arguments));
+		add(&all->to_file, result(arguments));
 	return 0;
 }
 
@@ -248,22 +258,42 @@ int from_file_spliced(u64 *arguments)
 SEC("fexit/generic_perform_write")
 int to_file(u64 *arguments)
 {
-	struct sums *all = found();
-
-	if (all && is_workers(all))
-		add(&all->to_file, result(arguments));
-	return 0;
+	return written(arguments);
 }
 
 // ssize_t iomap_file_buffered_write(struct kiocb *iocb, struct iov_iter *i, ...), of XFS and others.
 SEC("fexit/iomap_file_buffered_write")
 int to_file_iomap(u64 *arguments)
 {
-	struct sums *all = found();
+	return written(arguments);
+}
 
-	if (all && is_workers(all))
-		add(&all->to_file, result(arguments));
-	return 0;
+// ssize_t btrfs_buffered_write(struct kiocb *iocb, struct iov_iter *i)
+SEC("fexit/btrfs_buffered_write")
+int to_file_btrfs(u64 *arguments)
+{
+	return written(arguments);
+}
+
+// ssize_t fuse_perform_write(struct kiocb *iocb, struct iov_iter *ii)
+SEC("fexit/fuse_perform_write")
+int to_file_fuse(u64 *arguments)
+{
+	return written(arguments);
+}
+
+// ssize_t fuse_fill_write_pages(struct fuse_io_args *ia, ...), which the former copies with.
+SEC("fexit/fuse_fill_write_pages")
+int to_file_fuse_piece(u64 *arguments)
+{
+	return written(arguments);
+}
+
+// ssize_t netfs_perform_write(struct kiocb *iocb, struct iov_iter *iter, ...), of CIFS and 9p.
+SEC("fexit/netfs_perform_write")
+int to_file_netfs(u64 *arguments)
+{
+	return written(arguments);
 }
 
 // bpf_probe_read_kernel is for programs of that licence.

@@ -73,13 +73,41 @@ struct skb_shared_info {
 	u16 gso_segs;
 } CORE;
 
+struct super_block {
+	unsigned long s_magic;
+} CORE;
+
 struct inode {
 	u16 i_mode;
+	u32 i_flags;
+	struct super_block *i_sb;
+} CORE;
+
+struct file_operations {
+	void *copy_file_range;
+	void *remap_file_range;
 } CORE;
 
 struct file {
 	u32 f_flags;
 	struct inode *f_inode;
+	struct file_operations *f_op;
+} CORE;
+
+// Since Linux 5.19; a request had its result elsewhere before.
+struct io_cqe {
+	int res;
+} CORE;
+
+struct io_kiocb {
+	struct file *file;
+	u8 opcode;
+	struct io_cqe cqe;
+} CORE;
+
+struct io_splice {
+	int splice_fd_in;
+	u32 flags;
 } CORE;
 
 struct fdtable {
@@ -96,6 +124,15 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct files_struct *files;
 } CORE;
+
+#define O_DIRECT 040000
+
+// Whether this kernel's structure has that field; what is read of one that it has not may only
+// stand behind this.
+#define HAS(field) __builtin_preserve_field_info(field, 2)
+
+// What a place in memory of the kernel holds; true where it can be read.
+#define READ(to, from) (!bpf_probe_read_kernel(&(to), sizeof(to), &(from)))
 
 // Several CPUs count at the same time.
 INLINE void add(u64 *sum, u64 n)

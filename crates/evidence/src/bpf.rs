@@ -2,7 +2,9 @@
 //! one line.
 
 use std::error::Error;
+use std::fs;
 use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 
 use aya::maps::{Array, Map};
@@ -98,6 +100,19 @@ impl<const N: usize> Object<N> {
         attached.map_err(|e| told(&e))
     }
 
+    /// How often a program was not run, since it was running already on that CPU; none where the
+    /// kernel does not tell it (before Linux 5.12) or the program is not there.
+    #[must_use]
+    pub fn misses(&self, program: &str) -> Option<u64> {
+        let fd = match self.object.program(program)? {
+            Program::BtfTracePoint(p) => p.fd(),
+            Program::FExit(p) => p.fd(),
+            _ => return None,
+        };
+        let descriptor = fd.ok()?.as_fd().as_raw_fd();
+        misses(&fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?)
+    }
+
     /// Takes a program off again.
     pub fn detach(&mut self, program: &str) {
         // One that was never loaded is off already.
@@ -130,10 +145,25 @@ impl<const N: usize> Object<N> {
     }
 }
 
+/// As the kernel tells of a program's descriptor, proc(5).
+fn misses(told: &str) -> Option<u64> {
+    let line = told
+        .lines()
+        .find_map(|l| l.strip_prefix("recursion_misses:"));
+    line?.trim().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fmt;
+
+    #[test]
+    fn what_a_program_missed_is_read_where_the_kernel_tells_it() {
+        let told = "pos:\t0\nprog_type:\t26\nrun_cnt:\t9\nrecursion_misses:\t3\n";
+        assert_eq!(misses(told), Some(3));
+        assert_eq!(misses("pos:\t0\nprog_type:\t26\n"), None);
+    }
 
     #[derive(Debug)]
     struct Outer(io::Error);

@@ -6,7 +6,8 @@
 //! (tp_btf) by the flags of each packet and by what system calls returned. The functions that copy
 //! cannot be hooked on every kernel; tracepoints can (since Linux 5.5; the flags have their places
 //! since 5.14). A packet whose pages were pinned when it was sent and are not when it arrives was
-//! copied between.
+//! copied between. A place is absent where a program that tells of it was not run each time, but for
+//! few packets of many.
 //!
 //! The programs cost a connection a few percent of its rate, so timed trials go without them.
 
@@ -25,12 +26,15 @@ pub mod choice;
 mod functions;
 mod packets;
 
-use choice::{Choice, HOOKS, Tried, choose};
+use choice::{Choice, HOOKS, Hook, Tried, choose};
 use packets::Counted;
 
 /// Built from the files beside them.
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
 static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
+
+/// Packets that must be seen for each that may be lost: less than is told of a number.
+const PACKETS_OF_EACH_LOST: u64 = 200;
 
 /// The longest line of `/proc/kallsyms` that is read.
 const MOST_LINE_BYTES: u64 = 4096;
@@ -54,6 +58,8 @@ pub struct Copies {
     choice: Choice,
     packets: Option<Object<{ packets::WORDS }>>,
     functions: Option<Object<{ functions::WORDS }>>,
+    /// What each program in use had missed when the count began.
+    missed: BTreeMap<&'static str, u64>,
 }
 
 impl Copies {
@@ -77,6 +83,7 @@ impl Copies {
             choice: choose(&tried, &[]),
             packets: None,
             functions: None,
+            missed: BTreeMap::new(),
         };
         if wanted.contains(&CopyMeans::Functions) {
             let symbols = Names::read(root)?;
@@ -135,7 +142,20 @@ impl Copies {
         if let Some(object) = &mut self.packets {
             object.begin(&[port, network, worker])?;
         }
+        self.missed = self.misses();
         Ok(())
+    }
+
+    /// How often each program in use was not run so far, where the kernel tells it.
+    fn misses(&self) -> BTreeMap<&'static str, u64> {
+        let of = |hook: &&'static Hook| {
+            let misses = match hook.means {
+                CopyMeans::Functions => self.functions.as_ref()?.misses(hook.program),
+                _ => self.packets.as_ref()?.misses(hook.program),
+            };
+            Some((hook.program, misses?))
+        };
+        self.choice.hooks.iter().filter_map(of).collect()
     }
 
     /// What was counted so far, at each place; the parts may be of different moments.
@@ -143,6 +163,7 @@ impl Copies {
     pub fn copied(&self) -> Vec<Copied> {
         let packets = self.packets.as_ref().map(|o| Counted::of(&o.words()));
         let functions = self.functions.as_ref().map(Object::words);
+        let misses = self.misses();
         let of = |(leg, means): &(Leg, Result<CopyMeans, String>)| {
             let bytes = match (means, &functions, &packets) {
                 (Ok(CopyMeans::Functions), Some(words), _) => functions::copied(words, *leg),
@@ -150,6 +171,12 @@ impl Copies {
                 (Ok(_), ..) => Reading::absent("nothing counts it"),
                 (Err(why), ..) => Reading::absent(why.clone()),
             };
+            let own = means.as_ref().ok().map(|m| self.choice.of(*leg, *m));
+            let of_packets = packets.filter(|_| *means == Ok(CopyMeans::Tracepoints));
+            let seen = of_packets.map_or(0, |counted| counted.packets(*leg));
+            let lost = |h| lost(h, seen, &self.missed, &misses);
+            let lost = own.and_then(|mut own| own.find_map(lost));
+            let bytes = lost.map_or(bytes, Reading::absent);
             let means = means.as_ref().ok().filter(|_| bytes.measured().is_some());
             Copied {
                 leg: *leg,
@@ -159,6 +186,21 @@ impl Copies {
         };
         self.choice.legs.iter().map(of).collect()
     }
+}
+
+/// Why what a hook's program counted since then is not all, where that is so. Of packets, which
+/// come many at a time, it has seen so many, and few of them make no difference.
+fn lost(
+    hook: &Hook,
+    seen: u64,
+    before: &BTreeMap<&str, u64>,
+    now: &BTreeMap<&str, u64>,
+) -> Option<String> {
+    let since = now
+        .get(hook.program)?
+        .saturating_sub(*before.get(hook.program)?);
+    let target = hook.target;
+    (since > seen / PACKETS_OF_EACH_LOST).then(|| format!("what counts at `{target}` was not run {since} times, since it was running already on that CPU"))
 }
 
 /// Tries every hook of a means; without rights the first says so for all.
@@ -257,6 +299,27 @@ mod tests {
         };
         assert!(why.contains("`simple_copy_to_iter.isra.0`"), "{why}");
         assert_eq!(names.state("filemap_read"), Some(Tried::NotThere));
+    }
+
+    #[test]
+    fn what_a_program_missed_meanwhile_is_told_and_what_it_missed_before_is_not() {
+        let hook = &HOOKS[0];
+        let check = |seen: u64, before: u64, now: u64, expected: Option<&str>| {
+            let of = |n| BTreeMap::from([(hook.program, n)]);
+            let why = lost(hook, seen, &of(before), &of(now));
+            let is_told = match (&why, expected) {
+                (Some(why), Some(part)) => why.contains(part),
+                (why, part) => why.is_none() && part.is_none(),
+            };
+            assert!(is_told, "{why:?}, not {expected:?}");
+        };
+        check(0, 0, 0, None);
+        check(0, 7, 7, None);
+        check(0, 7, 9, Some("`tcp_sendmsg` was not run 2 times"));
+        check(399, 7, 9, Some("2 times"));
+        check(400, 7, 9, None);
+        // A kernel that does not tell it.
+        assert_eq!(lost(hook, 0, &BTreeMap::new(), &BTreeMap::new()), None);
     }
 
     #[test]

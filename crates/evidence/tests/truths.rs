@@ -23,6 +23,8 @@ use bytecost_sys::gather::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
 use rustix::fs::{MemfdFlags, memfd_create};
 
+#[path = "truths/files_to_files.rs"]
+mod files_to_files;
 #[path = "truths/killed.rs"]
 mod killed;
 
@@ -181,6 +183,7 @@ impl Truths {
             }
         };
         self.files();
+        self.files_to_files();
         self.check_connection(
             "send and recv over loopback",
             of_socket(1.0, 0.0, 1.0),

@@ -12,6 +12,7 @@ mod noise;
 mod permits;
 mod placements;
 mod processor;
+mod way;
 
 /// The longest text of a check, in characters.
 const MOST_CHARS: usize = 400;
@@ -63,6 +64,8 @@ const ROWS: &[Row] = &[
     ("io_uring", permits::io_uring),
     ("congestion control", permits::congestion),
     ("packet sockets", permits::packet_sockets),
+    ("loopback", way::loopback),
+    ("packet filters", way::filters),
     ("scheduler classes", isolation::classes),
     ("control groups", isolation::groups),
     ("CPU quota", noise::quota),

@@ -10,16 +10,20 @@ pub mod cgroups;
 mod checks;
 pub mod classes;
 pub mod cpulist;
+mod digest;
+pub mod filters;
+mod identity;
 mod machine;
 pub mod pairs;
 pub mod placement;
 mod processes;
-mod quota;
+pub mod quota;
 mod roots;
 mod topology;
 mod virtualization;
 
 use bytecost_spec::Host;
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::survey::CpuClock;
 
 pub use processes::{Process, ProcessTable};
@@ -36,6 +40,10 @@ pub struct Probes {
     pub clock_resolution_ns: u64,
     /// How much later than asked a short sleep ends, typically, in ns.
     pub timer_overshoot_ns: u64,
+    /// What is in the way of packets over loopback.
+    pub obstacles: Vec<Obstacle>,
+    /// What of that could not be looked at, each with the reason.
+    pub unseen: Vec<String>,
     /// What the CPU clock of a thread counts.
     pub cpu_clock: CpuClock,
 }
@@ -75,7 +83,13 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         optmem_max_bytes: roots.proc_number("sys/net/core/optmem_max"),
         wmem_max_bytes: roots.proc_number("sys/net/core/wmem_max"),
         rmem_max_bytes: roots.proc_number("sys/net/core/rmem_max"),
+        obstacles: [
+            quota::obstacles(roots).unwrap_or_default(),
+            probes.obstacles.clone(),
+        ]
+        .concat(),
         checks: Vec::new(),
+        identity: identity::read(roots),
     };
     host.checks = checks::all(&checks::Seen {
         roots,

@@ -60,27 +60,31 @@ pub(crate) fn architecture(roots: &Roots) -> String {
 
 /// The CPUs' model; several, joined by ` + `, where they differ.
 pub(crate) fn cpu_model(roots: &Roots) -> String {
+    of_each_cpu(roots, model).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// What /proc/cpuinfo says of each CPU; several, joined by ` + `, where they differ.
+pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) -> Option<String> {
     let text = roots.proc("cpuinfo").unwrap_or_default();
-    let mut models: Vec<String> = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for block in text.split("\n\n") {
-        if let Some(model) = model(block).filter(|m| !models.contains(m)) {
-            models.push(model);
+        if let Some(found) = of(block).filter(|m| !all.contains(m)) {
+            all.push(found);
         }
     }
-    if models.is_empty() {
-        "unknown".to_owned()
-    } else {
-        models.join(" + ")
-    }
+    (!all.is_empty()).then(|| all.join(" + "))
+}
+
+/// The value of a line `key : value`.
+pub(crate) fn value(block: &str, key: &str) -> Option<String> {
+    block.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
+    })
 }
 
 fn model(block: &str) -> Option<String> {
-    let value = |key: &str| {
-        block.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            (name.trim() == key && !value.trim().is_empty()).then(|| value.trim().to_owned())
-        })
-    };
+    let value = |key: &str| value(block, key);
     let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
     if let Some(name) = named.iter().find_map(|key| value(key)) {
         return Some(name);

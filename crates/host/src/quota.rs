@@ -1,34 +1,61 @@
 //! The CPU time that control groups allow (the kernel's cgroup-v2 document, `cpu.max`; for the
 //! first version sched-bwc, `cpu.cfs_quota_us`).
 
+use std::path::PathBuf;
+
+use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::units::number;
+
+use crate::cgroups::Version;
 use crate::roots::Roots;
 
 /// The most levels of a control group's path that are looked at.
 const MOST_LEVELS: usize = 64;
 
-/// The tightest quota on the way from this process's group to the root.
+/// A control group that this process is in, itself or by one below, and in which CPU time can be
+/// bounded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// Its interface.
+    pub version: Version,
+    /// Its directory, below the root of the caller's `/sys`.
+    pub dir: PathBuf,
+    /// Its bound, where it has one.
+    pub(crate) quota: Option<Quota>,
+}
+
+/// So much CPU time in each period.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quota {
     /// CPU time in each period, in µs.
-    pub(crate) quota_us: u64,
+    quota_us: u64,
     /// The period, in µs; never 0.
-    pub(crate) period_us: u64,
+    period_us: u64,
 }
 
 impl Quota {
     /// How many CPUs that makes.
-    pub(crate) fn cpus(&self) -> f64 {
+    fn cpus(&self) -> f64 {
         self.quota_us as f64 / self.period_us as f64
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "{} CPUs: {} ms in each {} ms",
+            number(self.cpus()),
+            number(self.quota_us as f64 / 1e3),
+            number(self.period_us as f64 / 1e3)
+        )
     }
 }
 
-/// Reads it; none where there is no limit.
+/// The groups from this process's own up to the root of what it sees, each once.
 ///
 /// # Errors
-/// Why it cannot be known.
-pub(crate) fn read(roots: &Roots) -> Result<Option<Quota>, String> {
+/// Why they cannot be known.
+pub fn around(roots: &Roots) -> Result<Vec<Level>, String> {
     let groups = roots.proc("self/cgroup")?;
-    let mut tightest: Option<Quota> = None;
+    let mut all = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) =
@@ -36,27 +63,46 @@ pub(crate) fn read(roots: &Roots) -> Result<Option<Quota>, String> {
         else {
             continue;
         };
-        let mounts: Vec<String> = if controllers.is_empty() {
-            vec!["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()]
+        let (version, mounts) = if controllers.is_empty() {
+            let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
+            (Version::V2, mounts)
         } else if controllers.split(',').any(|c| c == "cpu") {
-            vec![
-                format!("fs/cgroup/{controllers}"),
-                "fs/cgroup/cpu".to_owned(),
-            ]
+            let named = format!("fs/cgroup/{controllers}");
+            (Version::V1, [named, "fs/cgroup/cpu".to_owned()])
         } else {
             continue;
         };
-        for mount in mounts.iter().filter(|mount| !mount.contains("..")) {
-            for dir in levels(path) {
-                let found = quota(roots, &format!("{mount}{dir}"));
-                let tighter = |q: &Quota| tightest.as_ref().is_none_or(|t| q.cpus() < t.cpus());
-                if let Some(found) = found.filter(tighter) {
-                    tightest = Some(found);
-                }
-            }
-        }
+        // One may be a link to the other.
+        let found = mounts.iter().filter(|m| !m.contains("..")).map(|mount| {
+            let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
+            dirs.filter_map(|dir| level(roots, version, &dir)).collect()
+        });
+        let found: Option<Vec<Level>> = found.into_iter().find(|found: &Vec<_>| !found.is_empty());
+        all.extend(found.unwrap_or_default());
     }
-    Ok(tightest)
+    Ok(all)
+}
+
+/// The quotas among them, the tightest first.
+///
+/// # Errors
+/// Why they cannot be known.
+pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
+    let mut all: Vec<(PathBuf, Quota)> = around(roots)?
+        .into_iter()
+        .filter_map(|level| Some((level.dir, level.quota?)))
+        .collect();
+    all.sort_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()));
+    let told = all.into_iter().map(|(dir, quota)| {
+        let below = dir.strip_prefix(&roots.sys).unwrap_or(&dir);
+        Obstacle {
+            kind: ObstacleKind::Quota,
+            place: format!("/sys/{}", below.display()),
+            found: quota.in_words(),
+            limits: true,
+        }
+    });
+    Ok(told.collect())
 }
 
 /// `/a/b` gives `/a/b`, `/a` and the root. A path that leads out of what is mounted gives the
@@ -74,23 +120,31 @@ fn levels(path: &str) -> Vec<String> {
     levels
 }
 
-fn quota(roots: &Roots, dir: &str) -> Option<Quota> {
-    let (quota, period) = match roots.sys(&format!("{dir}/cpu.max")) {
-        Ok(both) => {
+/// A group that is there and can bound CPU time; that of the root of version 2 cannot.
+fn level(roots: &Roots, version: Version, dir: &str) -> Option<Level> {
+    let (quota, period) = match version {
+        Version::V2 => {
+            let both = roots.sys(&format!("{dir}/cpu.max")).ok()?;
             let (quota, period) = both.split_once(' ')?;
             (quota.to_owned(), period.to_owned())
         }
-        Err(_) => (
+        Version::V1 => (
             roots.sys(&format!("{dir}/cpu.cfs_quota_us")).ok()?,
             roots.sys(&format!("{dir}/cpu.cfs_period_us")).ok()?,
         ),
     };
     // `max` and -1 are no limit.
-    let quota_us = quota.parse().ok()?;
-    let period_us = period.parse().ok().filter(|p| *p > 0)?;
-    Some(Quota {
-        quota_us,
-        period_us,
+    let quota = match (quota.parse(), period.parse()) {
+        (Ok(quota_us), Ok(period_us)) if period_us > 0 => Some(Quota {
+            quota_us,
+            period_us,
+        }),
+        _ => None,
+    };
+    Some(Level {
+        version,
+        dir: roots.sys.join(dir),
+        quota,
     })
 }
 

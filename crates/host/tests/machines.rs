@@ -76,6 +76,30 @@ fn each_machine_is_named() {
 }
 
 #[test]
+fn machine_boot_and_settings_are_read_and_the_machine_id_is_not_kept() {
+    let host = host("vm");
+    let it = &host.identity;
+    assert_eq!(
+        it.machine_id_hash.as_deref(),
+        Some("d92da27fcb3a685c763c09980f4b05b2")
+    );
+    let text = format!("{host:?}");
+    assert!(!text.contains("0123456789abcdef0123456789abcdef"));
+    let boot = "8e4b9a52-6d0f-4f0c-9f6b-1d3c2a7e5b10";
+    assert_eq!(it.boot_id.as_deref(), Some(boot));
+    assert!(it.kernel_version.as_deref().unwrap().starts_with("#1 SMP"));
+    let line = it.kernel_command_line.as_deref().unwrap();
+    assert!(line.starts_with("mitigations=auto,"), "{line}");
+    assert_eq!(it.microcode.as_deref(), Some("0x1000065"));
+    let settings: Vec<(&str, &str)> = it.settings.iter().map(|(k, v)| (&**k, &**v)).collect();
+    assert!(settings.contains(&("net.ipv4.tcp_rmem", "4096 131072 6291456")));
+    assert!(settings.contains(&("net.ipv4.tcp_sack", "1")));
+    assert!(settings.contains(&("transparent_hugepage/enabled", "madvise")));
+    // What a machine does not say is not known, and is no value of another.
+    assert_eq!(common::host("phone").identity.boot_id, None);
+}
+
+#[test]
 fn cores_packages_and_nodes_are_exact() {
     let laptop = host("laptop");
     assert_eq!(laptop.cpus.len(), 16);

@@ -1,18 +1,22 @@
 //! A neighbour beside a trial: a process of the lab's own that keeps CPUs busy.
 
-use std::io;
-use std::path::Path;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_meter::{FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot, Meter};
+use bytecost_meter::{
+    ClocksRead, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot, Meter,
+    ProcessClocks, Whose,
+};
 use bytecost_spec::{Cell, Counter, Held, Host, Reading, Readings};
-use bytecost_sys::{clock, process};
+use bytecost_sys::clock;
 
 use crate::ends::{Endpoint, Trouble, wait};
 use crate::groups::{Group, Throttled};
+use crate::program::Program;
 use crate::protocol::{Answer, Disturb, Order, Role};
 
+const NO_KERNEL: &str =
+    "kernel threads cannot be seen from here: run outside of a PID namespace (a container)";
 /// How long it may take to have its memory ready, and to end.
 const PATIENCE_NS: u64 = 30_000_000_000;
 /// The least and the most memory that it works on, in bytes.
@@ -30,7 +34,7 @@ impl Beside {
     /// # Errors
     /// What it says is wrong, or that it was told to stop.
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         cell: &Cell,
         cpus: Vec<u32>,
         host: &Host,
@@ -67,58 +71,72 @@ impl Beside {
     }
 }
 
-/// The machine's meter, the CPUs' frequency, and beside them the CPU time of a neighbour and what
-/// a quota did.
+/// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.
 pub(crate) struct Around<'m> {
     pub(crate) meter: &'m mut MachineMeter,
+    pub(crate) clocks: &'m mut ProcessClocks,
     pub(crate) frequency: &'m FrequencyMeter,
-    pub(crate) beside: Option<&'m Beside>,
+    /// Whether the cell asked for a background load.
+    pub(crate) has_load: bool,
     /// The control group of the trial's processes.
     pub(crate) group: Option<&'m Group>,
 }
 
 /// All of them at an edge of the window.
 pub(crate) struct Edge {
+    clocks: ClocksRead,
     machine: MachineSnapshot,
     frequency: FrequencySnapshot,
-    /// CPU time that the neighbour has used so far, or why that is not known.
-    beside_ns: Option<io::Result<u64>>,
     /// What the group's quota has done so far, where there is one.
     throttled: Option<Result<Throttled, String>>,
 }
 
 impl Around<'_> {
     pub(crate) fn read_start(&mut self) -> Edge {
+        let frequency = self.frequency.read();
         Edge {
-            frequency: self.frequency.read(),
+            // These two belong together, in the same order at both edges.
+            clocks: self.clocks.read(),
             machine: self.meter.read_start(),
-            beside_ns: self.beside_ns(),
+            frequency,
             throttled: self.throttled(),
         }
     }
 
     pub(crate) fn read_end(&mut self) -> Edge {
         Edge {
+            clocks: self.clocks.read(),
             machine: self.meter.read_end(),
             frequency: self.frequency.read(),
-            beside_ns: self.beside_ns(),
             throttled: self.throttled(),
         }
     }
 
-    pub(crate) fn difference(&self, from: &Edge, to: &Edge) -> Readings {
+    /// What happened between two edges. Who came meanwhile is looked up here.
+    pub(crate) fn difference(&mut self, from: &Edge, to: &Edge) -> Readings {
         let mut readings = self.meter.difference(&from.machine, &to.machine);
-        let used = match (&from.beside_ns, &to.beside_ns) {
-            (Some(Ok(from)), Some(Ok(to))) => Some(Reading::Measured(to.saturating_sub(*from))),
-            (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Reading::absent(format!(
-                "the neighbour's CPU time cannot be read: {why}"
-            ))),
-            _ => None,
-        };
         readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
-        readings.extend(used.map(|used| (Counter::NeighbourNs, used)));
         if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
             readings.extend(Throttled::between(from, to));
+        }
+        self.clocks.list(&[]);
+        let used = self.clocks.between(&from.clocks, &to.clocks);
+        let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
+        readings.extend([
+            (Counter::SenderProcessesNs, of(Whose::Sender)),
+            (Counter::ReceiverProcessesNs, of(Whose::Receiver)),
+            (Counter::InstrumentNs, of(Whose::Instrument)),
+            (Counter::OtherProcessesNs, of(Whose::Other)),
+        ]);
+        readings.insert(
+            Counter::KernelThreadsNs,
+            match self.clocks.sees_kernel() {
+                true => of(Whose::Kernel),
+                false => Reading::absent(NO_KERNEL),
+            },
+        );
+        if self.has_load {
+            readings.insert(Counter::NeighbourNs, of(Whose::Background));
         }
         readings
     }
@@ -126,10 +144,20 @@ impl Around<'_> {
     fn throttled(&self) -> Option<Result<Throttled, String>> {
         self.group.and_then(Group::throttled)
     }
+}
 
-    fn beside_ns(&self) -> Option<io::Result<u64>> {
-        self.beside.map(|b| process::cpu_ns_of(b.end.pid()))
-    }
+/// Whose each process of a trial is.
+pub(crate) fn owners(ends: &[Endpoint], beside: Option<&Beside>, cell: &Cell) -> Vec<(u32, Whose)> {
+    let whose = |role| match role {
+        Role::Sender | Role::Client => Whose::Sender,
+        // Who acknowledges over wire is none of the sides.
+        Role::Receiver if !cell.transport.has_receiver() => Whose::Instrument,
+        Role::Receiver | Role::Server => Whose::Receiver,
+        Role::Neighbour => Whose::Background,
+    };
+    let load = beside.map(|beside| (beside.end.pid(), Whose::Background));
+    let sides = ends.iter().map(|end| (end.pid(), whose(end.role())));
+    sides.chain(load).collect()
 }
 
 fn answer(end: &mut Endpoint, stop: &AtomicBool) -> Result<Answer, Trouble> {

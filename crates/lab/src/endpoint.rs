@@ -8,12 +8,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bytecost_meter::KnownThreads;
 use bytecost_sys::{clock, process};
 
 use crate::classes;
 use crate::gate::{Phase, SharedGate};
 use crate::groups;
 use crate::passes::Passes;
+use crate::program;
 use crate::protocol::{self, Answer, Done, Order, Role, Task};
 use crate::transports;
 
@@ -41,7 +43,9 @@ const UNDISTURBED_NS: u64 = 300_000_000;
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    let served = match protocol::read(&mut control) {
+    // Started from a descriptor, it would be known by the descriptor's number.
+    let _ = rustix::thread::set_name(c"bytecost");
+    let served = match greeted(&mut control).and_then(|()| protocol::read(&mut control)) {
         Ok(Order::Prepare(task)) => serve(*task, &mut control),
         Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
         Ok(_) => Err(out_of_turn()),
@@ -54,6 +58,22 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
         },
     };
     protocol::write(&mut control, &answer)
+}
+
+/// Tells what this is, and makes sure that the coordinator is the same.
+fn greeted(control: &mut UnixStream) -> io::Result<()> {
+    let own = program::own_build()?;
+    let hello = Answer::Hello { build: own.clone() };
+    protocol::write(control, &hello)?;
+    match protocol::read(control)? {
+        Order::Hello { build } if build == own => Ok(()),
+        Order::Hello { build } => Err(io::Error::other(program::another_build(
+            "coordinator",
+            &build,
+            &own,
+        ))),
+        _ => Err(out_of_turn()),
+    }
 }
 
 /// An error with what to do about it, where that is known.
@@ -81,14 +101,21 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     groups::enter(&task.doors)?;
     classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
+    let known = KnownThreads::new(task.cell.threads as usize + 1);
+    known.add();
     thread::scope(|scope| {
         let sockets = connections(&task, control)?;
         let (tell, told) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in sockets.into_iter().enumerate() {
-            let (task, gate, tell) = (&task, &gate, tell.clone());
+            let (task, gate, known, tell) = (&task, &gate, &known, tell.clone());
             threads.push(scope.spawn(move || {
-                let turn = Turn { gate, tell: &tell };
+                known.add();
+                let turn = Turn {
+                    gate,
+                    tell: &tell,
+                    threads: known,
+                };
                 let done = one_flow(task, socket, flow as u32, turn);
                 let _ = tell.send(Signal::Ended);
                 done

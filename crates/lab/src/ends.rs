@@ -4,8 +4,7 @@ use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::classes::REALTIME_MOST_US;
+use crate::program::{Program, another_build};
 use crate::protocol::{self, Answer, Order, Role};
 
 /// How long a call may go without progress.
@@ -43,18 +43,21 @@ pub(crate) struct Endpoint {
     role: Role,
     child: Child,
     control: UnixStream,
+    /// The build that it must be.
+    build: String,
+    greeted: bool,
     over: bool,
 }
 
 impl Endpoint {
     /// Starts it, in a network of its own where there is one.
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         role: Role,
         network: Option<&Network>,
     ) -> io::Result<Endpoint> {
         let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new(program);
+        let mut command = program.command();
         if let Some(network) = network {
             network.start_in(&mut command)?;
         }
@@ -79,18 +82,26 @@ impl Endpoint {
                     format!(
                         "the {} cannot be started from {}: {e}",
                         role.name(),
-                        program.display()
+                        program.path().display()
                     ),
                 )
             })?;
         ours.set_read_timeout(Some(PATIENCE))?;
         ours.set_write_timeout(Some(PATIENCE))?;
-        Ok(Endpoint {
+        let mut end = Endpoint {
             role,
             child,
             control: ours,
+            build: program.build.clone(),
+            greeted: false,
             over: false,
-        })
+        };
+        // One that is gone already is told as such by the first order or answer.
+        let hello = Order::Hello {
+            build: end.build.clone(),
+        };
+        let _ = protocol::write(&mut end.control, &hello);
+        Ok(end)
     }
 
     /// The side that it plays.
@@ -124,6 +135,21 @@ impl Endpoint {
 
     fn answer(&mut self) -> Result<Answer, Trouble> {
         match protocol::read(&mut self.control) {
+            Ok(Answer::Hello { build }) if build == self.build => {
+                self.greeted = true;
+                Ok(Answer::Hello { build })
+            }
+            // A version from before builds were told says something else first.
+            Ok(answer) if !self.greeted => {
+                let build = match answer {
+                    Answer::Hello { build } => build,
+                    Answer::Failed { reason } => format!("unknown: {reason}"),
+                    _ => "unknown".to_owned(),
+                };
+                let _ = self.child.kill();
+                let name = self.role.name();
+                Err(Trouble::Failed(another_build(name, &build, &self.build)))
+            }
             Ok(Answer::Failed { reason }) => {
                 Err(Trouble::Failed(format!("{}: {reason}", self.role.name())))
             }
@@ -233,6 +259,7 @@ pub(crate) fn wait_until(
         let i = waiting[at];
         drop(polled);
         return match ends[i].answer() {
+            Ok(Answer::Hello { .. }) => continue,
             Ok(answer) => Ok(Some((i, answer))),
             Err(Trouble::Failed(reason)) => Err(Trouble::Failed(told_by_all(ends, i, reason))),
             Err(interrupted) => Err(interrupted),
@@ -250,13 +277,18 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
-        let mut polled = [PollFd::new(&end.control, PollFlags::IN)];
-        let heard = rustix::event::poll(&mut polled, Some(&timeout));
-        // One that is well says something else, which nobody waits for any more.
-        if heard == Ok(1)
-            && let Err(Trouble::Failed(why)) = end.answer()
-        {
-            reasons.push(why);
+        loop {
+            let mut polled = [PollFd::new(&end.control, PollFlags::IN)];
+            if rustix::event::poll(&mut polled, Some(&timeout)) != Ok(1) {
+                break;
+            }
+            match end.answer() {
+                Ok(Answer::Hello { .. }) => continue,
+                Err(Trouble::Failed(why)) => reasons.push(why),
+                // One that is well says something else, which nobody waits for any more.
+                _ => {}
+            }
+            break;
         }
     }
     reasons.join("; ")
@@ -265,22 +297,14 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
 
-    /// What is said of an endpoint that ends itself by this signal.
-    fn ended_by(signal: &str) -> String {
-        let dir = tempfile::tempdir().unwrap();
-        let program = dir.path().join("endpoint");
-        // Written by a process of its own: what any process still has open for writing, as one
-        // does that another test is just starting, is not executed.
-        let written = Command::new("sh")
-            .args([
-                "-c",
-                "printf '#!/bin/sh\nkill -%s $$\n' $1 > $0 && chmod 755 $0",
-            ])
-            .args([program.as_os_str(), signal.as_ref()])
-            .status();
-        assert!(written.unwrap().success());
+    /// What is said of an endpoint that is ended by this signal: `yes` in its place.
+    fn ended_by(signal: Signal) -> String {
+        let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
         let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let pid = Pid::from_raw(ends[0].pid() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
         match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
             Err(Trouble::Failed(why)) => why,
@@ -290,10 +314,10 @@ mod tests {
 
     #[test]
     fn how_an_endpoint_ended_is_told_with_what_to_do() {
-        let told = ended_by("XCPU");
+        let told = ended_by(Signal::XCPU);
         assert!(told.contains("did not block for 10 s"), "{told}");
         assert!(told.contains("shorten --window"), "{told}");
-        let told = ended_by("KILL");
+        let told = ended_by(Signal::KILL);
         assert!(told.contains("the sender was ended by signal 9"), "{told}");
     }
 }

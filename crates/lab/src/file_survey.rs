@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
@@ -18,6 +19,12 @@ const SIZE: &str = "4KiB";
 /// Four of them.
 const RING: &str = "16KiB";
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often a file that is not cold is made cold anew where others were, and how long is waited
+/// before: a socket or a pipe of the mover before may still hold its pages.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
+/// How often that is tried before it is concluded that no file here becomes cold.
+const TRIES_AT_ALL: u32 = 3;
 
 /// Tries every mover of files in every state of the page cache, each with one request whose
 /// content is checked.
@@ -50,31 +57,72 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
             .ok_or(io::ErrorKind::NotFound)?,
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
+    let tries = tries(files);
     for &cache in Cache::ALL {
         let here = |m: &&Mover| is_tried(m, cache) && !m.is_helped();
         for mover in MOVERS.iter().filter(here) {
-            found.movers.push(tried(files, mover, cache, None));
+            found.movers.push(tried(files, mover, cache, None, tries));
         }
     }
     Ok(found)
+}
+
+/// How often each mover is tried: where a file that nobody uses becomes cold, one that stays warm
+/// is held by somebody who will let go of it.
+fn tries(files: &mut Files) -> u32 {
+    let control = Mover::named("pread")
+        .map(|pread| again(TRIES_AT_ALL, || attempt(files, pread, Cache::Cold, None)));
+    match control {
+        Some(Ok(())) => TRIES,
+        _ => 1,
+    }
+}
+
+/// Tries so often, as long as the file does not become cold.
+fn again(tries: u32, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    for _ in 1..tries {
+        match attempt() {
+            Err(e) if is_not_cold(&e) => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    attempt().map_err(|e| match tries > TRIES_AT_ALL && is_not_cold(&e) {
+        true => io::Error::new(
+            e.kind(),
+            format!("pages of the file stayed in the page cache in {tries} attempts, though it was cold for another mover: run again, or choose --cache warm"),
+        ),
+        false => e,
+    })
+}
+
+/// Whether it is said by [`file::cool`], and not by a call that is not supported.
+fn is_not_cold(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported && error.raw_os_error().is_none()
 }
 
 /// Tries the movers that [`survey()`] leaves out, those that have another program do their work.
 #[must_use]
 pub fn helped(files: &mut Files, helpers: &Helpers) -> Vec<FileSupport> {
     let mut found = Vec::new();
+    let tries = tries(files);
     for &cache in Cache::ALL {
         let here = |m: &&Mover| is_tried(m, cache) && m.is_helped();
         for mover in MOVERS.iter().filter(here) {
-            found.push(tried(files, mover, cache, Some(helpers)));
+            found.push(tried(files, mover, cache, Some(helpers), tries));
         }
     }
     found
 }
 
-fn tried(files: &mut Files, mover: &Mover, cache: Cache, helpers: Option<&Helpers>) -> FileSupport {
+fn tried(
+    files: &mut Files,
+    mover: &Mover,
+    cache: Cache,
+    helpers: Option<&Helpers>,
+    tries: u32,
+) -> FileSupport {
     let java = helpers.map(Helpers::java).transpose();
-    let done = java.and_then(|java| attempt(files, mover, cache, java));
+    let done = java.and_then(|java| again(tries, || attempt(files, mover, cache, java.clone())));
     FileSupport {
         name: mover.name.to_owned(),
         cache,
@@ -240,6 +288,58 @@ mod tests {
         assert!(mapped.is_some(), "a mapping is never past the page cache");
         let direct = refused(&found, "pread", Cache::Direct);
         assert_eq!(direct.is_none(), found.direct_bytes.is_some(), "{direct:?}");
+    }
+
+    #[test]
+    fn a_file_whose_pages_are_held_for_a_while_is_cold_when_they_are_let_go() {
+        let mut files = Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None);
+        let pread = Mover::named("pread").unwrap();
+        let cold = |files: &mut Files| attempt(files, pread, Cache::Cold, None);
+        again(TRIES, || cold(&mut files)).unwrap();
+        // A page in a pipe is the file's own, and cannot be dropped.
+        let task = files.prepare(&cell(Cache::Cold, "pread").unwrap());
+        let file = file::open(&task.unwrap().unwrap().path, file::Opening::default()).unwrap();
+        let (reader, writer) = io::pipe().unwrap();
+        let flags = rustix::pipe::SpliceFlags::empty();
+        rustix::pipe::splice(&file, Some(&mut 0), &writer, None, 4096, flags).unwrap();
+        let mut held = Some((reader, writer));
+        let mut attempts = 0;
+        let done = again(TRIES, || {
+            attempts += 1;
+            let done = cold(&mut files);
+            if attempts == 2 {
+                held = None;
+            }
+            done
+        });
+        done.unwrap();
+        assert!(held.is_none() && attempts > 2, "{attempts}");
+    }
+
+    #[test]
+    fn what_never_becomes_cold_is_told_with_how_often_it_was_tried() {
+        let not_cold = || io::Error::new(io::ErrorKind::Unsupported, "25 % stay: choose --dir");
+        let mut attempts = 0;
+        let mut never = |tries| {
+            attempts = 0;
+            let why = again(tries, || {
+                attempts += 1;
+                Err(not_cold())
+            });
+            (attempts, why.unwrap_err().to_string())
+        };
+        let (times, why) = never(TRIES_AT_ALL + 1);
+        assert_eq!(times, TRIES_AT_ALL + 1);
+        assert!(
+            why.contains("4 attempts") && !why.contains("--dir"),
+            "{why}"
+        );
+        assert_eq!(never(1), (1, not_cold().to_string()));
+        let refused = again(TRIES, || Err(Errno::OPNOTSUPP.into())).unwrap_err();
+        assert_eq!(
+            refused.raw_os_error(),
+            Some(Errno::OPNOTSUPP.raw_os_error())
+        );
     }
 
     #[test]

@@ -39,8 +39,8 @@ pub(crate) struct Group {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Throttled {
     periods: u64,
-    throttled: u64,
-    throttled_ns: u64,
+    pub(crate) throttled: u64,
+    pub(crate) throttled_ns: u64,
 }
 
 impl Group {
@@ -110,15 +110,17 @@ impl Group {
     /// What its quota has done so far; none without a quota.
     pub(crate) fn throttled(&self) -> Option<Result<Throttled, String>> {
         let (path, version) = self.stat.as_ref()?;
-        let read = fs::read_to_string(path).map_err(|e| told("read", path, &e));
-        Some(read.and_then(|text| {
-            throttled(&text, *version)
-                .ok_or_else(|| format!("{} tells no throttling", path.display()))
-        }))
+        Some(Throttled::read(path, *version))
     }
 }
 
 impl Throttled {
+    /// What a group's `cpu.stat` says.
+    pub(crate) fn read(path: &Path, version: Version) -> Result<Self, String> {
+        let text = fs::read_to_string(path).map_err(|e| told("read", path, &e))?;
+        throttled(&text, version).ok_or_else(|| format!("{} tells no throttling", path.display()))
+    }
+
     /// What it did between two readings.
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
         let difference = |of: fn(&Throttled) -> u64| match (from, to) {

@@ -1,6 +1,5 @@
 //! Which scheduler classes and control groups can be had on this host, found by trying.
 
-use std::path::Path;
 use std::thread;
 
 use bytecost_host::{Roots, classes as host_classes};
@@ -10,6 +9,7 @@ use bytecost_spec::{Cell, Cgroup, Class, Host};
 use crate::classes;
 use crate::ends::Endpoint;
 use crate::groups::Group;
+use crate::program::Program;
 use crate::protocol::Role;
 
 /// Tries each class with each control group that these cells ask for together: a thread takes the
@@ -17,7 +17,7 @@ use crate::protocol::Role;
 /// is usual is not tried.
 #[must_use]
 pub fn survey<'c>(
-    program: &Path,
+    program: &Program,
     roots: &Roots,
     host: &Host,
     cells: impl IntoIterator<Item = &'c Cell>,
@@ -51,7 +51,7 @@ fn class_tried(roots: &Roots, class: Class) -> Result<(), String> {
 }
 
 fn group_tried(
-    program: &Path,
+    program: &Program,
     roots: &Roots,
     host: &Host,
     class: Class,

@@ -18,6 +18,11 @@ const STEP_SHARE: f64 = 0.03;
 
 const NO_PARTS: &str = "this kernel leaves interrupts out of a thread's user and system time";
 
+/// The largest share of the threads' CPU time that others may have worked for them, where clocks
+/// leave out interrupts.
+const WORKERS_SHARE: f64 = 0.03;
+const WORKERS_LOSE: &str = "this kernel leaves interrupts out of CPU time, and other threads of the process did a part of the work, for which nothing else is read";
+
 /// By which means the CPU time of a side is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -90,6 +95,19 @@ impl Meters {
         readings.insert(Counter::CpuNs, cpu);
         for part in [Counter::UserNs, Counter::SystemNs] {
             readings.insert(part, Reading::absent(NO_PARTS));
+        }
+    }
+
+    /// The CPU time of a side's threads with what worked for them, which is known by clocks alone:
+    /// where those leave out interrupts, it must not matter.
+    pub(crate) fn with_workers(&self, own: &Reading, workers: &Reading) -> Reading {
+        let matters = match (own.measured(), workers.measured()) {
+            (Some(own), Some(workers)) => workers as f64 > WORKERS_SHARE * own as f64,
+            _ => false,
+        };
+        match (&self.cpu_by, matters) {
+            (CpuBy::Interrupts | CpuBy::TaskClock, true) => Reading::absent(WORKERS_LOSE),
+            _ => own.plus(workers),
         }
     }
 }

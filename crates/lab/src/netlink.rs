@@ -1,5 +1,7 @@
 //! Links and addresses of the network that the calling thread is in, by rtnetlink(7).
 
+pub(crate) mod dump;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,7 +13,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp, State,
+    XdpAttached,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::netlink::SocketAddrNetlink;
@@ -39,6 +42,10 @@ pub(crate) struct Link {
     pub(crate) is_up: bool,
     /// Whether it is one end of a veth pair.
     pub(crate) is_veth: bool,
+    /// Whether an XDP program is attached.
+    pub(crate) has_xdp: bool,
+    /// The most segments that are handed to it in one packet.
+    pub(crate) segments: Option<u32>,
 }
 
 /// A conversation with the kernel about one network.
@@ -259,6 +266,18 @@ fn link(told: &LinkMessage) -> Link {
         segment_bytes_most: number(|a| match a {
             LinkAttribute::TsoMaxSize(bytes) => Some(*bytes),
             _ => None,
+        }),
+        segments: number(|a| match a {
+            LinkAttribute::GsoMaxSegs(n) => Some(*n),
+            _ => None,
+        }),
+        has_xdp: has(|a| {
+            let LinkAttribute::Xdp(all) = a else {
+                return false;
+            };
+            let is_on =
+                |x: &LinkXdp| matches!(x, LinkXdp::Attached(at) if *at != XdpAttached::None);
+            all.iter().any(is_on)
         }),
         is_up: has(|a| matches!(a, LinkAttribute::OperState(State::Up))),
         is_veth: has(|a| {

@@ -138,6 +138,11 @@ pub struct Schedule {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
+    /// The first of all: what the coordinator is.
+    Hello {
+        /// The build that it wants the endpoint to be.
+        build: String,
+    },
     /// Get ready.
     Prepare(Box<Task>),
     /// Keep CPUs busy until [`Order::Stop`].
@@ -155,6 +160,11 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
+    /// The first of all: what the endpoint is.
+    Hello {
+        /// Its build.
+        build: String,
+    },
     /// Receiver or server: connect here.
     Listening {
         /// `127.0.0.1:PORT`, or an abstract Unix name.

@@ -4,46 +4,46 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
-use bytecost_meter::{FrequencyMeter, MachineMeter, huge_memory, of_process};
+use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::reading::Of;
 use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
 use bytecost_sys::clock;
 
-use crate::beside::{Around, Beside};
+use crate::beside::{Around, Beside, owners};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
-use crate::event::Event;
 use crate::files::Files;
 use crate::groups::Group;
 use crate::meters::Means;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
+use crate::obstacles;
 pub(crate) use crate::parts::Parts;
+use crate::parts::of_responder;
 use crate::passes::Passes;
-use crate::protocol::{Answer, Check, Done, Order, Role, Task};
+use crate::program::Program;
+use crate::protocol::{Answer, Check, Order, Role, Task};
+use crate::quotas::Quotas;
 use crate::truth;
 use crate::watch::Watch;
 use crate::window::{self, GRACE_NS, Span, out_of_turn};
 
+mod block;
 mod served;
 
 /// How long a sender may take to learn its caches' hits from their misses.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// Said of a trial that has nothing to tell.
-const NOTHING_MOVED: &str = "no byte was moved within the window";
-
 /// How trials are made.
 #[derive(Debug)]
 pub struct Settings {
     /// The program that plays the endpoints when called as `PROGRAM endpoint PID`.
-    pub program: PathBuf,
+    pub program: Program,
     /// Time before the window.
     pub warmup: Duration,
     /// Length of the window.
@@ -52,13 +52,14 @@ pub struct Settings {
     pub check: Check,
     /// The TCP port of receivers; none takes a free one each time.
     pub port: Option<u16>,
-    /// CPU time of others, as a share of the machine, above which a trial is repeated.
-    pub neighbour_bound: f64,
-    /// How often at most one trial is repeated.
+    /// CPUs that other processes may use in the mean over a block, above which the block is
+    /// measured again.
+    pub foreign_cpus: f64,
+    /// How often at most one block is measured again for that.
     pub repeats_most: u32,
-    /// Repeats at most, as a share of all trials: where the neighbour does not go away, repeating
-    /// only spends the budget.
-    pub repeats_share: f64,
+    /// Time that may go into such repeats: where others do not go away, repeating only spends the
+    /// budget.
+    pub repeats_for: Duration,
     /// Time that the run had taken before this process began it.
     pub earlier: Duration,
 }
@@ -67,14 +68,16 @@ pub struct Settings {
 pub struct Lab {
     settings: Settings,
     machine: MachineMeter,
+    clocks: ProcessClocks,
     frequency: FrequencyMeter,
     networks: Networks,
+    quotas: Quotas,
     started_ns: u64,
-    trials: u32,
-    repeats: u32,
-    files: Files,
+    /// Time that went into blocks that were measured again.
+    repeated: Duration,
+    pub(crate) files: Files,
     host: Host,
-    /// How many times as long as usual the windows of a cell with a server are, by its id.
+    /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
@@ -84,8 +87,8 @@ pub struct Lab {
 /// What became of a trial.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is told.
-    Ended(Box<Record>),
+    /// It is told; and whether a flow moved nothing in its window.
+    Ended(Box<Record>, bool),
     /// It was told to stop before it was over, and left nothing behind.
     Interrupted,
 }
@@ -97,11 +100,12 @@ impl Lab {
         Lab {
             settings,
             machine,
+            clocks: ProcessClocks::new(Path::new("/")),
             frequency: FrequencyMeter::default(),
             networks: Networks::default(),
+            quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
-            trials: 0,
-            repeats: 0,
+            repeated: Duration::ZERO,
             files: Files::default(),
             host: Host::default(),
             longer: BTreeMap::new(),
@@ -127,111 +131,64 @@ impl Lab {
         self
     }
 
-    /// Carries out one block: the cells in this order, as `(number, first attempt, cell)`, each
-    /// repeated while its neighbours are too busy. The first attempt is 0 unless an earlier
-    /// process has made some. False when it was interrupted.
-    pub fn block(
-        &mut self,
-        block: u32,
-        order: impl IntoIterator<Item = (u32, u32, Cell)>,
-        stop: &AtomicBool,
-        events: &mut dyn FnMut(Event),
-    ) -> bool {
-        for (number, first, cell) in order {
-            for attempt in first..=self.settings.repeats_most.max(first) {
-                let trial = TrialKey {
-                    block,
-                    cell: number,
-                    attempt,
-                };
-                events(Event::TrialStarted { trial });
-                let may_repeat = attempt < self.settings.repeats_most && self.may_repeat();
-                let Outcome::Ended(record) = self.trial(trial, &cell, may_repeat, stop) else {
-                    return false;
-                };
-                let repeat = matches!(&*record, Record::Sample(s) if s.repeated_because.is_some());
-                events(Event::TrialEnded(record));
-                self.trials += 1;
-                if !repeat {
-                    break;
-                }
-                self.repeats += 1;
-            }
-        }
-        events(Event::BlockEnded { block });
-        true
-    }
-
-    fn may_repeat(&self) -> bool {
-        // A few are free, so that a single disturbance at the start is not kept.
-        const FREE: f64 = 3.0;
-        f64::from(self.repeats) < FREE + self.settings.repeats_share * f64::from(self.trials)
-    }
-
     /// Makes one trial of a cell.
-    pub fn trial(
-        &mut self,
-        trial: TrialKey,
-        cell: &Cell,
-        may_repeat: bool,
-        stop: &AtomicBool,
-    ) -> Outcome {
+    pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> Outcome {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
-        let mut attempt = self.attempt(cell, None, stop);
-        while matches!(&attempt, Ok(parts) if parts.is_empty()) && self.lengthen(cell) {
-            attempt = self.attempt(cell, None, stop);
-        }
-        let record = match attempt {
-            Ok(parts) if !may_repeat && self.settings.check == Check::Quick && parts.is_empty() => {
-                let fewer = match cell.is_served() {
-                    true => ", ask over fewer --connections",
-                    false => "",
-                };
-                let reason = format!(
-                    "{NOTHING_MOVED}: lengthen it with --window{fewer}, or quieten the machine"
-                );
-                Record::Failure(Failure {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    reason,
-                })
-            }
-            Ok(parts) => {
-                let repeated_because = if may_repeat {
-                    self.spoilt(&parts)
-                } else {
-                    None
-                };
-                Record::Sample(Sample {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
-                    sender: parts.sender.side,
-                    // A responder receives nothing, and what it counts is with the machine's.
-                    receiver: parts
-                        .receiver
-                        .filter(|_| cell.transport.has_receiver())
-                        .map(|r| r.side),
-                    machine: parts.machine,
-                    truth: parts.truth,
-                    latency_ns_histogram: parts.sender.latency_ns_histogram,
-                    neighbour: parts.neighbour,
-                    packet_sockets: parts.packet_sockets,
-                    repeated_because,
-                })
-            }
-            Err(Trouble::Interrupted) => return Outcome::Interrupted,
-            Err(Trouble::Failed(reason)) => Record::Failure(Failure {
+        let mut idle = false;
+        let failure = |reason| {
+            Record::Failure(Failure {
                 trial,
                 cell: cell.id(),
                 started_ms,
                 reason,
-            }),
+            })
         };
-        Outcome::Ended(Box::new(record))
+        let record = match self.attempt(cell, None, stop) {
+            Ok(parts) => {
+                idle = self.settings.check == Check::Quick && parts.has_idle_flow();
+                let last = self.is_longest(cell);
+                if idle && last {
+                    failure(nothing_moved(cell, self.window(cell, None)))
+                } else {
+                    self.sample(trial, cell, started_ms, began_ns, parts)
+                }
+            }
+            Err(Trouble::Interrupted) => return Outcome::Interrupted,
+            Err(Trouble::Failed(reason)) => failure(reason),
+        };
+        Outcome::Ended(Box::new(record), idle)
+    }
+
+    fn sample(
+        &mut self,
+        trial: TrialKey,
+        cell: &Cell,
+        started_ms: u64,
+        began_ns: u64,
+        parts: Parts,
+    ) -> Record {
+        let mut machine = parts.machine;
+        machine.extend(self.quotas.since_last());
+        Record::Sample(Sample {
+            trial,
+            cell: cell.id(),
+            started_ms,
+            trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
+            sender: parts.sender.side,
+            // A responder receives nothing, and what it counts is with the machine's.
+            receiver: parts
+                .receiver
+                .filter(|_| cell.transport.has_receiver())
+                .map(|r| r.side),
+            machine,
+            truth: parts.truth,
+            latency_ns_histogram: parts.sender.latency_ns_histogram,
+            neighbour: parts.neighbour,
+            packet_sockets: parts.packet_sockets,
+            obstacles: parts.obstacles,
+            repeated_because: None,
+        })
     }
 
     /// Time of the run so far, in ms.
@@ -295,6 +252,7 @@ impl Lab {
         let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
             .map_err(Trouble::Failed)?;
         task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
+        let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
             false => Between::Nothing,
@@ -315,9 +273,7 @@ impl Lab {
         let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
         let span = Span {
             warmup: self.settings.warmup,
-            window: watch
-                .as_ref()
-                .map_or(self.settings.window, |watch| watch.window()),
+            window,
             slowest_ns,
         };
         let program = &self.settings.program;
@@ -327,10 +283,12 @@ impl Lab {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
+        self.clocks.list(&owners(&ends, beside.as_ref(), cell));
         let mut machine = Around {
             meter: &mut self.machine,
+            clocks: &mut self.clocks,
             frequency: &self.frequency,
-            beside: beside.as_ref(),
+            has_load: beside.is_some(),
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
@@ -360,18 +318,21 @@ impl Lab {
             truth,
             neighbour,
             packet_sockets: eavesdroppers.all(),
+            obstacles: obstacles::of(cell, has_peer.then_some(between)),
         })
     }
+}
 
-    /// Why the trial should be repeated, if it should.
-    fn spoilt(&self, parts: &Parts) -> Option<String> {
-        if parts.is_empty() {
-            Some(NOTHING_MOVED.to_owned())
-        } else {
-            let bound = self.settings.neighbour_bound;
-            parts.read_late().or_else(|| parts.crowded(bound))
-        }
-    }
+/// Said of a trial in which a flow moved nothing, however long its window.
+fn nothing_moved(cell: &Cell, window: Duration) -> String {
+    let fewer = match cell.is_served() {
+        true => "fewer --connections",
+        false => "fewer --threads",
+    };
+    let ms = window.as_millis();
+    format!(
+        "a flow moved nothing within {ms} ms: use a longer --window or {fewer}, or stop other programs"
+    )
 }
 
 /// How long a sender may take to start what it works with, beside its longest message.
@@ -386,16 +347,6 @@ fn start_ns(task: &Task) -> u64 {
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
 fn huge_bytes(end: &Endpoint) -> Option<u64> {
     huge_memory(&of_process(end.pid()))
-}
-
-/// What the far end of wire has read of its machine, in a receiver's place.
-fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
-    let responder = far.filter(|_| !cell.transport.has_receiver());
-    let all = responder.into_iter().flat_map(|r| &r.side.readings);
-    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
-    of_machine
-        .map(|(counter, reading)| (*counter, reading.clone()))
-        .collect()
 }
 
 /// The processes of a trial, ready and waiting: the receiver's first, where there is one with

@@ -2,6 +2,7 @@
 //! what the CPUs do, or counts what the kernel does. Watching disturbs, so that these trials are
 //! never compared by their times.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -25,6 +26,10 @@ use crate::parts::Parts;
 use crate::protocol::{Answer, Role};
 use crate::trial::{Lab, Outcome};
 
+mod known;
+
+use known::Doubted;
+
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
 
@@ -39,6 +44,8 @@ pub struct Watch {
     time: Option<TimeSampler>,
     copies: Option<Copies>,
     events: Option<Events>,
+    /// What known transfers showed, by their cells.
+    known: BTreeMap<String, Doubted>,
     opened: Option<EventsAt>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
@@ -93,6 +100,7 @@ impl Watch {
             time: None,
             copies: None,
             events: None,
+            known: BTreeMap::new(),
             opened: None,
             probes: false,
             window,
@@ -334,7 +342,7 @@ impl Lab {
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {
-                Outcome::Ended(record) => events(Event::TrialEnded(record)),
+                Outcome::Ended(record, _) => events(Event::TrialEnded(record)),
                 Outcome::Interrupted => return false,
             }
         }
@@ -357,12 +365,14 @@ impl Lab {
                 reason: format!("while it was watched: {reason}"),
             })
         };
-        let record = match self.attempt(cell, Some(watch), stop) {
+        let attempted = self.doubted(watch, cell, stop);
+        let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
+        let record = match attempted {
             Err(Trouble::Interrupted) => return Outcome::Interrupted,
             Err(Trouble::Failed(reason)) => failed(reason),
-            Ok(parts) => {
+            Ok((doubted, parts)) => {
                 let flows = &parts.sender.side.flows;
-                let copies = watch.copied(cell, &parts);
+                let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
                 let counts = watch.counts(cell, &parts);
                 Record::Evidence(Evidence {
                     trial,
@@ -379,7 +389,7 @@ impl Lab {
                 })
             }
         };
-        Outcome::Ended(Box::new(record))
+        Outcome::Ended(Box::new(record), false)
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
@@ -80,6 +81,10 @@ fn main() -> ExitCode {
     trials.push(Trial::test(
         "a program that is no endpoint is told",
         endpoints::no_endpoint,
+    ));
+    trials.push(Trial::test(
+        "an endpoint of another build is refused",
+        endpoints::another_build,
     ));
     let mut arguments = Arguments::from_args();
     // A trial waits for its processes, its clock and its disk as well as for a CPU.
@@ -201,14 +206,14 @@ fn cell(values: &[(Axis, &str)]) -> Cell {
 
 fn settings() -> Settings {
     Settings {
-        program: std::env::current_exe().unwrap(),
+        program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window: Duration::from_millis(10),
         check: Check::Full,
         port: None,
-        neighbour_bound: 1.0,
+        foreign_cpus: f64::INFINITY,
         repeats_most: 0,
-        repeats_share: 0.0,
+        repeats_for: Duration::ZERO,
         earlier: Duration::ZERO,
     }
 }
@@ -238,8 +243,8 @@ fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
         cell: 0,
         attempt: 0,
     };
-    match lab.trial(key, cell, false, &AtomicBool::new(false)) {
-        Outcome::Ended(record) => record.timed().expect("nobody watches"),
+    match lab.trial(key, cell, &AtomicBool::new(false)) {
+        Outcome::Ended(record, _) => record.timed().expect("nobody watches"),
         Outcome::Interrupted => panic!("nobody interrupts"),
     }
 }

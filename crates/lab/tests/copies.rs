@@ -156,7 +156,8 @@ fn check(copies: &Copies, what: &str, size: usize, expected: [f64; 3]) {
     let counted = copies.copied();
     let per_byte = |leg: Leg| {
         let found = counted.iter().find(|c| c.leg == leg).unwrap();
-        found.bytes.measured().unwrap() as f64 / (MESSAGES * size) as f64
+        let bytes = found.bytes.measured();
+        bytes.unwrap_or_else(|| panic!("{what}: {found:?}")) as f64 / (MESSAGES * size) as f64
     };
     let found = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader].map(per_byte);
     let near = |(found, expected): (&f64, &f64)| (found - expected).abs() < NEAR;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
-use bytecost_sys::{clock, companion};
+use bytecost_sys::clock;
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
 use crate::thread::{Snapshot, ThreadMeter};
@@ -19,7 +19,7 @@ const UNREADABLE: &str = "what /proc says of the process that does the work coul
 /// Reads a thread, and beside it a process that works for it: both together, where a counter
 /// exists of both; else it is absent.
 ///
-/// CPU time of the process is exact. Its user and system time come in steps of 10 ms (USER_HZ,
+/// CPU time of the process is [`Counter::WorkersNs`], up to the last tick of each CPU. Its user and system time come in steps of 10 ms (USER_HZ,
 /// proc_pid_stat(5)). Context switches are those of its threads that live at the edge, so a
 /// thread that ended within the window takes its own along.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ impl Meter for HelpedMeter {
     fn read_start(&mut self) -> HelpedSnapshot {
         let switches = self.switches();
         let used = self.used();
-        let cpu_ns = companion::cpu_ns(self.pid).ok();
+        let cpu_ns = clock::process_cpu_ns_of(self.pid).ok();
         HelpedSnapshot {
             thread: self.thread.read_start(),
             cpu_ns,
@@ -144,7 +144,7 @@ impl Meter for HelpedMeter {
         let thread = self.thread.read_end();
         HelpedSnapshot {
             thread,
-            cpu_ns: companion::cpu_ns(self.pid).ok(),
+            cpu_ns: clock::process_cpu_ns_of(self.pid).ok(),
             used: self.used(),
             switches: self.switches(),
         }
@@ -167,12 +167,14 @@ impl Meter for HelpedMeter {
                 field(end.switches.as_ref()?),
             ])
         };
-        let cpu = || Some([start.cpu_ns?, end.cpu_ns?]);
+        let workers = match (start.cpu_ns, end.cpu_ns) {
+            (Some(start), Some(end)) => grown(start, end),
+            _ => Reading::absent(UNREADABLE),
+        };
         let of_thread = self.thread.difference(&start.thread, &end.thread);
         let readings = of_thread.into_iter().map(|(counter, own)| {
             let reading = match counter {
-                Counter::ElapsedNs => own,
-                Counter::CpuNs => both(&own, cpu(), 1),
+                Counter::ElapsedNs | Counter::CpuNs => own,
                 Counter::UserNs => both(&own, used(|u| u.user), self.stat_ns),
                 Counter::SystemNs => both(&own, used(|u| u.system), self.stat_ns),
                 Counter::PageFaultsMinor => both(&own, used(|u| u.faults_minor), 1),
@@ -183,7 +185,7 @@ impl Meter for HelpedMeter {
             };
             (counter, reading)
         });
-        readings.collect()
+        readings.chain([(Counter::WorkersNs, workers)]).collect()
     }
 
     fn refused(&self) -> Vec<Refusal> {
@@ -236,22 +238,24 @@ mod tests {
         shell.does("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
         let pid = shell.0.id();
         let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), pid);
-        let before = companion::cpu_ns(pid).unwrap();
+        let before = clock::process_cpu_ns_of(pid).unwrap();
         let start = meter.read_start();
-        let (begun, own) = (companion::cpu_ns(pid).unwrap(), clock::thread_cpu_ns());
+        let (begun, own) = (
+            clock::process_cpu_ns_of(pid).unwrap(),
+            clock::thread_cpu_ns(),
+        );
         shell.does("sleep 0.01; work");
         let (ended, own) = (
-            companion::cpu_ns(pid).unwrap(),
+            clock::process_cpu_ns_of(pid).unwrap(),
             clock::thread_cpu_ns() - own,
         );
         let end = meter.read_end();
-        let after = companion::cpu_ns(pid).unwrap();
+        let after = clock::process_cpu_ns_of(pid).unwrap();
         let readings = meter.difference(&start, &end);
         let read = |counter| readings[&counter].measured().unwrap();
         assert!(begun > 0 && ended > begun);
-        assert!(read(Counter::CpuNs) >= ended - begun + own);
-        // The thread's own is what the loop above takes, and a little more.
-        assert!(read(Counter::CpuNs) <= after - before + own + read(Counter::ElapsedNs));
+        assert!((ended - begun..=after - before).contains(&read(Counter::WorkersNs)));
+        assert!(read(Counter::CpuNs) >= own);
         let split = read(Counter::UserNs) + read(Counter::SystemNs);
         assert!(
             split + 40_000_000 > ended - begun,
@@ -276,7 +280,7 @@ mod tests {
         let (start, end) = (meter.read_start(), meter.read_end());
         let readings = meter.difference(&start, &end);
         assert!(readings[&Counter::ElapsedNs].measured().is_some());
-        for counter in PROCESS_COUNTERS {
+        for counter in PROCESS_COUNTERS.iter().chain([&Counter::WorkersNs]) {
             assert_eq!(
                 readings[counter],
                 Reading::absent(UNREADABLE),

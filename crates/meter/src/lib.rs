@@ -26,8 +26,10 @@ mod network;
 mod packets;
 mod proc_text;
 mod process;
+mod process_clocks;
 mod thread;
 mod total;
+mod workers;
 
 pub use fake::{FakeMeter, FakeSnapshot};
 pub use frequency::{FREQUENCY_COUNTERS, FrequencyMeter, FrequencySnapshot};
@@ -37,8 +39,10 @@ pub use machine::{MACHINE_COUNTERS, MachineMeter, MachineSnapshot};
 pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use packets::{PacketSockets, huge_memory};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
+pub use process_clocks::{ClocksRead, ProcessClocks, Whose};
 pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
+pub use workers::{KnownThreads, WithWorkers};
 
 /// Something that can be read at the edges of a window.
 pub trait Meter {

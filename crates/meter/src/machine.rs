@@ -35,6 +35,8 @@ pub const MACHINE_COUNTERS: &[Counter] = &[
     Counter::MachineCpus,
     Counter::MachineBusyNs,
     Counter::MachineBusyResolutionNs,
+    Counter::MachineIdleNs,
+    Counter::MachineTasksNs,
     Counter::MachineSoftirqNs,
     Counter::MachineStealNs,
 ];
@@ -43,6 +45,8 @@ pub const MACHINE_COUNTERS: &[Counter] = &[
 const CPUACCT: [&str; 2] = ["sys/fs/cgroup/cpuacct", "sys/fs/cgroup/cpu,cpuacct"];
 /// Files that only the root of a cgroup v1 hierarchy has.
 const ONLY_IN_THE_ROOT: [&str; 2] = ["cgroup.sane_behavior", "release_agent"];
+const NO_TASKS: &str =
+    "the scheduler's own account of all tasks needs the root of cgroup version 1 (cpuacct.usage)";
 const STAT: &str = "proc/stat";
 const ONLINE: &str = "sys/devices/system/cpu/online";
 /// Steps of `/proc/stat` by which a difference of its idle and steal times can be off.
@@ -179,11 +183,14 @@ fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> R
         _ => None,
     };
     let (busy, resolution) = busy_ns(units, not_idle, of_tasks);
+    let tasks = of_tasks.map_or_else(|| Reading::absent(NO_TASKS), Reading::Measured);
     [
         (Counter::MachineElapsedNs, elapsed),
         (Counter::MachineCpus, cpus),
         (Counter::MachineBusyNs, busy),
         (Counter::MachineBusyResolutionNs, resolution),
+        (Counter::MachineIdleNs, of_stat(|s| s.idle)),
+        (Counter::MachineTasksNs, tasks),
         (Counter::MachineSoftirqNs, of_stat(|s| s.softirq)),
         (Counter::MachineStealNs, of_stat(|s| s.steal)),
     ]

@@ -2,7 +2,6 @@
 //! io_uring's workers and pollers, and the threads of glibc's asynchronous I/O.
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
-use bytecost_sys::clock;
 use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::thread::{Snapshot, ThreadMeter};
@@ -10,7 +9,6 @@ use crate::{Meter, grown};
 
 /// The counters that a [`ProcessMeter`] reads of the process as a whole.
 pub const PROCESS_COUNTERS: &[Counter] = &[
-    Counter::CpuNs,
     Counter::UserNs,
     Counter::SystemNs,
     Counter::ContextSwitchesVoluntary,
@@ -22,11 +20,9 @@ pub const PROCESS_COUNTERS: &[Counter] = &[
 const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
 const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
 
-/// Reads the clock by the thread that opened it, and CPU time, context switches and page faults
-/// of the whole process. What exists of one thread only is absent.
-///
-/// The kernel brings the CPU time of a thread that runs on another CPU up to date at its ticks
-/// alone, so an edge may be off by one of them; over many trials this averages out.
+/// Reads the clocks of the thread that opened it, and context switches, page faults and the split
+/// of CPU time of the whole process. What else exists of one thread only is absent. The CPU time of
+/// the other threads is read by [`crate::WithWorkers`].
 #[derive(Debug)]
 pub struct ProcessMeter {
     thread: ThreadMeter,
@@ -36,7 +32,6 @@ pub struct ProcessMeter {
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessSnapshot {
     thread: Snapshot,
-    cpu_ns: u64,
     usage: Option<ThreadUsage>,
 }
 
@@ -53,26 +48,14 @@ impl Meter for ProcessMeter {
 
     fn read_start(&mut self) -> ProcessSnapshot {
         let usage = process::process_usage().ok();
-        let mut thread = self.thread.read_start();
-        let cpu_ns = clock::process_cpu_ns();
-        thread.clock_ns = clock::monotonic_ns();
-        ProcessSnapshot {
-            thread,
-            cpu_ns,
-            usage,
-        }
+        let thread = self.thread.read_start();
+        ProcessSnapshot { thread, usage }
     }
 
     fn read_end(&mut self) -> ProcessSnapshot {
-        let clock_ns = clock::monotonic_ns();
-        let cpu_ns = clock::process_cpu_ns();
-        let mut thread = self.thread.read_end();
-        thread.clock_ns = clock_ns;
-        ProcessSnapshot {
-            thread,
-            cpu_ns,
-            usage: process::process_usage().ok(),
-        }
+        let thread = self.thread.read_end();
+        let usage = process::process_usage().ok();
+        ProcessSnapshot { thread, usage }
     }
 
     fn difference(&self, start: &ProcessSnapshot, end: &ProcessSnapshot) -> Readings {
@@ -83,8 +66,7 @@ impl Meter for ProcessMeter {
         let of_thread = self.thread.difference(&start.thread, &end.thread);
         let readings = of_thread.into_iter().map(|(counter, reading)| {
             let reading = match counter {
-                Counter::ElapsedNs => reading,
-                Counter::CpuNs => grown(start.cpu_ns, end.cpu_ns),
+                Counter::ElapsedNs | Counter::CpuNs => reading,
                 Counter::UserNs => usage(|u| u.user_ns),
                 Counter::SystemNs => usage(|u| u.system_ns),
                 Counter::ContextSwitchesVoluntary => usage(|u| u.switches_voluntary),
@@ -106,6 +88,7 @@ impl Meter for ProcessMeter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_sys::clock;
 
     /// CPU time that a busy thread beside this one is given, in ns.
     const BUSY_NS: u64 = 60_000_000;
@@ -125,7 +108,9 @@ mod tests {
         let end = meter.read_end();
         let readings = meter.difference(&start, &end);
         let read = |counter| readings[&counter].measured();
-        assert!(read(Counter::CpuNs).unwrap() >= BUSY_NS.max(own));
+        let split = read(Counter::UserNs).unwrap() + read(Counter::SystemNs).unwrap();
+        assert!(split >= BUSY_NS.max(own));
+        assert!(read(Counter::CpuNs).unwrap() >= own);
         assert!(read(Counter::ElapsedNs).unwrap() > 0);
         for counter in PROCESS_COUNTERS {
             assert!(read(*counter).is_some(), "{counter:?}");

@@ -9,6 +9,7 @@ use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
 
 use crate::candidates::Candidate;
 use crate::plan::TRIAL_OVERHEAD_MS;
+use crate::twins::Baselines;
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.
@@ -44,6 +45,8 @@ pub(crate) struct Price<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) chosen: Vec<Cell>,
+    /// The twins of those of the chosen that have one.
+    pub(crate) twins: Vec<Cell>,
     pub(crate) left: Vec<Left>,
     pub(crate) notes: Vec<String>,
 }
@@ -124,49 +127,115 @@ impl Price<'_> {
     }
 }
 
-/// Chooses from candidates in the order of their tiers. `besides` cells are paid for already.
+/// What cells and their twins cost, by their places among the candidates.
+struct Costs<'c> {
+    ms: Vec<u64>,
+    baselines: &'c Baselines,
+}
+
+impl Costs<'_> {
+    /// What a block of the cells at these places is taken to last, in ms.
+    fn of(&self, kept: &[usize]) -> u64 {
+        let all = kept.iter().map(|&i| self.ms[i]);
+        all.fold(0, u64::saturating_add)
+    }
+
+    /// The same with their twins.
+    fn with_twins(&self, kept: &[usize]) -> u64 {
+        let twins = self.baselines.among(kept).places;
+        self.of(kept).saturating_add(self.of(&twins))
+    }
+}
+
+/// Chooses from candidates in the order of their tiers. `besides` cells are paid for already. What
+/// the first tier leaves pays for its twins, before it pays for another tier with its own.
 pub(crate) fn choose(
     candidates: &[Candidate],
     study: &Study,
     price: Price<'_>,
     besides: usize,
+    baselines: &Baselines,
 ) -> Choice {
+    let costs = Costs {
+        ms: candidates.iter().map(|c| price.of(&c.cell)).collect(),
+        baselines,
+    };
+    let cells = |places: &[usize]| -> Vec<Cell> {
+        let cells = places.iter().map(|&i| candidates[i].cell.clone());
+        cells.collect()
+    };
     let besides_ms = price.trial_ms.saturating_mul(besides as u64);
     let room_ms = price.room_ms().saturating_sub(besides_ms);
     let mut choice = Choice::default();
-    let mut reach_ms = besides_ms;
-    let mut spent_ms: u64 = 0;
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut end = 0;
     for tier in candidates.chunk_by(|a, b| a.tier == b.tier) {
         let number = tier[0].tier;
-        let cells: Vec<Cell> = tier.iter().map(|c| c.cell.clone()).collect();
-        let tier_ms = price.of_all(&cells);
-        reach_ms = reach_ms.saturating_add(tier_ms);
-        if choice.left.is_empty() && spent_ms.saturating_add(tier_ms) <= room_ms {
-            spent_ms += tier_ms;
-            choice.chosen.extend(cells);
+        let places: Vec<usize> = (end..end + tier.len()).collect();
+        end += tier.len();
+        let with_it = [&chosen[..], &places].concat();
+        let first = choice.left.is_empty() && chosen.is_empty();
+        let cost_ms = match first {
+            true => costs.of(&with_it),
+            false => costs.with_twins(&with_it),
+        };
+        if choice.left.is_empty() && cost_ms <= room_ms {
+            chosen = with_it;
             continue;
         }
-        let first = choice.left.is_empty() && choice.chosen.is_empty();
-        let (kept, cells) = if first {
-            thin(cells, study, price, room_ms)
+        let (kept, rest) = if first {
+            thin(&cells(&places), study, &costs, room_ms)
         } else {
-            (Vec::new(), cells)
+            (Vec::new(), places)
         };
-        if first && !cells.is_empty() {
+        if first && !rest.is_empty() {
             let title = &study.tiers[number].title;
-            let kept_ms = besides_ms.saturating_add(price.of_all(&kept));
-            let note = cut_note(title, kept.len(), cells.len(), price, kept_ms);
+            let kept_ms = besides_ms.saturating_add(costs.of(&kept));
+            let note = cut_note(title, kept.len(), rest.len(), price, kept_ms);
             choice.notes.push(note);
         }
-        choice.chosen.extend(kept);
+        chosen.extend(kept);
+        let so_far: Vec<usize> = (0..end).collect();
         choice.left.push(Left {
             tier: number,
-            cells,
-            reach_ms,
+            cells: cells(&rest),
+            reach_ms: besides_ms.saturating_add(costs.with_twins(&so_far)),
         });
     }
     choice.left.retain(|left| !left.cells.is_empty());
+    let mut twinned = baselines.among(&chosen);
+    let all = twinned.places.len();
+    let of_cells_ms = costs.of(&chosen);
+    while !twinned.places.is_empty() && of_cells_ms + costs.of(&twinned.places) > room_ms {
+        twinned.places.pop();
+    }
+    let kept = twinned.places.len();
     choice
+        .notes
+        .extend(twins_note(study, twinned.cut, kept, all));
+    choice.twins = cells(&twinned.places);
+    for twin in &mut choice.twins {
+        twin.twin = true;
+    }
+    choice.chosen = cells(&chosen);
+    choice
+}
+
+/// Which baselines are measured only once, where some are: those of comparisons that would bring too
+/// many twins, else those that the budget does not pay for.
+fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Option<String> {
+    if kept < all {
+        return Some(format!(
+            "twins: the budget pays for {kept} of {all}; the other baselines are measured once in a block"
+        ));
+    }
+    let compared = study.compare[..cut?].iter();
+    let mut axes: Vec<&str> = compared.map(|c| c.axis.name()).collect();
+    axes.dedup();
+    Some(format!(
+        "twins: only the baselines of the comparison over {} are measured twice in a block; with all others more than a third of the trials would be of twins",
+        axes.join(", ")
+    ))
 }
 
 /// Tells what was not bought, beside the cells that are measured.
@@ -211,14 +280,19 @@ fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64
 /// Cuts the first tier down to `room_ms`: axes that nothing is compared over lose values, the one
 /// with the most first and so that the rest are evenly spread, ends included. Where one value
 /// each is still too much, cells are dropped from the end, but never what others are compared
-/// with; a comparison of two is the least. Gives back what is kept and what is not.
-fn thin(cells: Vec<Cell>, study: &Study, price: Price<'_>, room_ms: u64) -> (Vec<Cell>, Vec<Cell>) {
-    let fits = |kept: &[usize]| price.of_all(kept.iter().map(|&i| &cells[i])) <= room_ms;
+/// with; a comparison of two is the least. Gives back the places of what is kept and what is not.
+fn thin(
+    cells: &[Cell],
+    study: &Study,
+    costs: &Costs<'_>,
+    room_ms: u64,
+) -> (Vec<usize>, Vec<usize>) {
+    let fits = |kept: &[usize]| costs.of(kept) <= room_ms;
     let mut columns: Vec<Column> = AXES
         .iter()
         .map(|row| row.axis)
         .filter(|axis| study.compare.iter().all(|c| c.axis != *axis))
-        .map(|axis| Column::new(axis, &cells))
+        .map(|axis| Column::new(axis, cells))
         .collect();
     let mut kept: Vec<usize> = (0..cells.len()).collect();
     while !fits(&kept) {
@@ -245,13 +319,10 @@ fn thin(cells: Vec<Cell>, study: &Study, price: Price<'_>, room_ms: u64) -> (Vec
         }
         kept.sort_unstable();
     }
-    let mut stays = vec![false; cells.len()];
-    for i in kept {
-        stays[i] = true;
-    }
-    let (kept, rest): (Vec<_>, Vec<_>) = cells.into_iter().zip(stays).partition(|(_, s)| *s);
-    let cells = |pairs: Vec<(Cell, bool)>| pairs.into_iter().map(|(cell, _)| cell).collect();
-    (cells(kept), cells(rest))
+    let rest = (0..cells.len())
+        .filter(|i| kept.binary_search(i).is_err())
+        .collect();
+    (kept, rest)
 }
 
 /// An axis of the first tier, and how many of its values are kept.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES, Pattern, Transport};
+use bytecost_spec::study::Compare;
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Host, HugePages, Nodelay, Serving, Study, Survey};
 
@@ -47,6 +48,11 @@ impl<'a> Norm<'a> {
         };
         norm.base = norm.transport(norm.base.clone());
         norm
+    }
+
+    /// What works on the machine.
+    pub(crate) fn survey(&self) -> &'a Survey {
+        self.survey
     }
 
     /// What the reader of a plan must know of the substitution, where there was one.
@@ -328,17 +334,17 @@ pub(crate) fn candidates(study: &Study, norm: &Norm<'_>) -> Vec<Candidate> {
 
 /// The cells that a cell is held against.
 pub(crate) fn partners(study: &Study, norm: &Norm<'_>, cell: &Cell) -> Vec<Cell> {
-    if moves_nothing(norm.survey, cell) {
-        return Vec::new();
-    }
-    study
-        .compare
-        .iter()
-        .filter(|c| cell.value(c.axis) != c.baseline)
-        .filter_map(|c| {
-            let mut partner = cell.clone();
-            partner.set(c.axis, &c.baseline).ok()?;
-            Some(norm.cell(partner))
-        })
+    let all = study.compare.iter();
+    all.filter_map(|compare| partner(compare, norm, cell))
         .collect()
+}
+
+/// The cell that a comparison holds a cell against.
+pub(crate) fn partner(compare: &Compare, norm: &Norm<'_>, cell: &Cell) -> Option<Cell> {
+    if moves_nothing(norm.survey, cell) || cell.value(compare.axis) == compare.baseline {
+        return None;
+    }
+    let mut partner = cell.clone();
+    partner.set(compare.axis, &compare.baseline).ok()?;
+    Some(norm.cell(partner))
 }

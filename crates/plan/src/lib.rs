@@ -15,6 +15,7 @@ mod refusal;
 mod served;
 #[cfg(test)]
 mod tests;
+mod twins;
 
 pub use pins::{Pins, exact};
 pub use plan::{Plan, TRIAL_OVERHEAD_MS};

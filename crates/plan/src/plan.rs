@@ -9,6 +9,7 @@ use crate::budget::{self, Price};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
+use crate::twins::Baselines;
 use crate::{order, refusal};
 
 /// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
@@ -19,7 +20,8 @@ pub const TRIAL_OVERHEAD_MS: u64 = 25;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The cells; `TrialKey::cell` counts into them. The first is the `null` mover's, the loop's
-    /// own cost, unless the survey knows no such mover. Empty where every cell is refused.
+    /// own cost, unless the survey knows no such mover; the last are the twins of baselines. Empty
+    /// where every cell is refused.
     pub cells: Vec<Cell>,
     /// Cells of the study that cannot be had on this host, each by its id.
     pub refusals: Vec<Refusal>,
@@ -70,7 +72,8 @@ impl Plan {
         };
         let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
             && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
-        let mut choice = budget::choose(&runnable, study, price, usize::from(floored));
+        let baselines = Baselines::of(&runnable, study, &norm);
+        let mut choice = budget::choose(&runnable, study, price, usize::from(floored), &baselines);
         let mut cells = choice.chosen;
         if let Some(floor) = floor(&cells, &norm, survey) {
             cells.retain(|cell| *cell != floor);
@@ -84,13 +87,15 @@ impl Plan {
         let note = norm
             .note()
             .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
+        let left_out = budget::left_out(&choice.left, &cells, study, price);
+        cells.extend(choice.twins);
         let trial_ms = match cells.len() as u64 {
             0 => trial_ms,
             count => price.of_all(&cells).div_ceil(count),
         };
         Ok(Plan {
             refusals,
-            left_out: budget::left_out(&choice.left, &cells, study, price),
+            left_out,
             cells,
             notes: (design_note(study).into_iter())
                 .chain(pairs_note(study, host))

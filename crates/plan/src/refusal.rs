@@ -32,6 +32,7 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
             .or_else(|| congestion(cell, host, survey))
+            .or_else(|| socket_buffer(cell, host))
             .or_else(|| sent_file(cell, survey))
     } else if is_of_files(survey, cell) {
         file(cell, survey)
@@ -50,6 +51,26 @@ pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 fn huge_pages(cell: &Cell, survey: &Survey) -> Option<String> {
     let why = survey.huge_pages_refused.as_ref()?;
     (cell.huge_pages == HugePages::On).then(|| format!("huge pages: {why}"))
+}
+
+/// Buffers of sockets that the kernel would make smaller without a word: it doubles what is asked
+/// for, and bounds it by these two before, socket(7).
+fn socket_buffer(cell: &Cell, host: &Host) -> Option<String> {
+    let bytes = cell.socket_buffer_bytes?;
+    let bounds = [
+        ("wmem_max", host.wmem_max_bytes),
+        ("rmem_max", host.rmem_max_bytes),
+    ];
+    let (name, most) = bounds
+        .into_iter()
+        .filter_map(|(name, most)| Some((name, most?)))
+        .min_by_key(|(_, most)| *most)?;
+    (bytes > most.saturating_mul(2)).then(|| {
+        format!(
+            "socket buffers of {}: net.core.{name} is {most} bytes, and the kernel gives twice that: choose a smaller --socket-buffer, or raise net.core.wmem_max and net.core.rmem_max",
+            bytes_in_words(bytes)
+        )
+    })
 }
 
 /// Two threads that spin on one CPU: each turn would last as long as the scheduler lets it.

@@ -15,6 +15,7 @@ mod properties;
 mod refusals;
 mod sent;
 mod served;
+mod twins;
 
 pub(crate) const STUDY: &str = r#"
 name = "copies"
@@ -412,6 +413,8 @@ fn a_plan_is_rebuilt_from_its_manifest() {
         format: FORMAT,
         id: "x".into(),
         bytecost_version: "0.1.0".into(),
+        build_id: None,
+        legs: Vec::new(),
         started: "2026-11-21T14:15:03Z".into(),
         seed: 7,
         command: vec![],

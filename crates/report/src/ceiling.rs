@@ -42,7 +42,7 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         let text = format!("{what}: {}", failure.reason);
         page.prose(Some(Ink::Bad), &text, "✗ ", "  ");
     }
-    for doubt in a.doubts.iter().filter(|d| d.kind == "neighbour") {
+    for doubt in a.doubts.iter().filter(|d| d.kind == "other-processes") {
         page.prose(Some(Ink::Warn), &doubt.text, "! ", "  ");
         let evidence = format!("Evidence: {}", doubt.evidence);
         page.prose(None, &evidence, "  ", "  ");

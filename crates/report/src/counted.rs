@@ -8,11 +8,11 @@ use crate::prose::clean;
 use crate::question::value_in_words;
 
 /// The most cells that are told; findings.json has the others.
-const MOST_ROWS: usize = 48;
+pub(crate) const MOST_ROWS: usize = 48;
 /// The most notes of a table.
 const MOST_NOTES: usize = 12;
 /// What stands where nothing was counted.
-const NOTHING: &str = "–";
+pub(crate) const NOTHING: &str = "–";
 
 /// The table.
 #[derive(Clone, Debug)]
@@ -29,6 +29,19 @@ pub(crate) struct Counted {
     pub rows: Vec<(String, Vec<String>)>,
     /// What was not counted and why, and how many cells are not here.
     pub notes: Vec<String>,
+}
+
+/// The most rows on a terminal.
+const MOST_ON_TERMINAL: usize = 16;
+
+impl Counted {
+    /// As much of it as a terminal shows.
+    pub(crate) fn shorten(&mut self) {
+        if self.rows.len() > MOST_ON_TERMINAL {
+            self.rows.truncate(MOST_ON_TERMINAL);
+            self.notes.push("Further rows are on the page.".to_owned());
+        }
+    }
 }
 
 /// The table of a result; none where nothing was counted.
@@ -162,7 +175,7 @@ fn has(a: &Analysis, event: Event) -> bool {
 }
 
 /// A cell by what varies: `send, 64 KiB`.
-fn label(a: &Analysis, cell: &Cell) -> String {
+pub(crate) fn label(a: &Analysis, cell: &Cell) -> String {
     let varied = a.study.varied.iter();
     let words: Vec<String> = varied
         .map(|axis| match axis {

@@ -57,14 +57,6 @@ pub(crate) fn missing(e: &Explanation) -> &str {
         .unwrap_or("the data do not support one.")
 }
 
-/// What the loop itself costs, and what reading hardware counters does, in sentences, where they
-/// were measured.
-pub(crate) fn floor(a: &Analysis) -> Option<String> {
-    let counters = counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
-    let all: Vec<String> = loop_floor(a).into_iter().chain(counters).collect();
-    (!all.is_empty()).then(|| all.join(" "))
-}
-
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     let each = a.counters_cost.iter().map(|c| {
@@ -86,15 +78,23 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     ))
 }
 
-fn loop_floor(a: &Analysis) -> Option<String> {
-    let floor = a.loop_floor_ns_per_message.as_ref()?;
-    let interval = numbers::interval(floor)
-        .map(|i| format!(" (95 % interval {i})"))
-        .unwrap_or_default();
-    Some(format!(
-        "The measuring loop itself costs {} ns a message{interval}.",
-        units::number(floor.value)
-    ))
+/// What the loop itself and reading hardware counters cost, and how far apart equal cells came
+/// out, a sentence each, where that was measured.
+pub(crate) fn floors(a: &Analysis) -> Vec<String> {
+    let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
+        let interval = numbers::interval(floor)
+            .map(|i| format!(" (95 % interval {i})"))
+            .unwrap_or_default();
+        format!(
+            "The measuring loop itself costs {} ns a message{interval}.",
+            units::number(floor.value)
+        )
+    });
+    let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
+    let of_counters =
+        counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
+    let all = of_loop.into_iter().chain(of_counters);
+    all.chain(of_noise).collect()
 }
 
 /// What is said where nothing is known of what this machine reaches at most, though rates were

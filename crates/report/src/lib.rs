@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod beside;
+mod books;
 mod ceiling;
 mod chart;
 mod counted;

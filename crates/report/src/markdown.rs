@@ -212,8 +212,9 @@ fn foot(a: &Analysis, out: &mut Vec<String>) {
     if let Some(widest) = facts::widest(a) {
         about = format!("{about}; {widest}");
     }
-    let floor = facts::floor(a).map(|f| format!(" {f}")).unwrap_or_default();
-    out.push(format!("{about}.{floor}\n"));
+    let floors = facts::floors(a).into_iter().map(|floor| prose(&floor));
+    let sentences: Vec<String> = [format!("{about}.")].into_iter().chain(floors).collect();
+    out.push(format!("{}\n", sentences.join(" ")));
     out.push(format!("{}\n", prose(&facts::place_line(a))));
     out.push(command);
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, Twin, Verdict};
 use bytecost_spec::units;
 
+use crate::books::books;
 use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
@@ -172,7 +173,10 @@ impl Page {
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stacks: stacks(a),
-            counted: counted(a).into_iter().chain(roles(a)).collect(),
+            counted: [books(a), counted(a), roles(a)]
+                .into_iter()
+                .flatten()
+                .collect(),
             footprint: footprint::table(a),
             overview: overview(a),
             speed_ups: overview::table(a),
@@ -271,6 +275,22 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
     }
     if let Some(cost) = facts::counters_cost(a) {
         numbers.push(("Cost of hardware counters", cost));
+    }
+    if let Some(floor) = &a.noise_floor {
+        let Twin {
+            ratio, low, high, ..
+        } = floor.widest;
+        numbers.push((
+            "Noise floor",
+            format!(
+                "{} ({} to {}); {} of {} different",
+                numbers::ratio(ratio),
+                numbers::bare_ratio(low),
+                numbers::bare_ratio(high),
+                floor.different,
+                count(floor.twins, "twin", "twins")
+            ),
+        ));
     }
     numbers
 }

@@ -64,7 +64,7 @@ fn throughput_gbit_per_s(sample: &Sample) -> Option<f64> {
 }
 
 fn header() -> Vec<String> {
-    let mut names: Vec<String> = ["block", "cell", "attempt", "repeated_because"]
+    let mut names: Vec<String> = ["block", "cell", "twin", "attempt", "repeated_because"]
         .map(str::to_owned)
         .into();
     names.extend(AXES.iter().map(|row| axis_column(row.axis)));
@@ -85,6 +85,7 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
     let mut values = vec![
         trial.block.to_string(),
         trial.cell.to_string(),
+        (if cell.twin { "yes" } else { "no" }).to_owned(),
         trial.attempt.to_string(),
         sample.repeated_because.clone().unwrap_or_default(),
     ];

@@ -3,6 +3,7 @@
 use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
+use crate::books;
 use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::footprint;
@@ -35,14 +36,14 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.explanations(a);
     page.claims(a);
     page.tables(a);
+    if let Some(table) = books::short(a) {
+        page.counted("Where the CPU time of each cell went", table);
+    }
     if let Some(table) = counted(a) {
         page.counted("What a byte and a message take (counted)", table);
     }
     if let Some(mut table) = roles(a) {
-        if table.rows.len() > MOST_ROLES {
-            table.rows.truncate(MOST_ROLES);
-            table.notes.push("Further rows are on the page.".to_owned());
-        }
+        table.shorten();
         page.counted("What each role uses for a request", table);
     }
     page.footprints(a);
@@ -53,9 +54,6 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     page.foot(a);
     page.out
 }
-
-/// The most rows of what roles use.
-const MOST_ROLES: usize = 16;
 
 struct Page {
     style: Style,
@@ -325,7 +323,7 @@ impl Page {
             about = format!("{about}; {widest}");
         }
         self.prose(Some(Ink::Faint), &about, "", "  ");
-        if let Some(floor) = facts::floor(a) {
+        for floor in facts::floors(a) {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
         self.prose(Some(Ink::Faint), &facts::place_line(a), "", "  ");

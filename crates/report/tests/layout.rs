@@ -192,6 +192,7 @@ fn sample(cells: &[Cell], place: usize, block: u32, attempt: u32, client: SideRe
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }
@@ -204,6 +205,8 @@ fn manifest(design: Option<&str>) -> Manifest {
         format: FORMAT,
         id: "x".to_owned(),
         bytecost_version: String::new(),
+        build_id: None,
+        legs: Vec::new(),
         started: String::new(),
         seed: 0,
         command: Vec::new(),

@@ -137,6 +137,7 @@ fn sample(cell: &Cell, block: u32, attempt: u32, flows: &[(u64, u64, u64)]) -> S
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

@@ -54,6 +54,7 @@ fn sample(cell: u32, attempt: u32) -> Sample {
         latency_ns_histogram: None,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: (attempt == 0).then(|| "others took 9 %, \"a lot\"".to_owned()),
     }
 }
@@ -77,6 +78,7 @@ fn a_row_tells_the_trial_the_axes_and_both_sides() {
     let check = |column: &str, expected: &str| assert_eq!(rows[0][column], expected, "{column}");
     check("block", "2");
     check("attempt", "0");
+    check("twin", "no");
     check("repeated_because", "others took 9 %, \"a lot\"");
     check("mover", "send");
     check("size_bytes", "65536");
@@ -94,6 +96,9 @@ fn a_row_tells_the_trial_the_axes_and_both_sides() {
     check("throughput_gbit_per_s", "60");
     assert_eq!(rows[1]["repeated_because"], "");
     assert_eq!(rows[1]["attempt"], "1");
+    let twins: Vec<Cell> = cells().iter().map(Cell::other_twin).collect();
+    let text = String::from_utf8(samples_csv(&twins, &[sample(0, 0)]).unwrap()).unwrap();
+    assert!(text.starts_with("block,cell,twin,attempt") && text.contains("\n2,0,yes,0,"));
 }
 
 #[test]

@@ -361,6 +361,22 @@ impl Axis {
     }
 }
 
+/// Axes that mean nothing to some cells: what a cell has there says nothing about it.
+pub const CONDITIONAL: [Axis; 12] = [
+    Axis::Congestion,
+    Axis::Nodelay,
+    Axis::Cork,
+    Axis::Quickack,
+    Axis::Mtu,
+    Axis::Segment,
+    Axis::Device,
+    Axis::AckBytes,
+    Axis::Answer,
+    Axis::Reaping,
+    Axis::Depth,
+    Axis::Block,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

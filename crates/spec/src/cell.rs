@@ -130,7 +130,14 @@ pub struct Cell {
     /// The server and the load on it, where there is one.
     #[serde(default)]
     pub serving: Serving,
+    /// Whether it is the second measurement of a baseline, under a name of its own. No axis: the
+    /// plan alone sets it, and cells without it are written as they were before there were twins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub twin: bool,
 }
+
+/// What ends the name of a twin.
+const TWIN: &str = "/twin";
 
 impl Default for Cell {
     fn default() -> Self {
@@ -167,6 +174,7 @@ impl Default for Cell {
             class: Class::default(),
             cgroup: Cgroup::default(),
             serving: Serving::default(),
+            twin: false,
         };
         for row in AXES {
             let set = cell.set(row.axis, row.default);
@@ -307,7 +315,7 @@ impl Cell {
 
     /// The cell's name: its values in the order of [`AXES`], joined by `/`; those of axes that
     /// are told only where they matter stand behind them as `axis=value`, unless they are at
-    /// their default.
+    /// their default; `/twin` ends that of a twin.
     #[must_use]
     pub fn id(&self) -> String {
         self.id_without(&[])
@@ -330,13 +338,30 @@ impl Cell {
                 }
             }
         });
-        values.collect::<Vec<_>>().join("/")
+        let mut name = values.collect::<Vec<_>>().join("/");
+        if self.twin {
+            name.push_str(TWIN);
+        }
+        name
+    }
+
+    /// The same cell under the other name: of a baseline its twin, of a twin its baseline.
+    #[must_use]
+    pub fn other_twin(&self) -> Cell {
+        Cell {
+            twin: !self.twin,
+            ..self.clone()
+        }
     }
 
     /// The cell of that name, as [`Cell::id`] writes it; none where it is no name of a cell.
     #[must_use]
     pub fn from_id(id: &str) -> Option<Cell> {
-        let mut cell = Cell::default();
+        let (id, twin) = id.strip_suffix(TWIN).map_or((id, false), |id| (id, true));
+        let mut cell = Cell {
+            twin,
+            ..Cell::default()
+        };
         let mut words = id.split('/');
         for row in AXES.iter().filter(|row| row.told == Told::Always) {
             cell.set(row.axis, words.next()?).ok()?;

@@ -8,8 +8,15 @@ use crate::host::Host;
 use crate::study::Study;
 use crate::survey::Survey;
 
+mod leg;
+
+pub use leg::{Difference, Leg, Measurer};
+
 /// The format that this version writes. Readers accept this and every older one.
-pub const FORMAT: u32 = 1;
+///
+/// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
+/// alone knows nothing.
+pub const FORMAT: u32 = 2;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +27,9 @@ pub struct Manifest {
     pub id: String,
     /// Version of bytecost that measured.
     pub bytecost_version: String,
+    /// Build of bytecost that measured: the GNU build id of the program; none in manifests of old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
     /// Start of the run, RFC 3339, UTC.
     pub started: String,
     /// Seed of the order of trials.
@@ -35,4 +45,7 @@ pub struct Manifest {
     /// What evidence was asked for beside the times; none in manifests of old.
     #[serde(default)]
     pub evidence: Vec<EvidenceAsked>,
+    /// Where the run was resumed under other conditions, in their order; mostly none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub legs: Vec<Leg>,
 }

@@ -88,7 +88,8 @@ counters! {
     Messages "messages" Side "whole messages within the window";
     Calls "calls" Side "system calls that moved them, completions included";
     ElapsedNs "elapsed_ns" Side "length of the window, CLOCK_MONOTONIC, mean over threads";
-    CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID; by other means where that leaves out interrupts, see thread_cpu_ns";
+    CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID (by other means where that leaves out interrupts, see thread_cpu_ns), and of all that works for them in their process or as its child (workers_ns)";
+    WorkersNs "workers_ns" Side "of cpu_ns, what worked for the threads: workers and pollers of io_uring, threads of POSIX aio, a Java process; by their own clocks, up to the moment of reading";
     UserNs "user_ns" Side "user CPU time, getrusage";
     SystemNs "system_ns" Side "system CPU time, getrusage";
     TaskClockNs "task_clock_ns" Side "perf software event task-clock";
@@ -149,6 +150,13 @@ counters! {
     MachineCpus "machine_cpus" Machine "CPUs online";
     MachineBusyNs "machine_busy_ns" Machine "CPU time of everything on the machine, softirq included";
     MachineBusyResolutionNs "machine_busy_resolution_ns" Machine "how finely machine_busy_ns can be read";
+    MachineIdleNs "machine_idle_ns" Machine "idle time of all CPUs, waiting for I/O included, /proc/stat, 10 ms steps";
+    MachineTasksNs "machine_tasks_ns" Machine "CPU time of all tasks, the scheduler's own account: cpuacct.usage of the root, cgroup version 1; no interrupts on idle CPUs";
+    SenderProcessesNs "sender_processes_ns" Machine "CPU time of the sender's process and its children between the two machine readings, by the processes' clocks (clients, where there is a server)";
+    ReceiverProcessesNs "receiver_processes_ns" Machine "as sender_processes_ns, of the receiver (the server, where there is one)";
+    KernelThreadsNs "kernel_threads_ns" Machine "as sender_processes_ns, of all kernel threads: ksoftirqd, kworker and others, which work on nobody's clock";
+    InstrumentNs "instrument_ns" Machine "as sender_processes_ns, of bytecost itself: who coordinates the trial, and over wire who acknowledges";
+    OtherProcessesNs "other_processes_ns" Machine "as sender_processes_ns, of all processes that are not ours; those that began and ended within the window are in none of these";
     MachineSoftirqNs "machine_softirq_ns" Machine "CPU time in softirq, /proc/stat, 10 ms steps";
     MachineStealNs "machine_steal_ns" Machine "time that the hypervisor took, /proc/stat, 10 ms steps";
     FrequencyKhz "frequency_khz" Machine "highest frequency of a CPU at the end of the window, scaling_cur_freq";
@@ -156,6 +164,8 @@ counters! {
     CgroupPeriods "cgroup_periods" Machine "periods of its quota in which the cell's group ran, cpu.stat nr_periods";
     CgroupThrottledPeriods "cgroup_throttled_periods" Machine "of these, periods in which the quota was used up, cpu.stat nr_throttled";
     CgroupThrottledNs "cgroup_throttled_ns" Machine "time for which the quota kept threads that could run from running, cpu.stat throttled_usec or throttled_time, sum over CPUs";
+    QuotaThrottledPeriods "quota_throttled_periods" Machine "periods since the trial before in which a quota around the whole run was used up, cpu.stat nr_throttled of bytecost's own control group and of those above it";
+    QuotaThrottledNs "quota_throttled_ns" Machine "time for which such quotas kept threads that could run from running, as quota_throttled_periods, sum over CPUs";
     NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";

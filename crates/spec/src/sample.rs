@@ -1,10 +1,14 @@
 //! Samples: the raw readings of one trial, and the record of a trial that failed.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
 use crate::evidence::Evidence;
+use crate::host::Obstacle;
 use crate::reading::Readings;
 
 /// Which trial: its block, its cell and the attempt.
@@ -108,7 +112,11 @@ pub struct Sample {
     /// Packet sockets that took the trial's packets too, as far as they were there at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_sockets: Vec<PacketSocket>,
-    /// Why this trial will be repeated, where it will.
+    /// What was in the way of its packets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub obstacles: Vec<Obstacle>,
+    /// Why this trial will be repeated, where it will. Runs with records of blocks repeat whole
+    /// blocks, and say it there.
     pub repeated_because: Option<String>,
 }
 
@@ -125,6 +133,90 @@ pub struct Failure {
     pub reason: String,
 }
 
+/// A process that is none of ours, in a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherProcess {
+    /// Its name, as the kernel has it (at most 15 bytes).
+    pub name: String,
+    /// Its number.
+    pub pid: u32,
+    /// CPU time of its threads within the block, and of children that it has waited for.
+    pub cpu_ns: u64,
+}
+
+/// The end of a block: what else used the CPUs while its trials were made, and whether all of them
+/// are made again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Block {
+    /// The block, from 0.
+    pub block: u32,
+    /// The attempt of its trials.
+    pub attempt: u32,
+    /// Its end, since the start of the run.
+    pub ended_ms: u64,
+    /// Its length; 0 where only `repeated_because` is new.
+    pub elapsed_ns: u64,
+    /// CPU time of all processes that are neither ours nor kernel threads.
+    pub others_ns: u64,
+    /// The largest of them.
+    pub others: Vec<OtherProcess>,
+    /// CPU time of kernel threads.
+    pub kernel_threads_ns: u64,
+    /// How many times as long as the study's window those of a cell are from now on, by its id.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub longer: BTreeMap<String, u32>,
+    /// Why all its trials are made again, where they are.
+    pub repeated_because: Option<Repeat>,
+}
+
+/// Why a block is measured again as a whole. It is never for what one of its movers may have done
+/// itself: that would choose trials by their outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repeat {
+    /// Processes that are not ours used more CPUs than the study allows.
+    OtherProcesses {
+        /// CPUs in use, in thousandths, in the mean over the block.
+        cpus_thousandths: u64,
+    },
+    /// A flow moved nothing in a window, and windows of that cell are longer from then on.
+    ShortWindow {
+        /// The cell.
+        cell: String,
+    },
+}
+
+impl fmt::Display for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Repeat::OtherProcesses { cpus_thousandths } => {
+                let cpus = *cpus_thousandths as f64 / 1e3;
+                write!(f, "other processes used {cpus:.2} CPUs")
+            }
+            Repeat::ShortWindow { cell } => {
+                write!(
+                    f,
+                    "a flow of {cell} moved nothing in its window, which is longer from now on"
+                )
+            }
+        }
+    }
+}
+
+impl Block {
+    /// CPUs that other processes used, in the mean over the block.
+    #[must_use]
+    pub fn other_cpus(&self) -> f64 {
+        self.others_ns as f64 / self.elapsed_ns.max(1) as f64
+    }
+
+    /// All that windows are longer by, taken together: it grows where one becomes longer.
+    #[must_use]
+    pub fn times(&self) -> u32 {
+        self.longer.values().sum()
+    }
+}
+
 /// One line of the sample log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -137,16 +229,19 @@ pub enum Record {
     Failure(Failure),
     /// One that was made to see what the kernel does.
     Evidence(Evidence),
+    /// The end of a block, which is no trial.
+    Block(Block),
 }
 
 impl Record {
-    /// Which trial it tells of.
+    /// Which trial it tells of; none of a block.
     #[must_use]
-    pub fn trial(&self) -> TrialKey {
+    pub fn trial(&self) -> Option<TrialKey> {
         match self {
-            Record::Sample(s) => s.trial,
-            Record::Failure(f) => f.trial,
-            Record::Evidence(e) => e.trial,
+            Record::Sample(s) => Some(s.trial),
+            Record::Failure(f) => Some(f.trial),
+            Record::Evidence(e) => Some(e.trial),
+            Record::Block(_) => None,
         }
     }
 
@@ -156,7 +251,7 @@ impl Record {
         match self {
             Record::Sample(s) => Some(Ok(s)),
             Record::Failure(f) => Some(Err(f)),
-            Record::Evidence(_) => None,
+            Record::Evidence(_) | Record::Block(_) => None,
         }
     }
 }

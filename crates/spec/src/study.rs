@@ -55,9 +55,11 @@ pub struct Study {
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
-    /// CPU time of others, as a share of the machine, above which a trial is repeated.
-    pub neighbour_bound: f64,
-    /// How often at most one trial is repeated.
+    /// CPUs that other processes may use in the mean over a block, above which the block is
+    /// measured again. Manifests of old have a share of the machine in its place.
+    #[serde(alias = "neighbour_bound")]
+    pub foreign_cpus: f64,
+    /// How often at most one block is measured again.
     pub repeats_most: u32,
     /// The cells, in the order in which a budget pays for them.
     pub tiers: Vec<Tier>,
@@ -81,6 +83,10 @@ pub struct Study {
     /// [`AS_PUBLISHED`] where that was chosen.
     #[serde(default)]
     pub design: Option<String>,
+    /// Whether baselines are measured twice in each block. A new run sets it; in manifests of
+    /// formats before 2 there is none, so that their plans stay as they were.
+    #[serde(default)]
+    pub twins: bool,
 }
 
 /// The name of the design that follows a publication to the letter.

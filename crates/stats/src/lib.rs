@@ -16,7 +16,7 @@ mod spread;
 mod trend;
 
 pub use bootstrap::bootstrap_interval;
-pub use counts::poisson_interval;
+pub use counts::{at_least, poisson_interval, share_interval};
 pub use crossing::{Course, Edge, Gains, Resampling, course};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use generator::Generator;
@@ -25,7 +25,7 @@ pub use location::{
     Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,
 };
-pub use power::{blocks_needed, smallest_detectable};
+pub use power::{blocks_needed, power, smallest_detectable};
 pub use rank::{hodges_lehmann, wilcoxon_signed_rank_p};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use trend::{Trend, mann_kendall};

@@ -1,5 +1,7 @@
 //! What a number of blocks can see, and how many it takes.
 
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
+
 use crate::distribution::t_quantile;
 use crate::location::trimmed_degrees;
 
@@ -17,6 +19,30 @@ pub fn smallest_detectable(deviation: f64, count: usize) -> Option<f64> {
     let degrees = trimmed_degrees(count);
     let quantiles = t_quantile(0.975, degrees)? + t_quantile(0.8, degrees)?;
     Some(quantiles * deviation / (count as f64).sqrt())
+}
+
+/// The chance that a two-sided test of [`crate::trimmed_mean`] at level `alpha` finds a true
+/// `difference` and its sign: a noncentral t, as the mean over the spreads that so many blocks may
+/// show (the quantiles of chi square in equal steps).
+///
+/// `None` for fewer than two blocks, a deviation that is not finite and positive, and an `alpha`
+/// that is not between 0 and 1.
+#[must_use]
+pub fn power(deviation: f64, count: usize, difference: f64, alpha: f64) -> Option<f64> {
+    const STEPS: usize = 400;
+    if count < 2 || !deviation.is_finite() || deviation <= 0.0 {
+        return None;
+    }
+    let degrees = trimmed_degrees(count);
+    let critical = t_quantile(1.0 - alpha / 2.0, degrees)?;
+    let reach = difference.abs() * (count as f64).sqrt() / deviation;
+    let squares = ChiSquared::new(degrees).ok()?;
+    let normal = Normal::standard();
+    let chances = (0..STEPS).map(|step| {
+        let square = squares.inverse_cdf((step as f64 + 0.5) / STEPS as f64);
+        normal.cdf(reach - critical * (square / degrees).sqrt())
+    });
+    Some(chances.sum::<f64>() / STEPS as f64)
 }
 
 /// The fewest blocks whose interval of [`crate::trimmed_mean`] at `level` is no wider than

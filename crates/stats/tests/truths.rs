@@ -142,7 +142,100 @@ fn the_detectable_difference_is_detected_four_times_in_five() {
             .count();
         let share = found as f64 / TIMES as f64;
         assert!((0.74..=0.86).contains(&share), "{blocks} blocks: {share}");
+        let promised = power(deviation, blocks, effect, 0.05).expect("a power");
+        assert!((promised - 0.8).abs() < 0.03, "{blocks} blocks: {promised}");
     }
+}
+
+#[test]
+fn a_difference_is_found_as_often_as_its_power_says() {
+    const TIMES: usize = 4_000;
+    let mut g = Generator::new(21);
+    let many: Vec<f64> = (0..100_000).map(|_| g.normal()).collect();
+    let deviation = trimmed_mean(&many).expect("values").deviation();
+    for (blocks, effect, alpha) in [(16, 0.7, 0.0125), (16, 1.2, 0.0125), (24, 0.3, 0.05)] {
+        let promised = power(deviation, blocks, effect, alpha).expect("a power");
+        let found = (0..TIMES)
+            .filter(|_| {
+                let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
+                trimmed_mean(&values).and_then(|l| l.p_value(0.0)) < Some(alpha)
+            })
+            .count();
+        let share = found as f64 / TIMES as f64;
+        assert!(
+            (share - promised).abs() < 0.05,
+            "{share}, promised {promised}"
+        );
+    }
+}
+
+/// The log ratios of cells to a baseline over blocks. Block and place drift together as in
+/// [`paired`]; the baseline is measured `times` times in each block and their mean taken.
+fn against_a_baseline(
+    g: &mut Generator,
+    blocks: usize,
+    cells: usize,
+    times: usize,
+) -> Vec<Vec<f64>> {
+    let mut level = 0.1 * g.normal();
+    let mut ratios = vec![Vec::with_capacity(blocks); cells];
+    let mut order: Vec<usize> = (0..cells + times).collect();
+    for _ in 0..blocks {
+        let mut values = vec![0.0; cells + times];
+        g.shuffle(&mut order);
+        for &place in &order {
+            level = 0.9 * level + 0.02 * g.normal();
+            values[place] = level + 0.04 * g.normal();
+        }
+        let base = values[cells..].iter().sum::<f64>() / times as f64;
+        for (ratios, value) in ratios.iter_mut().zip(&values) {
+            ratios.push(value - base);
+        }
+    }
+    ratios
+}
+
+#[test]
+fn a_baseline_and_its_twin_keep_every_promise_with_a_quarter_less_variance() {
+    const TIMES: usize = 4_000;
+    const CELLS: usize = 6;
+    let mut g = Generator::new(22);
+    for blocks in [8, 16] {
+        let (mut held, mut single, mut families) = (0, 0, 0);
+        for _ in 0..TIMES {
+            let found = against_a_baseline(&mut g, blocks, CELLS, 2);
+            let found: Vec<Location> = found.iter().filter_map(|v| trimmed_mean(v)).collect();
+            let p: Vec<f64> = found.iter().filter_map(|l| l.p_value(0.0)).collect();
+            assert_eq!(p.len(), CELLS);
+            let holds = |l: &&Location| l.interval(0.95).is_some_and(|i| i.holds(0.0));
+            held += found.iter().filter(holds).count();
+            single += usize::from(p[0] < 0.05);
+            families += usize::from(holm(&p).iter().any(|p| *p < 0.05));
+        }
+        let of = |count: usize, all: usize| count as f64 / all as f64;
+        let covered = of(held, TIMES * CELLS);
+        assert!(
+            (0.94..=0.97).contains(&covered),
+            "{blocks} blocks: {covered}"
+        );
+        let single = of(single, TIMES);
+        assert!(
+            (0.02..=0.05 + slack(0.05, TIMES)).contains(&single),
+            "{blocks}: {single}"
+        );
+        let family = of(families, TIMES);
+        assert!(
+            family <= 0.05 + slack(0.05, TIMES),
+            "{blocks} blocks: {family}"
+        );
+    }
+    let spread = |times, g: &mut Generator| {
+        let all: Vec<f64> = against_a_baseline(g, 40_000, 1, times).remove(0);
+        variance(&all).expect("values")
+    };
+    let share = spread(2, &mut g) / spread(1, &mut g);
+    // What drifts within a block is shared too, so the gain is a little less than a quarter.
+    assert!((0.72..=0.82).contains(&share), "{share}");
 }
 
 #[test]

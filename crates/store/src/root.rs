@@ -1,14 +1,14 @@
 //! The directory under which runs live.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::Manifest;
 
 use crate::error::StoreError;
-use crate::run::{self, Run, SAMPLES};
-use crate::{atomic, id, log};
+use crate::run::{self, Run};
+use crate::{atomic, id};
 
 /// Where runs live unless the caller says otherwise.
 pub const DEFAULT_ROOT: &str = "./bytecost-runs";
@@ -55,6 +55,8 @@ pub enum State {
     EndedEarly(String),
     /// It was killed; it can be resumed.
     Killed,
+    /// Its log lacks records that were in it; resuming it measures them again.
+    Damaged(String),
 }
 
 impl Default for Root {
@@ -178,14 +180,11 @@ fn natural(id: &str) -> (String, u32) {
 
 fn facts(dir: &Path) -> Result<RunFacts, StoreError> {
     let manifest = run::read_manifest(dir)?;
-    let path = dir.join(SAMPLES);
-    let records = match File::open(&path) {
-        Ok(file) => log::count(file).map_err(|why| StoreError::io("read", &path, why))?,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => 0,
-        Err(why) => return Err(StoreError::io("read", &path, why)),
-    };
+    let records = run::count(dir)?.unwrap_or(0);
     let state = if run::is_locked(dir) {
         State::Running
+    } else if let Some(why) = run::damage(dir)? {
+        State::Damaged(why)
     } else {
         match run::read_ending(dir)? {
             Some(ending) => ending.early.map_or(State::Complete, State::EndedEarly),

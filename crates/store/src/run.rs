@@ -5,7 +5,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bytecost_spec::manifest::FORMAT;
+use bytecost_spec::manifest::{FORMAT, Leg};
 use bytecost_spec::{Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,10 @@ pub struct Ending {
     pub ended: String,
     /// Why before its time; none where it is complete.
     pub early: Option<String>,
+    /// Records that its log had then; [`Run::end`] counts them. None where an older version ended
+    /// the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<u64>,
 }
 
 /// One run directory: read by anyone, appended to by the one process that holds its lock.
@@ -57,10 +61,7 @@ impl Run {
     }
 
     fn fill(dir: &Path, manifest: &Manifest) -> Result<Run, StoreError> {
-        let mut text = serde_json::to_vec_pretty(manifest)
-            .map_err(|why| StoreError::io("write", &dir.join(MANIFEST), why.into()))?;
-        text.push(b'\n');
-        atomic::write(dir, MANIFEST, &text)?;
+        write_manifest(dir, manifest)?;
         let mut run = Run {
             dir: dir.to_owned(),
             manifest: manifest.clone(),
@@ -90,7 +91,7 @@ impl Run {
         &self.dir
     }
 
-    /// The manifest, as it was written at the start.
+    /// The manifest, as it was written at the start, with the legs that were begun since.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
@@ -124,6 +125,30 @@ impl Run {
         }
         self.log = Some(Log::resume(file, &path)?);
         Ok(())
+    }
+
+    /// Notes in the manifest, in one step, that what is appended from now on is of another leg.
+    /// Samples stay as they are. Takes the lock first where [`Run::resume`] has not.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], or what the system refused: then no leg was begun.
+    pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
+        self.resume()?;
+        let mut manifest = self.manifest.clone();
+        manifest.format = FORMAT;
+        manifest.legs.push(leg);
+        write_manifest(&self.dir, &manifest)?;
+        self.manifest = manifest;
+        Ok(())
+    }
+
+    /// What its log lacks of the records that it had when the run ended; none where it lacks
+    /// none, or where nothing is known of their number.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn damage(&self) -> Result<Option<String>, StoreError> {
+        damage(&self.dir)
     }
 
     /// Appends one record and hands it to the kernel, so that it outlives this process. Takes
@@ -167,7 +192,11 @@ impl Run {
     /// What the system refused.
     pub fn end(&mut self, ending: &Ending) -> Result<(), StoreError> {
         self.sync()?;
-        let text = serde_json::to_vec(ending)
+        let ending = Ending {
+            records: count(&self.dir)?,
+            ..ending.clone()
+        };
+        let text = serde_json::to_vec(&ending)
             .map_err(|why| StoreError::io("write", &self.dir.join(ENDED), why.into()))?;
         atomic::write(&self.dir, ENDED, &text)
     }
@@ -249,6 +278,35 @@ fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
 pub(crate) fn is_locked(dir: &Path) -> bool {
     File::open(dir.join(SAMPLES)).is_ok_and(|file| {
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    })
+}
+
+fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let mut text = serde_json::to_vec_pretty(manifest)
+        .map_err(|why| StoreError::io("write", &dir.join(MANIFEST), why.into()))?;
+    text.push(b'\n');
+    atomic::write(dir, MANIFEST, &text)
+}
+
+/// Whole lines of a run's log; none where there is no log.
+pub(crate) fn count(dir: &Path) -> Result<Option<u64>, StoreError> {
+    let path = dir.join(SAMPLES);
+    match File::open(&path).and_then(log::count) {
+        Ok(records) => Ok(Some(records)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(StoreError::io("read", &path, why)),
+    }
+}
+
+pub(crate) fn damage(dir: &Path) -> Result<Option<String>, StoreError> {
+    let had = read_ending(dir)?.and_then(|ending| ending.records);
+    Ok(match (count(dir)?, had) {
+        (None, _) => Some(format!("{SAMPLES} is missing")),
+        (Some(has), Some(had)) if has < had => Some(format!(
+            "{} of its {had} records are missing from {SAMPLES}",
+            had - has
+        )),
+        _ => None,
     })
 }
 

@@ -81,6 +81,7 @@ fn sample() -> impl Strategy<Value = Sample> {
                 latency_ns_histogram,
                 neighbour: Vec::new(),
                 packet_sockets: Vec::new(),
+                obstacles: Vec::new(),
                 repeated_because,
             },
         )

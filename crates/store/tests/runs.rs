@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use bytecost_spec::Host;
+use bytecost_spec::manifest::Leg;
 use bytecost_store::{Ending, Root, RunFacts, State, StoreError};
 use common::{failure, manifest};
 
@@ -125,6 +127,7 @@ fn the_list_tells_how_each_run_stands() {
     let ending = |early: Option<&str>| Ending {
         ended: "2026-11-21T14:16:03Z".into(),
         early: early.map(str::to_owned),
+        records: None,
     };
     let mut complete = root.create(&manifest("a-complete")).unwrap();
     complete.append(&failure(0)).unwrap();
@@ -192,8 +195,8 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let text = fs::read_to_string(&path).unwrap();
     for (broken, parts) in [
         (
-            text.replacen("\"format\": 1", "\"format\": 7", 1),
-            &["written by a newer bytecost (format 7, this one reads up to 1): update bytecost"][..],
+            text.replacen("\"format\": 2", "\"format\": 7", 1),
+            &["written by a newer bytecost (format 7, this one reads up to 2): update bytecost"][..],
         ),
         (
             "{\"format\": 9, \"what\": \"the future holds\"}".to_owned(),
@@ -288,4 +291,69 @@ fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
     );
     run.append(&failure(0)).unwrap();
     assert_eq!(run.records().unwrap().records.len(), written + 1);
+}
+
+#[test]
+fn a_leg_is_noted_and_no_sample_changes() {
+    let (_dir, root) = root();
+    let mut run = root.create(&manifest("one")).unwrap();
+    run.append(&failure(0)).unwrap();
+    let log = run.dir().join("samples.jsonl");
+    let before = fs::read(&log).unwrap();
+    let leg = Leg {
+        first_block: 1,
+        started: "2026-11-22T14:15:03Z".into(),
+        bytecost_version: "0.2.0".into(),
+        build_id: Some("ab".into()),
+        host: Host::default(),
+        differences: Vec::new(),
+    };
+    run.begin_leg(leg.clone()).unwrap();
+    run.append(&failure(1)).unwrap();
+    assert!(fs::read(&log).unwrap().starts_with(&before));
+    drop(run);
+    let run = root.open("one").unwrap();
+    let manifest = run.manifest();
+    // A version that does not know of legs reads format 1 at most, and says so.
+    assert_eq!((manifest.format, &manifest.legs), (2, &vec![leg]));
+    assert_eq!((manifest.leg_of(0), manifest.leg_of(1)), (0, 1));
+    assert_eq!(manifest.measurer().build, Some("ab"));
+}
+
+#[test]
+fn records_that_are_lost_are_told() {
+    let (_dir, root) = root();
+    let mut run = root.create(&manifest("one")).unwrap();
+    for block in 0..3 {
+        run.append(&failure(block)).unwrap();
+    }
+    assert_eq!(run.damage().unwrap(), None, "it goes on");
+    run.end(&Ending {
+        ended: "2026-11-21T14:16:03Z".into(),
+        early: None,
+        records: None,
+    })
+    .unwrap();
+    assert_eq!(run.ending().unwrap().unwrap().records, Some(3));
+    assert_eq!(run.damage().unwrap(), None);
+    let log = run.dir().join("samples.jsonl");
+    drop(run);
+    let text = fs::read_to_string(&log).unwrap();
+    let first = text.find('\n').unwrap() + 1;
+    let state = || root.runs().unwrap().remove(0).facts.unwrap().state;
+    assert_eq!(state(), State::Complete);
+    fs::write(&log, &text[..first + 5]).unwrap();
+    let lost = "2 of its 3 records are missing from samples.jsonl";
+    assert_eq!(state(), State::Damaged(lost.into()));
+    fs::remove_file(&log).unwrap();
+    assert_eq!(state(), State::Damaged("samples.jsonl is missing".into()));
+    // What an older version ended says nothing of their number.
+    fs::write(&log, "").unwrap();
+    let ended = log.with_file_name("ended.json");
+    fs::write(ended, r#"{"ended":"2026-11-21T14:16:03Z","early":null}"#).unwrap();
+    assert_eq!(state(), State::Complete);
+    // One that is resumed is mended by measuring again.
+    let mut run = root.open("one").unwrap();
+    run.resume().unwrap();
+    assert_eq!(run.damage().unwrap(), None);
 }

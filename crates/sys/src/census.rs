@@ -115,25 +115,6 @@ pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Census> {
     }
 }
 
-/// CPU time of all threads of another process in ns, clock_getcpuclockid(3); none where it is
-/// gone.
-#[must_use]
-pub fn cpu_ns_of(process: u32) -> Option<u64> {
-    let mut clock = 0;
-    // SAFETY: it writes one number to `clock`, which outlives the call.
-    if unsafe { libc::clock_getcpuclockid(process as libc::pid_t, &raw mut clock) } != 0 {
-        return None;
-    }
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: it writes one `timespec`; a clock that is gone gives an error.
-    if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
-        return None;
-    }
-    // SAFETY: the call succeeded and filled it; all zeros were valid before.
-    let time = unsafe { time.assume_init() };
-    Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 impl Census {
     fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
@@ -220,8 +201,7 @@ mod tests {
         let told = (0..60).find_map(|_| ask_again()).unwrap();
         assert!(told.clock_ns > before.clock_ns);
         assert!(told.cpu_ns - before.cpu_ns >= 15_000_000);
-        assert!(cpu_ns_of(std::process::id()).unwrap() >= told.cpu_ns);
-        assert!(cpu_ns_of(NOBODY).is_none());
+        assert!(clock::process_cpu_ns_of(std::process::id()).unwrap() >= told.cpu_ns);
         assert!(ask(NOBODY, from.as_fd()).is_err());
     }
 }

@@ -3,6 +3,9 @@
 //! Nothing here goes through glibc's wrappers: [`monotonic_ns`] is answered in user space (vDSO),
 //! the CPU clocks by a direct system call.
 
+use std::io;
+use std::mem::MaybeUninit;
+
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
@@ -26,6 +29,46 @@ pub fn thread_cpu_ns() -> u64 {
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// CPU time of all threads of a process in ns, threads that have ended included; any process may
+/// be asked, and kernel threads are processes. Of a thread that runs at this moment on another CPU
+/// the kernel has added the time up to the last tick only.
+///
+/// The clock's number is made as the kernel makes it (include/linux/posix-timers_types.h) and as
+/// clock_getcpuclockid(3) gives it. Does not allocate.
+///
+/// # Errors
+/// `EINVAL` where there is no such process.
+pub fn process_cpu_ns_of(pid: u32) -> io::Result<u64> {
+    cpu_clock_ns(pid, CPUCLOCK_SCHED)
+}
+
+/// CPU time of a thread of this process in ns, up to the moment of the call on whatever CPU it
+/// runs: reading it has the kernel bring the thread's account up to date. Threads that the kernel
+/// made for this process, as io_uring's workers, are threads of it. Does not allocate.
+///
+/// # Errors
+/// `EINVAL` where this process has no such thread.
+pub fn thread_cpu_ns_of(tid: u32) -> io::Result<u64> {
+    cpu_clock_ns(tid, CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD)
+}
+
+/// The scheduler's account, and that of one thread alone.
+const CPUCLOCK_SCHED: libc::clockid_t = 2;
+const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
+
+fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
+    let of = libc::pid_t::try_from(of).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any clock
+    // may be asked for.
+    if unsafe { libc::clock_gettime((!of << 3) | kind, time.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
+    let time = unsafe { time.assume_init() };
+    Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)
 }
 
 /// What the kernel promises as the resolution of CLOCK_MONOTONIC, in ns: 1 where it has
@@ -87,6 +130,34 @@ mod tests {
         assert!(process_cpu_ns() - process >= spun);
         // NTP may slow CLOCK_MONOTONIC by up to 500 ppm.
         assert!(monotonic_ns() - wall >= spun - spun / 1000);
+    }
+
+    #[test]
+    fn any_process_and_any_thread_of_ours_can_be_asked() {
+        let me = std::process::id();
+        let before = process_cpu_ns();
+        let asked = process_cpu_ns_of(me).unwrap();
+        assert!((before..=process_cpu_ns()).contains(&asked));
+        // kthreadd, wherever it can be seen, or the first process of a container.
+        assert!(
+            process_cpu_ns_of(2)
+                .or_else(|_| process_cpu_ns_of(1))
+                .is_ok()
+        );
+        assert!(process_cpu_ns_of(u32::MAX).is_err());
+        let (tell, told) = std::sync::mpsc::channel();
+        let busy = std::thread::spawn(move || {
+            let end = thread_cpu_ns() + 5_000_000;
+            while thread_cpu_ns() < end {}
+            tell.send((crate::process::gettid(), thread_cpu_ns()))
+                .unwrap();
+            std::thread::park();
+        });
+        let (tid, used) = told.recv().unwrap();
+        assert!(thread_cpu_ns_of(tid).unwrap() >= used);
+        assert!(thread_cpu_ns_of(1).is_err(), "no thread of this process");
+        busy.thread().unpark();
+        busy.join().unwrap();
     }
 
     #[test]

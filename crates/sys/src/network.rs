@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
@@ -56,6 +56,105 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// What a network device does for the stack, so that one large packet passes in place of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Checksums of what is sent.
+    Checksums,
+    /// Packets that lie in several pieces of memory.
+    ScatterGather,
+    /// Cutting a packet of TCP into segments.
+    Segmentation,
+    /// The same by the kernel, just before the device.
+    GenericSegmentation,
+}
+
+impl Offload {
+    /// All of them.
+    pub const ALL: [Offload; 4] = [
+        Offload::Checksums,
+        Offload::ScatterGather,
+        Offload::Segmentation,
+        Offload::GenericSegmentation,
+    ];
+
+    /// The name that ethtool(8) has for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Offload::Checksums => "tx",
+            Offload::ScatterGather => "sg",
+            Offload::Segmentation => "tso",
+            Offload::GenericSegmentation => "gso",
+        }
+    }
+
+    /// The commands that read and set it, `include/uapi/linux/ethtool.h`.
+    fn commands(self) -> [u32; 2] {
+        match self {
+            Offload::Checksums => [0x16, 0x17],
+            Offload::ScatterGather => [0x18, 0x19],
+            Offload::Segmentation => [0x1e, 0x1f],
+            Offload::GenericSegmentation => [0x23, 0x24],
+        }
+    }
+
+    /// Whether a device of the calling thread's network has it on.
+    ///
+    /// # Errors
+    /// What the ioctl answers: ENODEV without the device, EOPNOTSUPP where it does not say.
+    pub fn is_on(self, device: &str) -> io::Result<bool> {
+        let [get, _] = self.commands();
+        Ok(ethtool(device, get, 0)? != 0)
+    }
+
+    /// Switches it.
+    ///
+    /// # Errors
+    /// What the ioctl answers: EPERM without CAP_NET_ADMIN.
+    pub fn switch(self, device: &str, on: bool) -> io::Result<()> {
+        let [_, set] = self.commands();
+        ethtool(device, set, u32::from(on)).map(|_| ())
+    }
+}
+
+/// Carries out one command of SIOCETHTOOL that takes or gives one number.
+fn ethtool(device: &str, command: u32, data: u32) -> io::Result<u32> {
+    /// `struct ethtool_value`.
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let bytes = device.as_bytes();
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let socket = rustix::net::socket_with(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        rustix::net::SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let mut value = Value { command, data };
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_data: (&raw mut value).cast(),
+        },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the request is a whole `ifreq` and points to a whole `ethtool_value`; both live
+    // through the call, and the kernel writes to the second alone.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(value.data)
 }
 
 fn enter(fd: &OwnedFd) -> io::Result<()> {
@@ -122,5 +221,24 @@ mod tests {
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let inside = network.within(here).unwrap();
         assert_eq!(said.trim(), inside.to_str().unwrap());
+    }
+
+    #[test]
+    fn an_offload_is_told_as_it_is_switched_and_for_nobody_else() {
+        assert!(Offload::Segmentation.is_on("no-such-device").is_err());
+        assert!(Offload::Segmentation.is_on("a\0b").is_err());
+        let Some(network) = new() else { return };
+        let read = || Offload::ALL.map(|o| o.is_on("lo").unwrap());
+        let before = read();
+        network
+            .within(|| {
+                assert_eq!(read(), [true; 4], "a new loopback device");
+                Offload::Segmentation.switch("lo", false).unwrap();
+                assert_eq!(read(), [true, true, false, true]);
+                Offload::Segmentation.switch("lo", true).unwrap();
+                assert_eq!(read(), [true; 4]);
+            })
+            .unwrap();
+        assert_eq!(read(), before);
     }
 }

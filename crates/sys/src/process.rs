@@ -148,29 +148,6 @@ pub fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
 
-/// CPU time of all threads of another process since it began, in ns: clock_getcpuclockid(3).
-/// Does not allocate.
-///
-/// # Errors
-/// There is no such process, or it may not be asked.
-pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
-    let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut clock: libc::clockid_t = 0;
-    // SAFETY: `clock` is valid for writes for the length of the call.
-    let error = unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) };
-    if error != 0 {
-        return Err(io::Error::from_raw_os_error(error));
-    }
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `time` is valid for writes of a `timespec` for the length of the call.
-    if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
-    let time = unsafe { time.assume_init() };
-    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,15 +213,6 @@ mod tests {
         })
         .join()
         .unwrap();
-    }
-
-    #[test]
-    fn the_time_of_a_process_is_read_from_outside() {
-        let me = std::process::id();
-        let (before, mine) = (cpu_ns_of(me).unwrap(), clock::thread_cpu_ns());
-        while clock::thread_cpu_ns() < mine + 5_000_000 {}
-        assert!(cpu_ns_of(me).unwrap() >= before + 4_000_000);
-        assert!(cpu_ns_of(u32::MAX).is_err());
     }
 
     #[test]

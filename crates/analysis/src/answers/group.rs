@@ -1,6 +1,6 @@
 //! Findings of one comparison and metric that differ in one further axis only, such as the size.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use bytecost_spec::study::{Compare, Tier};
 use bytecost_spec::{Axis, Cell, Metric};
@@ -23,6 +23,9 @@ const RANGES: [Axis; 8] = [
     Axis::Rate,
 ];
 
+/// Findings, each with its cell.
+type Found<'v> = Vec<(&'v Cell, &'v Finding)>;
+
 /// A group of findings, by their place along the range.
 pub(super) struct Group<'v> {
     /// Where the group is, of the axes that vary; empty where there is no other group.
@@ -33,6 +36,24 @@ pub(super) struct Group<'v> {
     pub(super) xs: Vec<String>,
     /// The findings at each of them, in the order of the study's values.
     pub(super) at: Vec<Vec<&'v Finding>>,
+    /// Whether it has places of which nothing is said, so that it is not whole.
+    is_cut: bool,
+}
+
+/// The findings of each place where something else than what is compared sets some of them: there
+/// nothing is best.
+pub(super) fn withheld<'v>(view: &View<'v>, compare: &Compare, metric: Metric) -> Vec<&'v Finding> {
+    let all = || view.findings.iter().filter(|f| belongs(f, compare, metric));
+    let place = |f: &Finding| {
+        let cell = view.cells.iter().find(|c| c.id == f.cell)?;
+        Some(cell.cell.id_without(&[compare.axis]))
+    };
+    let places: HashSet<Option<String>> =
+        all().filter(|f| view.limits.touch(f)).map(place).collect();
+    match places.is_empty() {
+        true => Vec::new(),
+        false => all().filter(|f| places.contains(&place(f))).collect(),
+    }
 }
 
 /// The groups of a comparison and metric: those of the study's first part first, of these the ones
@@ -53,7 +74,8 @@ pub(super) fn groups<'v>(
         .map(|c| (c.id.as_str(), &c.cell))
         .collect();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut members: Vec<(&Cell, Vec<(&Cell, &Finding)>)> = Vec::new();
+    let mut members: Vec<(&Cell, Found<'_>, bool)> = Vec::new();
+    let withheld = withheld(view, compare, metric);
     // What waits for a timer is told by itself: the ways are not what differs there.
     let told = |f: &&Finding| belongs(f, compare, metric) && !view.stalls.touch(f);
     for finding in view.findings.iter().filter(told) {
@@ -64,12 +86,16 @@ pub(super) fn groups<'v>(
             .entry(cell.id_without(&free))
             .or_insert(members.len());
         if place == members.len() {
-            members.push((cell, Vec::new()));
+            members.push((cell, Vec::new(), false));
         }
-        members[place].1.push((cell, finding));
+        match withheld.iter().any(|w| w.id == finding.id) {
+            true => members[place].2 = true,
+            false => members[place].1.push((cell, finding)),
+        }
     }
+    members.retain(|(_, findings, _)| !findings.is_empty());
     let study = &view.input.manifest.study;
-    members.sort_by_key(|(first, findings)| {
+    members.sort_by_key(|(first, findings, _)| {
         let part = study.tiers.iter().position(|tier| is_part(tier, first));
         (part != Some(0), std::cmp::Reverse(findings.len()))
     });
@@ -81,13 +107,14 @@ pub(super) fn groups<'v>(
     let several = members.len() > 1;
     members
         .into_iter()
-        .map(|(first, findings)| {
+        .map(|(first, findings, is_cut)| {
             let place = if several {
                 words::circumstances(&grid::coordinates(first, &held))
             } else {
                 String::new()
             };
-            Group::of(view, place, range, findings)
+            let group = Group::of(view, place, range, findings);
+            Group { is_cut, ..group }
         })
         .collect()
 }
@@ -100,12 +127,7 @@ fn is_part(tier: &Tier, cell: &Cell) -> bool {
 }
 
 impl<'v> Group<'v> {
-    fn of(
-        view: &View<'_>,
-        place: String,
-        range: Option<Axis>,
-        findings: Vec<(&Cell, &'v Finding)>,
-    ) -> Group<'v> {
+    fn of(view: &View<'_>, place: String, range: Option<Axis>, findings: Found<'v>) -> Group<'v> {
         let study = &view.input.manifest.study;
         let x = |cell: &Cell| range.map_or_else(String::new, |axis| cell.value(axis));
         let mut xs = match range {
@@ -128,6 +150,7 @@ impl<'v> Group<'v> {
             range,
             xs,
             at,
+            is_cut: false,
         }
     }
 
@@ -142,7 +165,12 @@ impl<'v> Group<'v> {
         let Some(axis) = self.range else {
             return String::new();
         };
-        let end = self.xs.len() - 1;
+        // Where some are left out none of what is there is the last.
+        let end = if self.is_cut {
+            usize::MAX
+        } else {
+            self.xs.len() - 1
+        };
         let name = |at: usize| words::named(axis, &self.xs[at]);
         let with = if axis == Axis::Size { "" } else { "with " };
         match (first, last) {

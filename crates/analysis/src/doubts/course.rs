@@ -1,15 +1,15 @@
 //! Doubts about the course of the run and its numbers: failures, precision, drift.
 
 use bytecost_spec::{Measure, Metric, Side, units};
-use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile};
+use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
 
-use super::{Told, View, in_cells, span};
+use super::{Told, View, in_cells, legs, span};
 use crate::cells::exp;
 use crate::findings::{ERROR_RATE, half_width};
-use crate::pairing::pairings;
+use crate::pairing::{Pairing, pairings};
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
-use crate::trials::CellTrials;
+use crate::trials::{CellTrials, Trials};
 use crate::words::{self, percent};
 
 /// Fewest blocks over which a trend is looked for.
@@ -35,6 +35,58 @@ pub(super) fn changed_plan(view: &View<'_>) -> Vec<Told> {
     told.collect()
 }
 
+/// Blocks are measured again for what others did, which no mover can bring about. That this does
+/// not choose among outcomes is shown by the first attempts: both must say the same.
+pub(super) fn repeats_matter(view: &View<'_>) -> Vec<Told> {
+    let input = view.input;
+    let first = Trials::first_attempts(input.manifest, input.cells, input.samples, input.blocks);
+    let Some(first) = first else {
+        return Vec::new();
+    };
+    let study = &input.manifest.study;
+    let (mut cells, mut shifts) = (Vec::new(), Vec::new());
+    for compare in &study.compare {
+        let Some(&metric) = compare.metrics.first() else {
+            continue;
+        };
+        let of = |trials| pairings(study, trials, compare.axis, &compare.baseline);
+        let of_first = of(&first);
+        for kept in of(view.trials) {
+            let same = |f: &&Pairing<'_, '_>| {
+                f.other.id == kept.other.id && f.baseline.id == kept.baseline.id
+            };
+            let Some(first) = of_first.iter().find(same) else {
+                continue;
+            };
+            let [kept_log, first_log] =
+                [&kept, first].map(|p| trimmed_mean_value(&p.log_ratios(metric)));
+            let (Some(kept_log), Some(first_log)) = (kept_log, first_log) else {
+                continue;
+            };
+            let shift = (kept_log - first_log).abs();
+            if shift > study.smallest_effect.ln_1p() {
+                cells.push(kept.other.id.clone());
+                shifts.push(exp(shift) - 1.0);
+            }
+        }
+    }
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    vec![Told {
+        text: format!(
+            "In {} the result depends on whether blocks that other processes disturbed are left out.",
+            words::count(cells.len(), "comparison")
+        ),
+        evidence: format!(
+            "first attempts and those that stand differ by {}, more than the smallest effect",
+            span(&shifts, percent)
+        ),
+        cure: "stop other programs and run again".to_owned(),
+        cells,
+    }]
+}
+
 pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
     let told = view.input.ended_early.map(|why| Told {
         text: format!(
@@ -46,6 +98,19 @@ pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
             words::count(view.input.samples.len(), "sample")
         ),
         cure: format!("bytecost run --resume {}", view.input.manifest.id),
+        cells: Vec::new(),
+    });
+    told.into_iter().collect()
+}
+
+pub(super) fn missing_trials(view: &View<'_>) -> Vec<Told> {
+    let told = view.input.damage.map(|what| Told {
+        text: "The log is not whole: trials of this run are lost.".to_owned(),
+        evidence: what.to_owned(),
+        cure: format!(
+            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {}",
+            view.input.manifest.id
+        ),
         cells: Vec::new(),
     });
     told.into_iter().collect()
@@ -156,13 +221,17 @@ fn cells_of(findings: &[&Finding]) -> Vec<String> {
     cells
 }
 
-/// Trends over blocks within cells, corrected over all cells, and larger than what matters.
+/// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
 pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
     let metric = view.main_metric();
     let mut trends = Vec::new();
-    for cell in view.measured() {
-        let logs: Vec<f64> = cell
-            .trials()
+    let legs = |cell| legs::by_leg(view.input.manifest, cell).into_values();
+    let stretches = view
+        .measured()
+        .flat_map(|cell| legs(cell).map(move |trials| (cell, trials)));
+    for (cell, trials) in stretches {
+        let logs: Vec<f64> = trials
+            .iter()
             .filter_map(|t| t.value(metric).known())
             .filter(|v| *v > 0.0)
             .map(f64::ln)
@@ -185,6 +254,7 @@ pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
             changes.push(change);
         }
     }
+    cells.dedup();
     if cells.is_empty() {
         return Vec::new();
     }

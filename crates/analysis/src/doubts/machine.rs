@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
 use bytecost_stats::median;
 
-use super::{Told, View, above, ids, in_cells};
+use super::{Told, View, ids};
 use crate::trials::CellTrials;
-use crate::value::{Trial, read};
+use crate::value::{Trial, machine, read};
 use crate::words::{self, percent};
 
+/// The most processes of others that are named.
+const MOST_NAMED: usize = 3;
 /// Share of the machine's time that a hypervisor may take unremarked.
 const STEAL: f64 = 0.01;
 /// Median latency in µs from which one wake-up a message is most of it.
@@ -21,63 +24,70 @@ fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
     move |trial| trial.value(Metric::both(measure)).known()
 }
 
-pub(super) fn neighbour(view: &View<'_>) -> Vec<Told> {
-    let bound = view.input.manifest.study.neighbour_bound;
-    // What is finer than the clock of the machine's busy time is no evidence.
-    let surely = |trial: &Trial<'_>| {
-        let fineness = trial
-            .machine_share(Counter::MachineBusyResolutionNs)
-            .unwrap_or(0.0);
-        Some(share(Measure::NeighbourShare)(trial)? - fineness)
-    };
-    told_of_shares(view, surely, bound, |trials, most| Told {
-        text: format!(
-            "Something else ran beside these trials and took more than {} of the machine, also when they were repeated; it can turn rankings round.",
-            percent(bound)
-        ),
-        evidence: format!("{trials}, at most {} of the CPUs' time", percent(most)),
-        cure: "stop what else runs (builds, backups, browsers) and run again".to_owned(),
-        cells: Vec::new(),
-    })
-}
-
-pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
-    told_of_shares(view, share(Measure::StealShare), STEAL, |trials, most| {
-        Told {
-        text: "The hypervisor took CPU time away during these trials: wall times and rates are too long and too low by what it took.".to_owned(),
-        evidence: format!("{trials}, at most {} of the CPUs' time", percent(most)),
-        cure: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
-        cells: Vec::new(),
-    }
-    })
-}
-
-fn told_of_shares(
-    view: &View<'_>,
-    share: impl Fn(&Trial<'_>) -> Option<f64>,
-    bound: f64,
-    told: impl Fn(String, f64) -> Told,
-) -> Vec<Told> {
-    let (mut trials, mut highest, mut cells) = (0, 0.0, Vec::new());
-    for cell in view.measured() {
-        let (n, most) = above(cell, &share, bound);
-        if n > 0 {
-            trials += n;
-            highest = f64::max(highest, most);
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
+/// Of the blocks that stand: those that were measured again are no part of the result.
+pub(super) fn other_processes(view: &View<'_>) -> Vec<Told> {
+    let bound = view.input.manifest.study.foreign_cpus;
+    let blocks = view.input.blocks.iter();
+    let stand: Vec<&Block> = blocks.filter(|b| b.repeated_because.is_none()).collect();
+    let crowded: Vec<&Block> = stand
+        .iter()
+        .copied()
+        .filter(|b| b.other_cpus() > bound)
+        .collect();
+    if crowded.is_empty() {
         return Vec::new();
     }
-    let of = format!(
-        "{} {}",
-        words::count(trials, "trial"),
-        in_cells(cells.len())
-    );
+    let cpus: Vec<f64> = crowded.iter().map(|b| b.other_cpus()).collect();
+    let mut names: BTreeMap<&str, u64> = BTreeMap::new();
+    for other in crowded.iter().flat_map(|b| &b.others) {
+        *names.entry(&other.name).or_default() += other.cpu_ns;
+    }
+    let mut names: Vec<(&str, u64)> = names.into_iter().collect();
+    names.sort_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
+    let most: Vec<String> = names
+        .iter()
+        .take(MOST_NAMED)
+        .map(|(n, _)| (*n).to_owned())
+        .collect();
     vec![Told {
-        cells,
-        ..told(of, highest)
+        text: format!(
+            "Other processes used the CPUs in {} of {}, also where these were measured again. Rankings may be wrong.",
+            crowded.len(),
+            words::count(stand.len(), "block")
+        ),
+        evidence: format!(
+            "{} CPUs in use by processes that are not ours, more than {}; most by {}",
+            super::span(&cpus, |c| format!("{c:.2}")),
+            units::number(bound),
+            words::list(&most)
+        ),
+        cure: "stop these programs and run again".to_owned(),
+        cells: Vec::new(),
+    }]
+}
+
+/// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
+pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
+    let (mut steal, mut capacity) = (0.0, 0.0);
+    for trial in view.measured().flat_map(CellTrials::trials) {
+        let of = |counter| machine(trial.sample, counter);
+        if let (Ok(ns), Ok(elapsed), Ok(cpus)) = (
+            of(Counter::MachineStealNs),
+            of(Counter::MachineElapsedNs),
+            of(Counter::MachineCpus),
+        ) {
+            steal += ns;
+            capacity += elapsed * cpus;
+        }
+    }
+    if steal <= STEAL * capacity {
+        return Vec::new();
+    }
+    vec![Told {
+        text: "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.".to_owned(),
+        evidence: format!("{} of the CPUs' time in all windows", percent(steal / capacity)),
+        cure: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
+        cells: Vec::new(),
     }]
 }
 

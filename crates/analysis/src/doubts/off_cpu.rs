@@ -7,6 +7,9 @@ use crate::trials::CellTrials;
 use crate::value::{Trial, read};
 use crate::words::percent;
 
+/// Share of the window that threads may wait for a CPU unremarked.
+const WAITED: f64 = 0.05;
+
 /// Share of a side's time that its threads were ready and waited.
 fn waited(side: &SideReadings, threads: u32) -> Option<f64> {
     let waited = read(side, Counter::RunQueueNs).ok()?;
@@ -14,9 +17,13 @@ fn waited(side: &SideReadings, threads: u32) -> Option<f64> {
     (elapsed > 0.0).then(|| waited / elapsed / f64::from(threads.max(1)))
 }
 
-/// Share of the time of work, which never waits by itself, that it was not on a CPU.
+/// Share of the time of work, which never waits by itself, that it was not on a CPU; none where it
+/// sleeps from beat to beat.
 fn away(trial: &Trial<'_>, threads: u32) -> Option<f64> {
     let side = &trial.sample.sender;
+    if side.readings.contains_key(&Counter::BeatsMissed) {
+        return None;
+    }
     let cpu = read(side, Counter::CpuNs).ok()?;
     let elapsed = read(side, Counter::ElapsedNs).ok()?;
     (elapsed > 0.0).then(|| 1.0 - cpu / elapsed / f64::from(threads.max(1)))
@@ -40,7 +47,6 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
-    let bound = view.input.manifest.study.neighbour_bound;
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| should_run(view, c)) {
         let threads = cell.cell.threads;
@@ -50,7 +56,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
             let away = away(t, threads).filter(|_| cell.route.is_work());
             [queued, other, away].into_iter().flatten().reduce(f64::max)
         });
-        if let Some(share) = share.filter(|s| *s > bound) {
+        if let Some(share) = share.filter(|s| *s > WAITED) {
             cells.push(cell.id.clone());
             shares.push(share);
         }

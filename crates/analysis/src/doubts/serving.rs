@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::{Axis, Cell, Counter, Study};
+use bytecost_spec::Counter;
 
 use super::{Told, View, ids};
-use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
 use crate::value::served::{ERRORS, is_limited};
@@ -26,37 +25,12 @@ impl Limited {
         let limited = cells.filter(|c| clients_limit(c));
         Limited(limited.map(|c| c.id.clone()).collect())
     }
-
-    /// Takes the verdict of every finding back that compares with such a cell.
-    pub(crate) fn mark(
-        &self,
-        findings: &mut [Finding],
-        trials: &Trials<'_>,
-        study: &Study,
-        varied: &[Axis],
-    ) {
-        for finding in findings {
-            let touched = self.0.contains(&finding.cell) || self.0.contains(&finding.baseline);
-            let cell = trials.cells.iter().find(|c| c.id == finding.cell);
-            let (true, Some(cell)) = (touched, cell) else {
-                continue;
-            };
-            finding.verdict = Verdict::NotDecided;
-            finding.blocks_needed = None;
-            finding.sentence = withheld(finding, cell.cell, study, varied);
-        }
-    }
 }
 
 /// Whether the clients may have limited what was found, in most trials of a cell.
 pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
     let of = cell.trials().filter(|t| is_limited(t.sample)).count();
     2 * of > cell.by_block.len()
-}
-
-fn withheld(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
-    let sentence = words::finding(finding, cell, study, varied);
-    format!("{sentence} No verdict: the clients may have limited the rate themselves.")
 }
 
 fn served<'v>(view: &View<'v>) -> Vec<&'v CellTrials<'v>> {

@@ -1,6 +1,6 @@
 //! What `sendfile` and its kin save beside reading into memory, and when they do not.
 
-use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
+use bytecost_spec::{Axis, Cache, Cell, Measure, Metric, Side, units};
 
 use super::asynchronous::from;
 use super::spans::{hull, span_of};
@@ -363,14 +363,22 @@ fn cold(why: &Why<'_>, found: &[Versus<'_>]) -> Option<String> {
     if found.iter().any(|v| is_cold(&v)) {
         return None;
     }
-    let refusals = why.view.input.refusals;
-    let refused = refusals.iter().find(|r| r.what.contains("cache=cold"));
+    // What one mover was refused says nothing of the others.
+    let ours = |mover: &str| {
+        let mut pairs = found.iter().flat_map(|v| [v.baseline, v.other]);
+        pairs.any(|c| c.cell.mover == mover)
+    };
+    let mut refusals = why.view.input.refusals.iter();
+    let refused = refusals.find_map(|r| {
+        let cell = Cell::from_id(&r.what)?;
+        (cell.cache == Cache::Cold && ours(&cell.mover)).then_some((cell.mover, &r.why))
+    });
     Some(refused.map_or_else(
         || "the cold page cache was not measured: needs cells with --cache cold".to_owned(),
-        |r| {
+        |(mover, why)| {
             format!(
-                "the cold page cache cannot be had here: {}",
-                r.why.trim_end_matches('.')
+                "`{mover}` with a cold page cache was not measured: {}",
+                why.trim_end_matches('.')
             )
         },
     ))

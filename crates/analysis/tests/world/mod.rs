@@ -5,7 +5,7 @@ use base64::Engine as _;
 use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
 use bytecost_spec::evidence::Evidence;
 use bytecost_spec::host::Host;
-use bytecost_spec::sample::{FlowReading, Truth};
+use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey};
 use bytecost_spec::{
     Cell, Counter, Failure, Manifest, Pattern, Reading, Readings, Refusal, Sample, SideReadings,
@@ -23,9 +23,11 @@ pub struct World {
     pub left_out: Vec<LeftOut>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
+    pub blocks: Vec<Block>,
     pub evidence: Vec<Evidence>,
     pub notes: Vec<String>,
     pub ended_early: Option<String>,
+    pub damage: Option<String>,
 }
 
 /// What a cell truly costs.
@@ -154,6 +156,8 @@ impl World {
                 format: 1,
                 id: "quiet-otter".to_owned(),
                 bytecost_version: "0.1.0".to_owned(),
+                build_id: None,
+                legs: Vec::new(),
                 started: "2026-11-21T03:00:00Z".to_owned(),
                 seed: 7,
                 command: vec!["bytecost".to_owned(), "run".to_owned()],
@@ -167,9 +171,11 @@ impl World {
             left_out: Vec::new(),
             samples: Vec::new(),
             failures: Vec::new(),
+            blocks: Vec::new(),
             evidence: Vec::new(),
             notes: Vec::new(),
             ended_early: None,
+            damage: None,
         }
     }
 
@@ -185,6 +191,11 @@ impl World {
         let mut g = Generator::new(seed);
         let mut drift = 0.0;
         for block in 0..blocks {
+            self.blocks.push(Block {
+                block,
+                elapsed_ns: 10_000_000_000,
+                ..Block::default()
+            });
             let mut order: Vec<usize> = (0..self.cells.len()).collect();
             g.shuffle(&mut order);
             for place in order {
@@ -216,9 +227,11 @@ impl World {
             left_out: &self.left_out,
             samples: &self.samples,
             failures: &self.failures,
+            blocks: &self.blocks,
             evidence: &self.evidence,
             notes: &self.notes,
             ended_early: self.ended_early.as_deref(),
+            damage: self.damage.as_deref(),
             published: None,
             ceiling: None,
         }
@@ -332,6 +345,7 @@ fn sample(
             .then(|| histogram(truth.latency_us * factor, g)),
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: Vec::new(),
         repeated_because: None,
     }
 }

@@ -38,6 +38,7 @@ pub fn run(args: CeilingArgs) -> Result<Ending> {
             file: None,
             evidence: Vec::new(),
             resume: args.resume,
+            anyway: args.anyway,
             quiet: args.quiet,
             root: args.root,
         },
@@ -55,5 +56,5 @@ fn tell(run: &Run) -> Result<bool> {
         None => bytecost_report::terminal(&analysis, terminal::style()),
     };
     super::print(&text)?;
-    Ok(!evidence.failures.is_empty())
+    Ok(!evidence.is_whole())
 }

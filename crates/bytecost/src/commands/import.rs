@@ -21,6 +21,7 @@ pub fn run(args: &ImportArgs) -> Result<Ending> {
         format: FORMAT,
         id: String::new(),
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
+        build_id: None,
         started: super::run::now()?,
         seed: 0,
         command: super::run::command_line(),
@@ -33,12 +34,14 @@ pub fn run(args: &ImportArgs) -> Result<Ending> {
         },
         evidence: Vec::new(),
         survey: Survey::default(),
+        legs: Vec::new(),
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;
     run.write_published(&imported)?;
     run.end(&RunEnding {
         ended: super::run::now()?,
         early: None,
+        records: None,
     })?;
     super::print(&format!(
         "{}: {} cells, without trials; `bytecost report {0}` shows them, `bytecost report RUN --beside {0}` beside a run\n",

@@ -24,10 +24,9 @@ pub fn run(args: ReportArgs) -> Result<Ending> {
         Some(format) => figures(&run, &analysis, format, &args.figures)?,
         None => show(&evidence, &analysis)?,
     }
-    Ok(if evidence.failures.is_empty() {
-        Ending::Done
-    } else {
-        Ending::SomeFailed
+    Ok(match evidence.is_whole() {
+        true => Ending::Done,
+        false => Ending::SomeFailed,
     })
 }
 
@@ -62,11 +61,11 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
     }
 }
 
-/// Writes a run's files and prints its answer; true when trials failed.
+/// Writes a run's files and prints its answer; true when trials failed or are lost.
 pub fn tell(run: &Run) -> Result<bool> {
     let evidence = Evidence::of(run)?;
     show(&evidence, &evidence.analysis(None)?)?;
-    Ok(!evidence.failures.is_empty())
+    Ok(!evidence.is_whole())
 }
 
 /// The run judged, beside what was published.

@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::Plan;
@@ -24,6 +25,7 @@ use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use super::resume::resumed;
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Ending, bad_input};
@@ -49,12 +51,14 @@ pub(super) fn carried_out(
     if let Some(port) = args.port {
         port_is_free(port)?;
     }
+    // Before anything takes long: what is built meanwhile is not what measures.
+    let program = Program::own()?;
     let stop = signals::stop_flag()?;
     let root = Root::at(&args.root.runs_dir);
     let left = super::clean(&root);
     let (mut run, plan, study) = match &args.resume {
-        Some(name) => gone_on_with(&root, name, &args)?,
-        None => begun(&root, &args, &stop)?,
+        Some(name) => resumed(&root, name, &args, &program.build)?,
+        None => begun(&root, &args, &program, &stop)?,
     };
     if !args.quiet {
         for what in &left {
@@ -82,10 +86,11 @@ pub(super) fn carried_out(
         quiet: args.quiet,
         stop: &stop,
     };
-    let how = campaign.carry_out(&mut run, files)?;
+    let how = campaign.carry_out(&mut run, files, program)?;
     run.end(&RunEnding {
         ended: now()?,
         early: how.early(),
+        records: None,
     })?;
     let failed = tell(&run)?;
     Ok(match how {
@@ -96,8 +101,14 @@ pub(super) fn carried_out(
 }
 
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
-fn begun(root: &Root, args: &RunArgs, stop: &AtomicBool) -> Result<(Run, Plan, Study)> {
+fn begun(
+    root: &Root,
+    args: &RunArgs,
+    program: &Program,
+    stop: &AtomicBool,
+) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
+    study.twins = true;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
     if study.asks_for_pairs() {
@@ -117,7 +128,7 @@ fn begun(root: &Root, args: &RunArgs, stop: &AtomicBool) -> Result<(Run, Plan, S
     let only_serves = cells.iter().all(|(_, cell)| cell.is_served());
     survey.links = bytecost_lab::survey::links(cells.iter().map(|(_, cell)| cell));
     survey.isolation = isolation_survey::survey(
-        &std::env::current_exe()?,
+        program,
         &Roots::real(),
         &host,
         cells.iter().map(|(_, cell)| cell),
@@ -139,6 +150,7 @@ fn begun(root: &Root, args: &RunArgs, stop: &AtomicBool) -> Result<(Run, Plan, S
         format: FORMAT,
         id: String::new(),
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
+        build_id: Some(program.build.clone()),
         started: now()?,
         seed,
         command: command_line(),
@@ -146,6 +158,7 @@ fn begun(root: &Root, args: &RunArgs, stop: &AtomicBool) -> Result<(Run, Plan, S
         evidence: asked(&args.evidence, &host, only_serves)?,
         host,
         survey,
+        legs: Vec::new(),
     };
     Ok((root.create_fresh(manifest)?, plan, study))
 }
@@ -297,29 +310,6 @@ fn files_ready(plan: &Plan, found: Option<&FileSurvey>, quiet: bool) -> Result<F
     Ok(files)
 }
 
-/// A run that is there already: its own plan, with the time and precision of the command line.
-fn gone_on_with(root: &Root, name: &str, args: &RunArgs) -> Result<(Run, Plan, Study)> {
-    if !args.axes.0.is_empty()
-        || args.as_published
-        || args.seed.is_some()
-        || args.window.is_some()
-        || args.warmup.is_some()
-        || args.dir.is_some()
-        || args.file.is_some()
-        || !args.evidence.is_empty()
-    {
-        return Err(bad_input(
-            "--resume goes on with the cells that the run has: only --budget, --precision and --blocks may be given with it",
-        ));
-    }
-    let mut run = root.open(name)?;
-    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
-    let mut study = run.manifest().study.clone();
-    set_limits(&mut study, args);
-    run.resume()?;
-    Ok((run, plan, study))
-}
-
 /// What is tried out for a study: all that costs nothing, and what it asks for itself.
 fn transports(study: &Study) -> Vec<Transport> {
     let asked = study.cells();
@@ -348,8 +338,8 @@ fn chosen(args: &RunArgs) -> Result<Study> {
     Ok(study)
 }
 
-fn set_limits(study: &mut Study, args: &RunArgs) {
-    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX).max(1);
+pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
+    let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     if let Some(budget) = args.budget {
         study.budget_ms = millis(budget);
     }

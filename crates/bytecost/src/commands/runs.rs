@@ -34,6 +34,7 @@ fn line(run: RunSummary) -> RunLine {
                 State::Running => "running".to_owned(),
                 State::Complete => "complete".to_owned(),
                 State::EndedEarly(why) => format!("ended early: {why}"),
+                State::Damaged(why) => format!("damaged: {why}; --resume measures them again"),
                 State::Killed => "killed; --resume goes on".to_owned(),
             },
         },

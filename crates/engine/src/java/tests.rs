@@ -89,7 +89,7 @@ fn arrives(pair: fn() -> (OwnedFd, OwnedFd), way: Way, block: usize, parts: &[(u
         }
         position = at + len;
     }
-    assert!(companion::cpu_ns(jvm.pid()).unwrap() > 0);
+    assert!(bytecost_sys::clock::process_cpu_ns_of(jvm.pid()).unwrap() > 0);
     drop(jvm);
     assert_eq!(reader.join().unwrap(), 0, "nothing more");
 }
@@ -173,7 +173,10 @@ fn a_receiver_that_stalls_is_waited_for_as_long_as_patience_lasts() {
         let error = jvm.send(0, 64 << 20).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
         drop(jvm);
-        assert!(companion::cpu_ns(pid).is_err(), "nothing is left running");
+        assert!(
+            bytecost_sys::clock::process_cpu_ns_of(pid).is_err(),
+            "nothing is left running"
+        );
         drop(peer);
     }
 }

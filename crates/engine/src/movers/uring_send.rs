@@ -13,7 +13,7 @@ pub const MOVER: Mover = Mover {
     name: "uring-send",
     summary: "io_uring send: up to eight linked messages in one call; the kernel copies them",
     route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtReturn,
     uses_fields: false,
     locks_rings: 0,

@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
     name: "uring-send-zc",
     summary: "io_uring SEND_ZC from registered memory: up to eight linked messages in one call; the kernel says when buffers are free and whether it copied after all",
     route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
+    in_flight: InFlight::SeveralByThreads,
     release: Release::AtCompletion,
     uses_fields: false,
     locks_rings: 1,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{CopyMeans, Leg};
 
 use Leg::{Delivery, FromFile, IntoFile, IntoKernel, ToReader};
-use Need::{IfThere, InPlaceOf, Must};
+use Need::{IfThere, InPlaceOf, Must, OfSome};
 
 /// A program and what it is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Need {
     Must,
     /// They can where the kernel has no such function: then nothing goes through it.
     IfThere,
+    /// They can but for some file systems, of which a known transfer tells ([`super::Copies`]).
+    OfSome,
     /// It stands in where that other program's function cannot be hooked.
     InPlaceOf(&'static str),
 }
@@ -107,6 +109,15 @@ pub const HOOKS: &[Hook] = &[
         &[IntoFile],
         IfThere,
     ),
+    function("to_file_btrfs", "btrfs_buffered_write", &[IntoFile], OfSome),
+    function("to_file_fuse", "fuse_perform_write", &[IntoFile], OfSome),
+    function(
+        "to_file_fuse_piece",
+        "fuse_fill_write_pages",
+        &[IntoFile],
+        InPlaceOf("to_file_fuse"),
+    ),
+    function("to_file_netfs", "netfs_perform_write", &[IntoFile], OfSome),
     tracepoint("queued", "net_dev_queue", &[IntoKernel, Delivery]),
     tracepoint("consumed", "consume_skb", &[IntoKernel, Delivery]),
     tracepoint("arrived", "tcp_probe", &[Delivery]),
@@ -143,6 +154,12 @@ impl Choice {
     pub fn means(&self, leg: Leg) -> Option<CopyMeans> {
         let found = self.legs.iter().find(|(l, _)| *l == leg);
         found.and_then(|(_, means)| means.as_ref().ok().copied())
+    }
+
+    /// The hooks in use that tell of a place by these means.
+    pub fn of(&self, leg: Leg, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+        let is_of = move |h: &&'static Hook| h.means == means && h.legs.contains(&leg);
+        self.hooks.iter().copied().filter(is_of)
     }
 
     /// Why nothing at all can be counted, where that is so.
@@ -222,7 +239,7 @@ fn told(tried: &BTreeMap<&str, Tried>, leg: Leg, means: CopyMeans) -> Result<(),
             Some(Tried::Attached) => false,
             _ if stands_in => false,
             Some(Tried::NotThere) => hook.need == Must,
-            _ => !matches!(hook.need, InPlaceOf(_)),
+            _ => !matches!(hook.need, InPlaceOf(_) | OfSome),
         };
         if is_missed {
             return Err(why(tried, hook));
@@ -361,6 +378,24 @@ mod tests {
             "{:?}",
             choice.gaps
         );
+    }
+
+    #[test]
+    fn what_some_file_systems_write_with_is_missed_by_no_other() {
+        let other_form = Tried::Refused("it is compiled to another form".to_owned());
+        let of_fuse = || ("fuse_perform_write", other_form.clone());
+        let without = |others: &[(&str, Tried)]| {
+            let all: Vec<_> = others.iter().cloned().chain([of_fuse()]).collect();
+            choose(&kernel(&all), BOTH)
+        };
+        let choice = without(&[("btrfs_buffered_write", Tried::NotThere)]);
+        assert_eq!(choice.means(IntoFile), Some(Functions));
+        assert!(choice.gaps[0].contains("fuse_perform_write"));
+        let has =
+            |choice: &Choice, program: &str| choice.hooks.iter().any(|h| h.program == program);
+        assert!(has(&choice, "to_file_fuse_piece") && !has(&choice, "to_file_btrfs"));
+        let spare = choose(&kernel(&[]), BOTH);
+        assert!(has(&spare, "to_file_fuse") && !has(&spare, "to_file_fuse_piece"));
     }
 
     #[test]

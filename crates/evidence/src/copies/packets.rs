@@ -4,11 +4,11 @@ use bytecost_spec::Reading;
 use bytecost_spec::evidence::Leg;
 
 /// Words of `struct sums` in `copies.bpf.c`.
-pub(super) const WORDS: usize = 19;
+pub(super) const WORDS: usize = 20;
 
 /// Why a connection without packets is not told.
 const NO_PACKETS: &str = "a Unix socket's messages pass no device, where a tracepoint would tell how they got there; functions of the kernel would tell, which cannot be hooked here";
-const UNSEEN: &str = "requests by io_uring, io_submit or copy_file_range do not tell tracepoints how many bytes the kernel copied for them; functions of the kernel would tell, which cannot be hooked here";
+const UNSEEN: &str = "some requests do not tell tracepoints how many bytes the kernel copied for them (io_submit; copy_file_range where files may share blocks; splice and sendfile out of a file system that may not hand its pages over; requests past the page cache on one that may not pass it by); functions of the kernel would tell, which cannot be hooked here";
 
 /// Bytes of payload by how packets held them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,8 +38,10 @@ pub struct Counted {
     pub from_file_bytes: u64,
     /// Bytes that calls wrote to files through the page cache.
     pub to_file_bytes: u64,
-    /// Requests whose bytes no call tells.
-    pub unseen: u64,
+    /// Requests of which it is not known what they copied out of the page cache.
+    pub unseen_from: u64,
+    /// And into it.
+    pub unseen_to: u64,
 }
 
 impl Held {
@@ -52,14 +54,19 @@ impl Held {
             packets: word(3),
         }
     }
+}
 
-    fn plus(self, other: Held) -> Held {
-        Held {
-            copied_bytes: self.copied_bytes + other.copied_bytes,
-            pinned_bytes: self.pinned_bytes + other.pinned_bytes,
-            pages_bytes: self.pages_bytes + other.pages_bytes,
-            packets: self.packets + other.packets,
-        }
+/// What a sender handed over. A device without a receiver frees packets before they are queued; a
+/// card frees those once more that were queued to it.
+fn of_sender(queued: Held, freed: Held) -> Held {
+    if queued.packets >= freed.packets {
+        return queued;
+    }
+    Held {
+        copied_bytes: queued.copied_bytes + freed.copied_bytes,
+        pinned_bytes: queued.pinned_bytes + freed.pinned_bytes,
+        pages_bytes: queued.pages_bytes + freed.pages_bytes,
+        packets: queued.packets + freed.packets,
     }
 }
 
@@ -67,12 +74,21 @@ impl Counted {
     pub(super) fn of(words: &[u64; WORDS]) -> Counted {
         Counted {
             of_packets: words[0] > 0,
-            sent: Held::at(&words[3..]).plus(Held::at(&words[7..])),
+            sent: of_sender(Held::at(&words[3..]), Held::at(&words[7..])),
             delivered: Held::at(&words[11..]),
             read_bytes: words[15],
             from_file_bytes: words[16],
             to_file_bytes: words[17],
-            unseen: words[18],
+            unseen_from: words[18],
+            unseen_to: words[19],
+        }
+    }
+
+    /// Packets by which a place is told; none where something else tells it.
+    pub(super) fn packets(&self, leg: Leg) -> u64 {
+        match leg {
+            Leg::IntoKernel | Leg::Delivery => self.sent.packets,
+            Leg::FromFile | Leg::IntoFile | Leg::ToReader => 0,
         }
     }
 
@@ -83,7 +99,7 @@ impl Counted {
             true => Reading::Measured(bytes),
             false => Reading::absent(NO_PACKETS),
         };
-        let of_calls = |bytes| match self.unseen {
+        let of_calls = |bytes, unseen| match unseen {
             0 => Reading::Measured(bytes),
             _ => Reading::absent(UNSEEN),
         };
@@ -99,8 +115,8 @@ impl Counted {
                     .saturating_sub(self.delivered.pinned_bytes),
             }),
             Leg::ToReader => of_packets(self.read_bytes),
-            Leg::FromFile => of_calls(self.from_file_bytes),
-            Leg::IntoFile => of_calls(self.to_file_bytes),
+            Leg::FromFile => of_calls(self.from_file_bytes, self.unseen_from),
+            Leg::IntoFile => of_calls(self.to_file_bytes, self.unseen_to),
         }
     }
 }
@@ -150,8 +166,29 @@ mod tests {
         assert_eq!(of_file.copied(Leg::IntoKernel).measured(), None);
         words[0] = 80;
         words[18] = 1;
-        let by_ring = Counted::of(&words);
-        assert_eq!(by_ring.copied(Leg::FromFile).measured(), None);
-        assert_eq!(by_ring.copied(Leg::IntoKernel), Reading::Measured(0));
+        let spliced = Counted::of(&words);
+        assert_eq!(spliced.copied(Leg::FromFile).measured(), None);
+        assert_eq!(spliced.copied(Leg::IntoFile), Reading::Measured(0));
+        assert_eq!(spliced.copied(Leg::IntoKernel), Reading::Measured(0));
+        words[19] = 1;
+        assert_eq!(Counted::of(&words).copied(Leg::IntoFile).measured(), None);
+    }
+
+    #[test]
+    fn a_packet_that_is_queued_and_freed_counts_once() {
+        let mut words = [0; WORDS];
+        words[0] = 80;
+        let mut check = |queued: [u64; 2], freed: [u64; 2], expected| {
+            [words[3], words[6]] = queued;
+            [words[7], words[10]] = freed;
+            let found = Counted::of(&words).copied(Leg::IntoKernel);
+            assert_eq!(found, Reading::Measured(expected));
+        };
+        check([100, 2], [100, 2], 100);
+        check([100, 2], [0, 0], 100);
+        check([0, 0], [100, 2], 100);
+        check([10, 1], [90, 9], 100);
+        // What was pinned is not what a card frees as copied.
+        check([0, 2], [100, 2], 0);
     }
 }

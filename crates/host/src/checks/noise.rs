@@ -1,5 +1,6 @@
 //! Checks of what disturbs a measurement, and of the clocks that it is taken by.
 
+use bytecost_spec::host::ObstacleKind;
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
 
@@ -9,19 +10,14 @@ use crate::{machine, quota as cgroup};
 const CLOCK: &str = "devices/system/clocksource/clocksource0/current_clocksource";
 
 pub(super) fn quota(seen: &Seen<'_>) -> Told {
-    match cgroup::read(seen.roots) {
+    match cgroup::obstacles(seen.roots).as_deref() {
         Err(why) => Told::unknown(why, "a quota would show as pauses of whole trials"),
-        Ok(None) => Told::good("none", "no control group stops this process"),
-        Ok(Some(quota)) => Told::warning(
-            format!(
-                "{} CPUs: {} ms in each {} ms",
-                number(quota.cpus()),
-                number(quota.quota_us as f64 / 1e3),
-                number(quota.period_us as f64 / 1e3)
-            ),
+        Ok([]) => Told::good("none", "no control group stops this process"),
+        Ok([tightest, ..]) => Told::warning(
+            tightest.found.as_str(),
             "when it is used up all threads stop until the next period: windows fall into the pauses",
         )
-        .cure("run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)"),
+        .cure(ObstacleKind::Quota.remedy()),
     }
 }
 

@@ -123,6 +123,8 @@ pub fn probes() -> Probes {
         clock_resolution_ns: 4_000_000,
         timer_overshoot_ns: 1_000_000,
         cpu_clock: Default::default(),
+        obstacles: Vec::new(),
+        unseen: Vec::new(),
     }
 }
 

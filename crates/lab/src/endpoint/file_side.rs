@@ -9,9 +9,9 @@ use bytecost_spec::{Cache, Reaping};
 
 use super::probed::Probed;
 use super::side::{Completions, FlowDone, Measured, flow_done};
+use super::turn::Turn;
 use crate::files::{self, FileTask};
 use crate::flow::Finish;
-use crate::gate::Gate;
 use crate::protocol::{Check, Task};
 use crate::requests::{Content, Requests};
 
@@ -22,14 +22,7 @@ const QUICK_BYTES: usize = 8;
 const QUICK_BLOCKS: u64 = 1000;
 
 /// Carries one flow through the trial.
-pub(super) fn run(
-    task: &Task,
-    mover: &Mover,
-    flow: u32,
-    gate: &impl Gate,
-    wait: impl FnOnce(),
-    closed: impl FnOnce(),
-) -> io::Result<FlowDone> {
+pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let at = task
         .file
@@ -77,17 +70,17 @@ pub(super) fn run(
     };
     let mut requests = Requests::new(&mut *engine, places, content, cold);
     let finish = Finish {
-        closed,
+        closed: || turn.closed(),
         messages_least: task.messages_least,
     };
-    wait();
+    turn.ready();
     let done = if mover.in_flight == InFlight::SeveralByThreads {
-        let mut meter = ProcessMeter::new(task.meters.thread());
-        let stretches = requests.run(gate, &mut meter, finish)?;
+        let mut meter = turn.metered(flow, ProcessMeter::new(task.meters.thread()));
+        let stretches = requests.run(turn.gate, &mut meter, finish)?;
         Measured::stretches(&stretches, &meter)
     } else {
-        let mut meter = task.meters.thread();
-        let stretches = requests.run(gate, &mut meter, finish)?;
+        let mut meter = turn.metered(flow, task.meters.thread());
+        let stretches = requests.run(turn.gate, &mut meter, finish)?;
         Measured::stretches(&stretches, &meter)
     };
     let (mut compared, latency_ns) = (requests.compared_bytes, requests.latency_ns);

@@ -34,21 +34,21 @@ pub(super) fn run(
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     if mover.route.is_of_files() {
-        let (ready, closed) = (|| turn.ready(), || turn.closed());
-        return file_side::run(task, mover, flow, turn.gate, ready, closed);
+        return file_side::run(task, mover, flow, turn);
     }
     let number = flow;
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
     let thread = task.meters.thread();
-    // What io_uring's workers do is the mover's, and what a process does that it has started.
+    // What workers do is the mover's, and what a process does that it has started.
     let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
         flow.carry(turn, HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = flow.engine.beat_ns() {
         flow.wake(turn, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
-        flow.carry(turn, ProcessMeter::new(thread))?
+        let meter = ProcessMeter::new(thread);
+        flow.carry(turn, turn.metered(number, meter))?
     } else {
-        flow.carry(turn, thread)?
+        flow.carry(turn, turn.metered(number, thread))?
     };
     let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -66,7 +66,7 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let mut ready = Flow::ready(task, mover, None, flow)?;
     let hold = Hold::take(&task.pins, 2 * flow, cell.mem_node)?;
     let meter = ProcessMeter::new(task.meters.thread());
-    let (measured, latency_ns) = ready.carry(turn, meter)?;
+    let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
     let mut done = flow_done(measured, Completions::None, 0, latency_ns);
     done.of_process = true;
     if let (Some(own), Some(partner)) = (hold.held()?, ready.engine.partner()) {

@@ -86,7 +86,7 @@ fn receive(
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
     let mut meter = ConnectionMeter {
-        thread: task.meters.thread(),
+        thread: turn.metered(flow, task.meters.thread()),
         socket: Some(&kept),
         is_tcp: cell.transport.is_tcp(),
     };
@@ -280,9 +280,15 @@ pub(super) fn gather(
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
     let mut of_process = false;
+    let mut workers: Option<Reading> = None;
     for flow in flows {
-        let flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
+        let mut flow = flow.map_err(|_| io::Error::other("a thread panicked"))??;
         of_process |= flow.of_process;
+        let own = flow.readings.remove(&Counter::WorkersNs);
+        workers = [workers, own]
+            .into_iter()
+            .flatten()
+            .reduce(|a, b| a.plus(&b));
         readings.push(flow.readings);
         done.side.flows.push(flow.flow);
         done.side.held.extend(flow.held);
@@ -303,6 +309,11 @@ pub(super) fn gather(
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
     }
     task.meters.take_cpu(&mut sum);
+    // What works for the threads is theirs, whoever of them has read it.
+    if let (Some(workers), Some(own)) = (workers, sum.get(&Counter::CpuNs)) {
+        sum.insert(Counter::CpuNs, task.meters.with_workers(own, &workers));
+        sum.insert(Counter::WorkersNs, workers);
+    }
     done.side = SideReadings {
         readings: sum,
         ..done.side

@@ -4,6 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bytecost_meter::{KnownThreads, WithWorkers};
+
 use crate::gate::{Gate, Phase, SharedGate};
 
 /// How long a thread sleeps at most before it looks at the gate again. Wake-ups may be spurious;
@@ -28,9 +30,18 @@ pub(super) enum Signal {
 pub(super) struct Turn<'a> {
     pub(super) gate: &'a SharedGate,
     pub(super) tell: &'a mpsc::Sender<Signal>,
+    pub(super) threads: &'a KnownThreads,
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
+    /// The meter of a flow. The first one's reads the workers of the process as well.
+    pub(super) fn metered<M>(self, flow: u32, meter: M) -> WithWorkers<'a, M> {
+        match flow {
+            0 => WithWorkers::new(meter, self.threads),
+            _ => WithWorkers::none(meter),
+        }
+    }
+
     /// Says that it is ready, and waits until bytes may move.
     pub(super) fn ready(self) {
         self.say(Signal::Ready);

@@ -5,16 +5,18 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_meter::{Meter, NetworkMeter, look_takes_ns};
+use bytecost_meter::{FrequencyMeter, NetworkMeter, look_takes_ns};
 use bytecost_plan::Pins;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
 use super::Lab;
+use crate::beside::{Around, owners};
 use crate::endpoint::looked_at;
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
-use crate::networks;
+use crate::networks::{self, Between};
+use crate::obstacles;
 use crate::parts::Parts;
 use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
 use crate::watch::Watch;
@@ -29,10 +31,6 @@ const NOTICE: Duration = Duration::from_millis(30);
 /// Time for each connection beside the warm-up, so that all that ask at once have been answered
 /// when the window opens.
 const ROUND: Duration = Duration::from_micros(20);
-/// How many times as long the next window of a cell is when nothing came in one, and how many times
-/// as long as usual it is at most.
-const LONGER: u32 = 8;
-const LONGEST: u32 = 64;
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -78,17 +76,6 @@ impl Lab {
         Ok(parts(cell, server, client, machine))
     }
 
-    /// Makes the windows of such a cell longer, from now on; false where they are long enough for
-    /// anything but a machine that is too slow.
-    pub(super) fn lengthen(&mut self, cell: &Cell) -> bool {
-        let times = self.longer.get(&cell.id()).copied().unwrap_or(1) * LONGER;
-        let lengthens = cell.is_served() && times <= LONGEST;
-        if lengthens {
-            self.longer.insert(cell.id(), times);
-        }
-        lengthens
-    }
-
     /// Has the clients begin, gives the server their window, reads the machine at its edges, and
     /// takes in what comes back.
     fn served_window(
@@ -103,10 +90,7 @@ impl Lab {
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-        let window = watch
-            .as_ref()
-            .map_or(self.settings.window, |watch| watch.window());
-        let window = window * self.longer.get(&cell.id()).copied().unwrap_or(1);
+        let window = self.window(cell, watch.as_deref());
         ends[CLIENT].order(&Order::Go(Schedule {
             begin_ns,
             window_from_ns,
@@ -114,6 +98,14 @@ impl Lab {
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
         ends[SERVER].order(&Order::Go(schedule))?;
+        self.clocks.list(&owners(ends, None, cell));
+        let mut around = Around {
+            meter: &mut self.machine,
+            clocks: &mut self.clocks,
+            frequency: &FrequencyMeter::default(),
+            has_load: false,
+            group: None,
+        };
         let mut heard = Heard::default();
         let mut edges = Vec::with_capacity(2);
         let mut opened = None;
@@ -127,8 +119,8 @@ impl Lab {
                 heard.take(end, answer)?;
             }
             edges.push(match edges.is_empty() {
-                true => self.machine.read_start(),
-                false => self.machine.read_end(),
+                true => around.read_start(),
+                false => around.read_end(),
             });
             opened.get_or_insert_with(|| network.read());
             match &mut watch {
@@ -137,7 +129,7 @@ impl Lab {
                 None => {}
             }
         }
-        let mut machine = self.machine.difference(&edges[0], &edges[1]);
+        let mut machine = around.difference(&edges[0], &edges[1]);
         if let Some(opened) = opened {
             machine.extend(network.difference(&opened, &network.read()));
         }
@@ -185,29 +177,6 @@ fn connected(
             "{all} connections were not all open and answered within {} s: choose fewer --connections, or quieten the machine",
             patience_ns / 1_000_000_000
         ))),
-    }
-}
-
-impl Parts {
-    /// Where the windows of both sides are not of about the same length, who reads a server's
-    /// counters was kept off the CPU.
-    pub(super) fn read_late(&self) -> Option<String> {
-        let elapsed =
-            |done: &Done| Some(done.side.readings.get(&Counter::ElapsedNs)?.measured()? as f64);
-        let (one, other) = (elapsed(&self.sender)?, elapsed(self.receiver.as_ref()?)?);
-        let served = self
-            .receiver
-            .as_ref()?
-            .side
-            .readings
-            .contains_key(&Counter::Tasks);
-        (served && (one / other - 1.0).abs() > 0.2).then(|| {
-            format!(
-                "the server's counters were read over {:.0} ms, the clients' over {:.0} ms",
-                other / 1e6,
-                one / 1e6
-            )
-        })
     }
 }
 
@@ -269,5 +238,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
+        obstacles: obstacles::of(cell, Some(Between::Nothing)),
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
 use libtest_mimic::Failed;
 use rustix::process::Pid;
@@ -28,7 +29,7 @@ pub fn lost_endpoint() -> Result<(), Failed> {
         }
     });
     let long = Settings {
-        program: marked,
+        program: Program::at(&marked)?,
         window: SOON,
         ..settings()
     };
@@ -81,11 +82,30 @@ pub fn children(pid: &str) -> Vec<i32> {
 
 pub fn no_endpoint() -> Result<(), Failed> {
     let without = Settings {
-        program: "/bin/false".into(),
+        program: Program::at("/bin/false".as_ref())?,
         ..settings()
     };
     match trial_in(&mut lab(without, Files::default()), &cell(&[])) {
         Err(f) => ensure(f.reason.contains("status 1"), || f.reason.clone()),
         Ok(_) => Err("/bin/false gave a sample".into()),
+    }
+}
+
+/// A trial whose endpoints should be of a build that they are not.
+pub fn another_build() -> Result<(), Failed> {
+    let mut program = Program::own()?;
+    let own = std::mem::replace(&mut program.build, "0123abcd".to_owned());
+    let other = Settings {
+        program,
+        ..settings()
+    };
+    match trial_in(&mut lab(other, Files::default()), &cell(&[])) {
+        Err(f) => ensure(
+            f.reason.contains("another build")
+                && f.reason.contains(&own)
+                && f.reason.contains("0123abcd"),
+            || f.reason.clone(),
+        ),
+        Ok(_) => Err("an endpoint of another build gave a sample".into()),
     }
 }

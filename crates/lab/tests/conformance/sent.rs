@@ -8,6 +8,7 @@ use bytecost_engine::{MOVERS, Mover, Route};
 use bytecost_lab::file_survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::passes::Passes;
+use bytecost_lab::program::Program;
 use bytecost_lab::trial::Settings;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Pattern, Sample, Survey, Transport};
@@ -302,7 +303,7 @@ pub fn disturbed(
         }
     });
     let long = Settings {
-        program: marked,
+        program: Program::at(&marked)?,
         window: SOON,
         ..super::settings()
     };

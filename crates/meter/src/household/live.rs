@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use bytecost_sys::census::cpu_ns_of;
+use bytecost_sys::clock;
 
 use crate::proc_text;
 
@@ -42,7 +42,7 @@ pub(super) fn used(processes: &[u32]) -> Used {
 }
 
 fn used_by(process: u32) -> Option<Used> {
-    let cpu_ns = cpu_ns_of(process)?;
+    let cpu_ns = clock::process_cpu_ns_of(process).ok()?;
     let status = fs::read(format!("/proc/{process}/status")).ok()?;
     let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
     let (faults_minor, faults_major) = faults(&stat)?;

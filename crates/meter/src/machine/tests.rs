@@ -123,6 +123,8 @@ fn a_host_without_accounts_says_what_is_missing() {
             ("machine_cpus", online),
             ("machine_busy_ns", online),
             ("machine_busy_resolution_ns", online),
+            ("machine_idle_ns", stat),
+            ("machine_tasks_ns", NO_TASKS),
             ("machine_softirq_ns", stat),
             ("machine_steal_ns", stat),
         ]

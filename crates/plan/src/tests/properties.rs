@@ -22,7 +22,7 @@ fn some(values: &'static [&'static str]) -> impl Strategy<Value = Vec<String>> {
 
 prop_compose! {
     /// A study with the values of its grid, of its middle tier and its budget at random.
-    fn studies()(
+    pub(crate) fn studies()(
         movers in some(&["send", "null", "sendfile", "uring-send-zc"]),
         tier_movers in some(&["sendfile", "uring-send-zc", "null", "send"]),
         sizes in some(&["256", "1KiB", "4KiB", "16KiB", "64KiB", "1MiB", "16MiB"]),

@@ -114,6 +114,17 @@ fn limits_are_the_hosts() {
         refused(&[(Axis::Threads, "128")], &small, &survey()).unwrap(),
         "RLIMIT_NOFILE: 128 flows of `send` need 320 open files, the limit is 256: raise it with `ulimit -n 320`, or choose fewer --threads"
     );
+    let bounded = Host {
+        wmem_max_bytes: Some(212_992),
+        rmem_max_bytes: Some(425_984),
+        ..host()
+    };
+    let buffer = |bytes| refused(&[(Axis::SocketBuffer, bytes)], &bounded, &survey());
+    assert_eq!(buffer("416KiB"), None, "twice the bound is given");
+    assert_eq!(
+        buffer("1GiB").unwrap(),
+        "socket buffers of 1 GiB: net.core.wmem_max is 212992 bytes, and the kernel gives twice that: choose a smaller --socket-buffer, or raise net.core.wmem_max and net.core.rmem_max"
+    );
     let zc4 = &[(Axis::Mover, "uring-send-zc"), (Axis::Threads, "4")][..];
     for free in [
         Host {

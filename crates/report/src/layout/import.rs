@@ -130,7 +130,7 @@ pub(super) fn study_of(name: &str) -> Study {
         window_ms: 1,
         blocks_least: 6,
         blocks_most: 6,
-        neighbour_bound: 0.05,
+        foreign_cpus: 0.1,
         repeats_most: 0,
         tiers: Vec::new(),
         compare: Vec::new(),
@@ -139,6 +139,7 @@ pub(super) fn study_of(name: &str) -> Study {
         as_published_blocks: None,
         pairs: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
+        twins: false,
         expects: Vec::new(),
     }
 }

@@ -27,6 +27,13 @@ fn an_id_tells_further_axes_only_where_they_matter() {
     let id = "loopback/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/off/free/payload=refilled/mtu=9000/segment=16KiB/device=veth/class=other:nice=10/cgroup=max=50%+cpuset=0,2";
     assert_eq!(cell.id(), id);
     assert_eq!(Cell::from_id(id).as_ref(), Some(&cell));
+    let twin = cell.other_twin();
+    assert_eq!(
+        (twin.id(), twin.other_twin()),
+        (format!("{id}/twin"), cell.clone())
+    );
+    assert_eq!(Cell::from_id(&twin.id()), Some(twin));
+    assert!(!serde_json::to_string(&cell).unwrap().contains("twin"));
     let shared = cell.id_without(&[Axis::Mtu, Axis::Nodelay]);
     cell.mtu_bytes = None;
     cell.nodelay = Nodelay::On;
@@ -37,6 +44,7 @@ fn an_id_tells_further_axes_only_where_they_matter() {
         &id[1..],
         &format!("{id}/cork=perhaps"),
         &format!("{id}/x"),
+        &format!("{id}/twin/twin"),
     ] {
         assert_eq!(Cell::from_id(wrong), None, "{wrong}");
     }

@@ -17,6 +17,10 @@ mod value;
 pub(crate) use axes::RawAxes;
 pub(crate) use value::{Text, Values};
 
+/// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
+/// less than what matters, as it acts on all cells of a block.
+const FOREIGN_CPUS: f64 = 0.1;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawStudy {
@@ -32,7 +36,7 @@ struct RawStudy {
     blocks_least: Spanned<u32>,
     blocks_most: Spanned<u32>,
     #[serde(default)]
-    neighbour_bound: Option<Spanned<Text>>,
+    foreign_cpus: Option<Spanned<f64>>,
     #[serde(default)]
     repeats_most: Option<Spanned<u32>>,
     #[serde(default)]
@@ -186,10 +190,7 @@ impl Reader<'_> {
             window_ms: self.take(&raw.window, millis)?,
             blocks_least: least,
             blocks_most: most,
-            neighbour_bound: raw
-                .neighbour_bound
-                .as_ref()
-                .map_or(Ok(0.05), |v| self.take(v, share))?,
+            foreign_cpus: self.foreign_cpus(&raw)?,
             repeats_most: raw
                 .repeats_most
                 .as_ref()
@@ -205,7 +206,21 @@ impl Reader<'_> {
             as_published_blocks,
             pairs: self.pairs(&raw.pairs)?,
             design: None,
+            twins: false,
         })
+    }
+
+    fn foreign_cpus(&self, raw: &RawStudy) -> Result<f64, StudyError> {
+        let Some(given) = &raw.foreign_cpus else {
+            return Ok(FOREIGN_CPUS);
+        };
+        match *given.get_ref() {
+            cpus if cpus > 0.0 && cpus.is_finite() => Ok(cpus),
+            _ => self.fail(
+                given.span(),
+                "foreign-cpus is a number of CPUs above 0, such as 0.1",
+            ),
+        }
     }
 
     /// The published design stands by itself: what it does not name has its default.

@@ -1,0 +1,146 @@
+//! The books of each cell: who used the CPUs in its windows, and what nobody accounts for.
+//!
+//! The edges are those of the two machine readings. What a side has measured of itself, by its own
+//! clocks over its own window, is taken over theirs in proportion: the windows differ by up to a
+//! message, and the rate is the same. What is left over is held against these figures, which the
+//! costs are made of, and not against the clocks of the processes, which would hide what a side
+//! does not measure of itself.
+//!
+//! All of it is the sum over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a
+//! window: the mean over windows is right for all that, while a median of such windows is one of the
+//! steps (`crates/analysis/tests/books.rs` has it).
+
+use bytecost_spec::{Counter, Reading, Sample, SideReadings};
+use bytecost_stats::{mean, student_mean};
+
+use crate::result::{Account, BookLine, CellBooks, Closed};
+use crate::trials::{CellTrials, Trials};
+use crate::value::{machine, read};
+use crate::{FEWEST, LEVEL};
+
+/// The largest share of a cell's own CPU time that may be left over.
+pub(crate) const MOST_LEFT_OVER: f64 = 0.03;
+/// By how much the windows of a side and of the machine may differ to be taken in proportion:
+/// where a window is a number of passes, the time between them is no part of it.
+const SAME_WINDOW: f64 = 0.25;
+
+/// One trial's.
+struct Page {
+    /// By [`Account::ALL`], in ns; they add up to the time of all CPUs.
+    lines: Vec<f64>,
+    capacity: f64,
+    own: f64,
+    /// What the machine did that was not others'.
+    of_cell: f64,
+}
+
+/// The books of every cell that moves something and has enough trials; none of runs of old.
+pub(crate) fn all(trials: &Trials<'_>) -> Vec<CellBooks> {
+    trials.moving().filter_map(of_cell).collect()
+}
+
+fn of_cell(cell: &CellTrials<'_>) -> Option<CellBooks> {
+    let pages: Vec<Page> = cell.trials().filter_map(|t| page(t.sample)).collect();
+    if pages.len() < FEWEST {
+        return None;
+    }
+    let lines = Account::ALL.iter().enumerate().filter_map(|(i, &account)| {
+        let shares: Vec<f64> = pages.iter().map(|p| p.lines[i] / p.capacity).collect();
+        let is_there = shares.iter().any(|s| *s != 0.0) || account == Account::LeftOver;
+        let share = student_mean(&shares).filter(|_| is_there)?;
+        Some(BookLine {
+            account,
+            share: share.value,
+            error: share.standard_error,
+        })
+    });
+    // Each window counts for the CPU time of a typical one, so that those with little of it do not
+    // weigh more for that.
+    let own = mean(&pages.iter().map(|p| p.own).collect::<Vec<f64>>())?;
+    if own <= 0.0 {
+        return None;
+    }
+    let of_own = |of: fn(&Page) -> f64| -> Vec<f64> { pages.iter().map(|p| of(p) / own).collect() };
+    let left = student_mean(&of_own(|p| p.lines[Account::ALL.len() - 1]))?;
+    let interval = left.interval(LEVEL)?;
+    let (left_over, error) = (left.value, left.standard_error);
+    let closed = if left_over.abs() > MOST_LEFT_OVER && left_over.abs() > 2.0 * error {
+        Closed::No
+    } else if error > MOST_LEFT_OVER {
+        Closed::NotToThreePercent
+    } else {
+        Closed::Yes
+    };
+    Some(CellBooks {
+        cell: cell.id.clone(),
+        trials: pages.len(),
+        lines: lines.collect(),
+        left_over,
+        low: interval.low,
+        high: interval.high,
+        machine_over_own: mean(&of_own(|p| p.of_cell))?,
+        closed,
+    })
+}
+
+fn page(sample: &Sample) -> Option<Page> {
+    let of = |counter| machine(sample, counter).ok();
+    let or_none = |counter| of(counter).unwrap_or(0.0);
+    let elapsed = of(Counter::MachineElapsedNs)?;
+    let capacity = elapsed * of(Counter::MachineCpus)?;
+    let (idle, steal) = (
+        of(Counter::MachineIdleNs)?,
+        or_none(Counter::MachineStealNs),
+    );
+    let others = of(Counter::OtherProcessesNs)?;
+    let [sender, sender_workers] = side(&sample.sender, elapsed)?;
+    let [receiver, receiver_workers] = match &sample.receiver {
+        Some(receiver) => side(receiver, elapsed)?,
+        None => [0.0, 0.0],
+    };
+    let busy = capacity - idle - steal;
+    // The two accounts of tasks are written by the same lines of the kernel, so that they fit to
+    // the last ns; idle time comes in steps of 10 ms.
+    let interrupts = of(Counter::MachineTasksNs).map_or(0.0, |tasks| busy - tasks);
+    let [kernel, background, instrument] = [
+        Counter::KernelThreadsNs,
+        Counter::NeighbourNs,
+        Counter::InstrumentNs,
+    ]
+    .map(or_none);
+    let own = sender + sender_workers + receiver + receiver_workers;
+    let known = own + kernel + interrupts + background + instrument + others;
+    Some(Page {
+        lines: vec![
+            sender,
+            sender_workers,
+            receiver,
+            receiver_workers,
+            kernel,
+            interrupts,
+            background,
+            instrument,
+            others,
+            idle,
+            steal,
+            busy - known,
+        ],
+        capacity,
+        own,
+        of_cell: busy - interrupts - others - background - instrument,
+    })
+}
+
+/// A side's own threads and what works for them, over a window of the machine's.
+fn side(side: &SideReadings, machine_ns: f64) -> Option<[f64; 2]> {
+    let cpu = read(side, Counter::CpuNs).ok()?;
+    let workers = side.readings.get(&Counter::WorkersNs);
+    let workers = workers.and_then(Reading::measured).unwrap_or(0) as f64;
+    let aside = read(side, Counter::AsideNs).unwrap_or(0.0);
+    let times = machine_ns / read(side, Counter::ElapsedNs).ok()?;
+    let times = match (times - 1.0).abs() < SAME_WINDOW {
+        true => times,
+        false => 1.0,
+    };
+    Some([(cpu - workers) * times + aside, workers * times])
+}

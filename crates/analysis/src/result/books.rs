@@ -1,0 +1,119 @@
+//! Who used the CPUs in the windows of a cell, as findings.json tells it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whose CPU time it is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Account {
+    /// The sender's threads (the clients', where there is a server).
+    Sender,
+    /// What works for them in their process or as its child: io-wq, POSIX aio, Java.
+    SenderWorkers,
+    /// The receiver's threads (the server's, with its children).
+    Receiver,
+    /// What works for those.
+    ReceiverWorkers,
+    /// ksoftirqd, kworker and other kernel threads, which work on nobody's clock.
+    KernelThreads,
+    /// Interrupts on idle CPUs, which are on nobody's clock either.
+    Interrupts,
+    /// The background load that the cell asked for.
+    Background,
+    /// bytecost itself: who coordinates, and over wire who acknowledges.
+    Instrument,
+    /// Processes that are not ours.
+    OtherProcesses,
+    /// Nobody: the CPUs were idle.
+    Idle,
+    /// The hypervisor.
+    Steal,
+    /// What is left of the time of all CPUs.
+    LeftOver,
+}
+
+impl Account {
+    /// All of them, in the order of tables.
+    pub const ALL: &[Account] = &[
+        Account::Sender,
+        Account::SenderWorkers,
+        Account::Receiver,
+        Account::ReceiverWorkers,
+        Account::KernelThreads,
+        Account::Interrupts,
+        Account::Background,
+        Account::Instrument,
+        Account::OtherProcesses,
+        Account::Idle,
+        Account::Steal,
+        Account::LeftOver,
+    ];
+
+    /// Its heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Account::Sender => "sender",
+            Account::SenderWorkers => "sender's workers",
+            Account::Receiver => "receiver",
+            Account::ReceiverWorkers => "receiver's workers",
+            Account::KernelThreads => "kernel threads",
+            Account::Interrupts => "interrupts on idle CPUs",
+            Account::Background => "background load",
+            Account::Instrument => "bytecost",
+            Account::OtherProcesses => "other processes",
+            Account::Idle => "idle",
+            Account::Steal => "steal",
+            Account::LeftOver => "left over",
+        }
+    }
+}
+
+/// A line of a cell's books.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BookLine {
+    /// Whose.
+    pub account: Account,
+    /// Its share of the time of all CPUs in the windows, in the mean over trials.
+    pub share: f64,
+    /// Standard error of that.
+    pub error: f64,
+}
+
+/// Whether the books of a cell are closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Closed {
+    /// What is left over is within 3 % of the cell's own CPU time, or no more than chance.
+    Yes,
+    /// The error is above 3 %, so that this cannot be said in this run.
+    NotToThreePercent,
+    /// More is left over (or counted twice): above 3 %, and above twice the standard error.
+    No,
+}
+
+/// The books of a cell: its lines add up to the time of all CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellBooks {
+    /// [`bytecost_spec::Cell::id`].
+    pub cell: String,
+    /// Trials that they are of.
+    pub trials: usize,
+    /// The lines.
+    pub lines: Vec<BookLine>,
+    /// What is left over, as a share of the cell's own CPU time (both sides with all that works
+    /// for them): the sum over blocks. Negative where time was counted twice.
+    pub left_over: f64,
+    /// Its 95 % interval.
+    pub low: f64,
+    /// The interval's other end.
+    pub high: f64,
+    /// CPU time of the whole machine less that of others, of the background load and of bytecost,
+    /// over the cell's own: the sum over blocks. 1 where a cell's cost is all that the machine did for it.
+    pub machine_over_own: f64,
+    /// Whether the books are closed.
+    pub closed: Closed,
+}

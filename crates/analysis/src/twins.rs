@@ -1,0 +1,115 @@
+//! Baselines compared with their twins: the noise floor of a run, and a check on its intervals.
+
+use std::collections::BTreeSet;
+
+use bytecost_spec::Study;
+use bytecost_stats::{at_least, trimmed_mean};
+
+use crate::cells::exp;
+use crate::doubts::{Told, View};
+use crate::findings::ERROR_RATE;
+use crate::pairing::pairings;
+use crate::result::{NoiseFloor, Twin};
+use crate::trials::Trials;
+use crate::{FEWEST, LEVEL, words};
+
+/// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
+/// these, if its intervals hold.
+const CHANCE_LEAST: f64 = 0.01;
+
+/// Every baseline that has a twin, in the first metric of each comparison: outside of the findings
+/// and of their correction.
+pub(crate) fn all(study: &Study, trials: &Trials<'_>) -> Vec<Twin> {
+    let mut seen = BTreeSet::new();
+    let mut twins = Vec::new();
+    for compare in &study.compare {
+        let Some(&metric) = compare.metrics.first() else {
+            continue;
+        };
+        for pairing in pairings(study, trials, compare.axis, &compare.baseline) {
+            let cell = pairing.baseline;
+            if !seen.insert((&cell.id, metric)) {
+                continue;
+            }
+            let both = cell.by_block.iter().filter_map(|(block, own)| {
+                let twin = cell.twin.get(block)?.value(metric).known()?;
+                Some((twin / own.value(metric).known()?).ln())
+            });
+            let logs: Vec<f64> = both.collect();
+            // A zero on either side has no ratio, and leaving it out would bend the rest.
+            let fits = logs.len() >= FEWEST && logs.iter().all(|l| l.is_finite());
+            let found = trimmed_mean(&logs).filter(|_| fits).and_then(|location| {
+                let (interval, p) = (location.interval(LEVEL)?, location.p_value(0.0)?);
+                Some(Twin {
+                    cell: cell.id.clone(),
+                    metric,
+                    ratio: exp(location.value),
+                    low: exp(interval.low),
+                    high: exp(interval.high),
+                    blocks: location.count,
+                    p,
+                    different: p < ERROR_RATE,
+                })
+            });
+            twins.extend(found);
+        }
+    }
+    twins
+}
+
+/// What the twins of a run come to.
+pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Option<NoiseFloor> {
+    let width = |t: &Twin| t.high.ln() - t.low.ln();
+    let widest = twins
+        .iter()
+        .max_by(|a, b| width(a).total_cmp(&width(b)))?
+        .clone();
+    let different = twins.iter().filter(|t| t.different).count();
+    let axis = study.compare.first()?.axis;
+    let cell = trials.moving().find(|c| c.id == widest.cell)?.cell;
+    let floor = NoiseFloor {
+        twins: twins.len(),
+        different,
+        chance: at_least(different as u64, twins.len() as u64, ERROR_RATE),
+        sentence: format!(
+            "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
+            words::named(axis, &cell.value(axis)),
+            words::ratio(widest.ratio, widest.low, widest.high),
+            words::metric(widest.metric),
+            if twins.len() > 1 {
+                " at the widest"
+            } else {
+                ""
+            },
+            words::count(twins.len(), "twin"),
+            words::percent(ERROR_RATE),
+        ),
+        widest,
+    };
+    Some(floor)
+}
+
+/// More twins came out different than chance explains: the intervals of this run are too narrow.
+pub(crate) fn differ(view: &View<'_>) -> Vec<Told> {
+    let Some(floor) = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST) else {
+        return Vec::new();
+    };
+    let different = || view.twins.iter().filter(|t| t.different);
+    let ratios: Vec<String> = different()
+        .map(|t| words::ratio(t.ratio, t.low, t.high))
+        .collect();
+    vec![Told {
+        text: "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow."
+            .to_owned(),
+        evidence: format!(
+            "{} of {} came out different, {} would by chance; as many or more do so in {} of runs; their ratios: {}",
+            floor.different,
+            words::count(floor.twins, "twin"),
+            words::percent(ERROR_RATE),
+            words::percent(floor.chance),
+            words::list(&ratios)
+        ),
+        cure: "stop other programs and run again; pin the threads with --placement".to_owned(),
+        cells: different().map(|t| t.cell.clone()).collect(),
+    }]
+}

@@ -1,0 +1,196 @@
+//! Twins: what they say of the noise, and that they are nowhere a cell of their own.
+
+mod world;
+
+use bytecost_analysis::{Analysis, Verdict};
+use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Reading, TrialKey};
+use world::{STUDY, True, World};
+
+const COST: Metric = Metric::both(Measure::CpuSPerGb);
+
+/// The usual study, in which each `send` has a twin.
+fn twinned() -> World {
+    let mut world = World::new(STUDY);
+    let send = world.cells.iter().filter(|c| c.mover == "send");
+    let twins: Vec<Cell> = send.map(Cell::other_twin).collect();
+    world.cells.extend(twins);
+    world
+}
+
+/// Every `send` costs what the others do, and its twin so many times as much.
+fn apart(factor: f64, noise: f64) -> World {
+    let truth = move |cell: &Cell| True::costs(if cell.twin { 0.2 * factor } else { 0.2 });
+    twinned().run(3, 12, noise, truth)
+}
+
+fn doubts<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a [String]> {
+    let doubts = analysis.doubts.iter().filter(|d| d.kind == kind);
+    doubts.map(|d| &d.cells[..]).collect()
+}
+
+#[test]
+fn a_twin_is_no_cell_and_in_no_finding_table_figure_or_answer() {
+    let analysis = apart(1.0, 0.01).analyse();
+    let plain = World::new(STUDY)
+        .run(3, 12, 0.01, |_| True::costs(0.2))
+        .analyse();
+    let ids = |a: &Analysis| -> Vec<String> { a.findings.iter().map(|f| f.id.clone()).collect() };
+    assert_eq!(ids(&analysis), ids(&plain));
+    assert_eq!(analysis.study.varied, plain.study.varied);
+    assert_eq!(analysis.run.blocks, 12);
+    for part in [
+        serde_json::to_string(&analysis.cells),
+        serde_json::to_string(&analysis.findings),
+        serde_json::to_string(&analysis.figures),
+        serde_json::to_string(&analysis.answers),
+        serde_json::to_string(&analysis.crossovers),
+        serde_json::to_string(&analysis.twins),
+    ] {
+        assert!(!part.expect("an analysis").contains("twin"));
+    }
+}
+
+#[test]
+fn equal_twins_are_the_noise_floor_and_no_doubt() {
+    let world = apart(1.0, 0.01);
+    let analysis = world.analyse();
+    let cells: Vec<&str> = analysis.twins.iter().map(|t| t.cell.as_str()).collect();
+    let send = world.cells.iter().filter(|c| c.mover == "send" && !c.twin);
+    assert_eq!(cells, send.map(Cell::id).collect::<Vec<_>>());
+    for twin in &analysis.twins {
+        assert!((twin.metric, twin.blocks) == (COST, 12), "{twin:?}");
+        assert!(
+            (0.95..1.05).contains(&twin.ratio) && twin.low < twin.ratio,
+            "{twin:?}"
+        );
+        assert_eq!(twin.different, twin.low > 1.0 || twin.high < 1.0);
+    }
+    let floor = analysis.noise_floor.as_ref().expect("a floor");
+    let width = |t: &bytecost_analysis::Twin| t.high / t.low;
+    let widest = analysis.twins.iter().map(width).fold(0.0, f64::max);
+    assert!((floor.twins, width(&floor.widest)) == (4, widest));
+    let (start, end) = (
+        "Noise floor today: `send` against itself ",
+        " in CPU time per byte at the widest; 0 of 4 twins came out different (5 % would by chance).",
+    );
+    assert!(
+        floor.sentence.starts_with(start) && floor.sentence.ends_with(end),
+        "{}",
+        floor.sentence
+    );
+    assert_eq!(doubts(&analysis, "twins-differ"), Vec::<&[String]>::new());
+}
+
+#[test]
+fn more_different_twins_than_chance_explains_are_a_doubt() {
+    let analysis = apart(1.2, 0.01).analyse();
+    assert!(analysis.twins.iter().all(|t| t.different && t.ratio > 1.05));
+    let floor = analysis.noise_floor.as_ref().expect("a floor");
+    assert!(floor.different == 4 && floor.chance < 1e-4, "{floor:?}");
+    let found = doubts(&analysis, "twins-differ");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].len(), 4);
+    // One of four comes out different in every fifth run.
+    let mut world = apart(1.0, 0.01);
+    let one = world.id("send", 256);
+    world.change(
+        |c| c.twin && c.size_bytes == 256,
+        |s| {
+            let cpu = s
+                .sender
+                .readings
+                .get_mut(&Counter::CpuNs)
+                .expect("a reading");
+            *cpu = Reading::Measured(2 * cpu.measured().expect("a number"));
+        },
+    );
+    let analysis = world.analyse();
+    let different: Vec<&str> = analysis
+        .twins
+        .iter()
+        .filter(|t| t.different)
+        .map(|t| t.cell.as_str())
+        .collect();
+    assert_eq!(different, [one]);
+    assert_eq!(doubts(&analysis, "twins-differ"), Vec::<&[String]>::new());
+}
+
+#[test]
+fn a_baseline_and_its_twin_are_one_value_in_each_block() {
+    let cost = |a: &Analysis, id: &str| {
+        let cell = a.cells.iter().find(|c| c.id == id).expect("a cell");
+        cell.estimates[&COST].value
+    };
+    let world = apart(1.21, 0.0);
+    let analysis = world.analyse();
+    let (send, writev) = (world.id("send", 4096), world.id("writev", 4096));
+    // The receiver's 0.1 stands in both sums.
+    let both = (0.3_f64 * (0.2 * 1.21 + 0.1)).sqrt();
+    assert!((cost(&analysis, &send) / cost(&analysis, &writev) - both / 0.3).abs() < 1e-6);
+    let ratio = |a: &Analysis| {
+        let of = |f: &&bytecost_analysis::Finding| f.metric == COST && f.cell == writev;
+        a.findings.iter().find(of).expect("a finding").ratio
+    };
+    assert!(
+        (ratio(&analysis) - 0.3 / both).abs() < 1e-6,
+        "{}",
+        ratio(&analysis)
+    );
+    // Where the twin has no trial, the baseline's own stands.
+    let mut alone = world;
+    alone.samples.retain(|s| !s.cell.ends_with("/twin"));
+    let analysis = alone.analyse();
+    assert!((ratio(&analysis) - 1.0).abs() < 1e-6);
+    assert_eq!((analysis.twins.len(), analysis.noise_floor), (0, None));
+}
+
+#[test]
+fn a_twin_that_fails_is_a_failure_of_its_cell() {
+    let mut world = apart(1.0, 0.01);
+    let send = world.id("send", 256);
+    world.failures.push(Failure {
+        trial: TrialKey {
+            block: 0,
+            cell: world.cells.len() as u32 - 1,
+            attempt: 0,
+        },
+        cell: format!("{send}/twin"),
+        started_ms: 1,
+        reason: "the receiver is gone".to_owned(),
+    });
+    let analysis = world.analyse();
+    assert_eq!(doubts(&analysis, "failed-trials"), [[send]]);
+}
+
+#[test]
+fn runs_with_twins_keep_the_promised_rates() {
+    let runs = 120;
+    let (mut alarms, mut different, mut twins) = (0, 0, 0);
+    for seed in 0..runs {
+        let analysis = twinned()
+            .run(4000 + seed, 8, 0.05, |_| True::costs(0.2))
+            .analyse();
+        let told = |v| matches!(v, Verdict::Better | Verdict::Worse);
+        alarms += usize::from(analysis.findings.iter().any(|f| told(f.verdict)));
+        different += analysis.twins.iter().filter(|t| t.different).count();
+        twins += analysis.twins.len();
+    }
+    // 5 % of 120 are 6; 14 or more would come up once in a thousand.
+    assert!(alarms <= 13, "{alarms} of {runs}");
+    // 5 % of 480 are 24, with a standard deviation of 5.
+    assert_eq!(twins, 480);
+    assert!((9..=39).contains(&different), "{different} of {twins}");
+}
+
+#[test]
+fn a_run_of_old_has_none() {
+    let analysis = World::new(STUDY)
+        .run(3, 12, 0.01, |_| True::costs(0.2))
+        .analyse();
+    assert_eq!(
+        (analysis.twins.len(), analysis.noise_floor.as_ref()),
+        (0, None)
+    );
+    let text = serde_json::to_string(&analysis).expect("an analysis");
+    assert!(!text.contains("twin") && !text.contains("noise_floor"));
+}

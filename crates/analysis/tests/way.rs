@@ -1,0 +1,192 @@
+//! What stands in the way is named, and nothing is said of what it sets.
+
+mod rules;
+mod world;
+
+use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::survey::Route;
+use bytecost_spec::{Axis, Cell, Counter};
+use rules::{MOVERS, fires, put, quiet, run, silent};
+use world::{True, World};
+
+#[test]
+fn alike_rates_of_unlike_movers_are_told() {
+    let unlike = |rate: fn(&Cell) -> f64| {
+        run(MOVERS, move |c| True {
+            gbit_per_s: rate(c),
+            ..True::costs(match c.mover.as_str() {
+                "send" => 0.2,
+                "send-zerocopy" => 0.4,
+                _ => 0.1,
+            })
+        })
+    };
+    let world = unlike(|_| 0.9);
+    let doubt = fires(&world, "same-rate", 6, "6 cells: ");
+    assert!(doubt.text.starts_with("In 6 cells"), "{doubt:#?}");
+    silent(
+        &unlike(|c| if c.mover == "send" { 30.0 } else { 40.0 }),
+        "same-rate",
+    );
+    // At each size something else holds it.
+    let by_size = unlike(|c| if c.size_bytes == 4096 { 0.5 } else { 0.9 });
+    fires(&by_size, "same-rate", 6, "3 cells: ");
+    // Costs may be far apart between sizes alone.
+    let by_cost = |rate: fn(&Cell) -> f64| {
+        run(MOVERS, move |c| True {
+            gbit_per_s: rate(c),
+            ..True::costs(if c.size_bytes == 4096 { 0.4 } else { 0.2 })
+        })
+    };
+    fires(&by_cost(|_| 0.9), "same-rate", 6, "6 cells: ");
+    let follows = by_cost(|c| if c.size_bytes == 4096 { 0.5 } else { 0.9 });
+    silent(&follows, "same-rate");
+    // All alike in everything: there is nothing that the rate hides.
+    silent(&quiet(), "same-rate");
+    // As under a quota: where rates follow costs, nothing else holds them.
+    silent(
+        &run(MOVERS, |c| {
+            True::costs(if c.mover == "send" { 0.2 } else { 0.1 })
+        }),
+        "same-rate",
+    );
+}
+
+#[test]
+fn movers_of_files_and_of_memory_are_one_group() {
+    let truth = |c: &Cell| True {
+        gbit_per_s: 2.0,
+        ..True::costs(match c.mover.as_str() {
+            "send" => 0.2,
+            "send-zerocopy" => 0.25,
+            _ => 0.1,
+        })
+    };
+    let mut world = run(MOVERS, truth);
+    let warm = |mover: &str, cell: &mut Cell| {
+        if cell.mover == mover {
+            cell.set(Axis::Cache, "warm").unwrap();
+            cell.set(Axis::Block, "64KiB").unwrap();
+        }
+    };
+    let file = world
+        .manifest
+        .survey
+        .mover_facts
+        .last_mut()
+        .expect("sendfile");
+    file.route = Route::FileToSocket;
+    world
+        .cells
+        .iter_mut()
+        .for_each(|cell| warm("sendfile", cell));
+    let ids: Vec<String> = world.cells.iter().map(Cell::id).collect();
+    for sample in &mut world.samples {
+        sample.cell.clone_from(&ids[sample.trial.cell as usize]);
+    }
+    fires(&world, "same-rate", 6, "6 cells: ");
+}
+
+fn stands_in_the_way(world: &mut World, kind: ObstacleKind, found: &str, limits: bool) {
+    world.change(
+        |_| true,
+        |s| {
+            s.obstacles.push(Obstacle {
+                kind,
+                place: "lo".to_owned(),
+                found: found.to_owned(),
+                limits,
+            });
+        },
+    );
+}
+
+fn speaks_of_throughput(world: &World) -> Vec<String> {
+    let answers = world.analyse().answers.into_iter().map(|a| a.sentence);
+    answers
+        .filter(|s| s.to_lowercase().contains("throughput"))
+        .collect()
+}
+
+#[test]
+fn a_discipline_that_limits_is_named_and_nothing_is_said_of_rates() {
+    let truth = |c: &Cell| True {
+        gbit_per_s: 2.0,
+        ..True::costs(if c.mover == "send" { 0.2 } else { 0.19 })
+    };
+    let mut world = run(MOVERS, truth);
+    silent(&world, "path-limit");
+    let said = speaks_of_throughput(&world);
+    assert!(
+        said[0].starts_with("Nothing beats `send` in throughput"),
+        "{said:?}"
+    );
+    stands_in_the_way(&mut world, ObstacleKind::Qdisc, "tbf, 2.00 Gbit/s", true);
+    let doubt = fires(&world, "path-limit", 6, "after 72 trials");
+    let text = "A queueing discipline limits lo: tbf, 2.00 Gbit/s.";
+    assert!(doubt.text.starts_with(text), "{doubt:#?}");
+    silent(&world, "path-cost");
+    let said = speaks_of_throughput(&world);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].starts_with("Throughput: no verdict in 4 of 4 comparisons"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_makes_packets_cost_more_is_named_once() {
+    let mut world = quiet();
+    silent(&world, "path-cost");
+    stands_in_the_way(
+        &mut world,
+        ObstacleKind::Mtu,
+        "MTU 1500, usually 65536",
+        false,
+    );
+    stands_in_the_way(&mut world, ObstacleKind::Qdisc, "pfifo", false);
+    let doubt = fires(&world, "path-cost", 6, "after 72 trials");
+    for part in [
+        "MTU 1500, usually 65536 on lo",
+        "queueing discipline pfifo on lo",
+    ] {
+        assert!(doubt.text.contains(part), "{doubt:#?}");
+    }
+    silent(&world, "path-limit");
+}
+
+#[test]
+fn a_quota_around_the_run_is_named_by_what_it_counted() {
+    let mut world = quiet();
+    let throttled = |world: &mut World, periods: u64, ns: u64| {
+        world.change(
+            |_| true,
+            |s| {
+                put(&mut s.machine, Counter::QuotaThrottledPeriods, periods);
+                put(&mut s.machine, Counter::QuotaThrottledNs, ns);
+            },
+        );
+    };
+    world.manifest.host.obstacles = vec![Obstacle {
+        kind: ObstacleKind::Quota,
+        place: "/sys/fs/cgroup/a".to_owned(),
+        found: "1.00 CPUs: 100 ms in each 100 ms".to_owned(),
+        limits: true,
+    }];
+    // A quota that was never used up stopped nothing.
+    throttled(&mut world, 0, 0);
+    silent(&world, "quota-around");
+    throttled(&mut world, 1, 40_000_000);
+    let doubt = fires(&world, "quota-around", 6, "used up in 72 periods");
+    for part in [
+        "held back for 2.88 s in 13.0 s",
+        "100 ms at /sys/fs/cgroup/a",
+    ] {
+        assert!(doubt.evidence.contains(part), "{doubt:#?}");
+    }
+    let said = speaks_of_throughput(&world);
+    assert!(said.iter().all(|s| s.contains("no verdict")), "{said:?}");
+    // Nor did one that stopped something for a moment.
+    throttled(&mut world, 1, 100_000);
+    silent(&world, "quota-around");
+}

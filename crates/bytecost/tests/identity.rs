@@ -1,0 +1,278 @@
+//! Who a run is: machine, kernel, boot and build, which `--resume` holds it to; and the program,
+//! which stays the same whatever becomes of its file.
+
+mod fault_common;
+
+use std::cell::RefCell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use fault_common::{
+    BYTECOST, PATIENCE, Place, Started, ended, endpoints_of, failures, records, until,
+};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const SHORT: &str =
+    "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
+
+fn measured() -> Place {
+    let place = Place::new();
+    ended(&mut place.bytecost(SHORT)).measured();
+    place
+}
+
+fn manifest(run: &Path) -> Value {
+    serde_json::from_slice(&fs::read(run.join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Changes the manifest of the one run: as if it had been made elsewhere.
+fn edit(place: &Place, change: impl FnOnce(&mut Value)) {
+    let run = place.run();
+    let mut manifest = manifest(&run);
+    change(&mut manifest);
+    fs::write(run.join("manifest.json"), manifest.to_string()).unwrap();
+}
+
+fn resume(place: &Place, more: &str) -> String {
+    let run = place.run();
+    let name = run.file_name().unwrap().to_str().unwrap();
+    format!("run --resume {name} {more}")
+}
+
+fn last_block(run: &Path) -> u64 {
+    let block =
+        |r: &Value| r.as_object().unwrap().values().next().unwrap()["trial"]["block"].as_u64();
+    records(run).iter().filter_map(block).max().unwrap()
+}
+
+#[test]
+fn the_manifest_says_which_machine_boot_and_build_measured() {
+    let place = measured();
+    let manifest = manifest(&place.run());
+    let identity = &manifest["host"]["identity"];
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    assert_eq!(identity["boot_id"], boot.trim());
+    let line = fs::read_to_string("/proc/cmdline").unwrap();
+    let kept = identity["kernel_command_line"].as_str().unwrap();
+    assert!(kept.split(' ').all(|word| line.contains(word)), "{kept}");
+    assert!(identity["settings"].as_object().unwrap().len() > 3);
+    assert!(!manifest["build_id"].as_str().unwrap().is_empty());
+    assert_eq!(manifest["format"], 1);
+    if let Ok(id) = fs::read_to_string("/etc/machine-id") {
+        let id = id.trim();
+        assert!(id.is_empty() || !manifest.to_string().contains(id));
+    }
+}
+
+#[test]
+fn another_kernel_boot_machine_or_build_is_refused_by_name() {
+    let place = measured();
+    let path = place.run().join("manifest.json");
+    let whole = fs::read(&path).unwrap();
+    let log = fs::read(place.run().join("samples.jsonl")).unwrap();
+    for (pointer, what) in [
+        ("/host/kernel", "kernel was other, is "),
+        ("/host/identity/boot_id", "boot was other, is "),
+        ("/host/identity/machine_id_hash", "machine was other, is "),
+        ("/build_id", "build of bytecost was other, is "),
+    ] {
+        let known = manifest(&place.run()).pointer(pointer).is_some();
+        if !known {
+            assert!(pointer.ends_with("machine_id_hash"), "{pointer}");
+            continue;
+        }
+        edit(&place, |m| {
+            *m.pointer_mut(pointer).unwrap() = "other".into()
+        });
+        let end = ended(&mut place.bytecost(&resume(&place, "--blocks 8")));
+        let line = end.refused();
+        assert!(line.contains(what) && line.contains("--anyway"), "{line}");
+        fs::write(&path, &whole).unwrap();
+    }
+    assert_eq!(fs::read(place.run().join("samples.jsonl")).unwrap(), log);
+    let end = ended(&mut place.bytecost("run --anyway"));
+    assert!(end.refused().contains("--resume"), "{}", end.stderr);
+    // Nothing differs any more, so that it goes on as one leg.
+    let end = ended(&mut place.bytecost(&resume(&place, "--blocks 7 --precision 0.01% --quiet")));
+    end.measured();
+    assert_eq!(end.stderr.matches("note:").count(), 0, "{}", end.stderr);
+    assert_eq!(manifest(&place.run()).get("legs"), None);
+    assert_eq!(last_block(&place.run()), 6);
+}
+
+#[test]
+fn a_run_of_old_is_resumed_with_a_note() {
+    let place = measured();
+    edit(&place, |m| {
+        m.as_object_mut().unwrap().remove("build_id");
+        m["host"].as_object_mut().unwrap().remove("identity");
+    });
+    let end = ended(&mut place.bytecost(&resume(&place, "--blocks 7 --precision 0.01%")));
+    end.measured();
+    let note = "does not record its boot and its build";
+    assert!(end.stderr.contains(note), "{}", end.stderr);
+    assert_eq!(last_block(&place.run()), 6);
+}
+
+#[test]
+fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
+    let place = measured();
+    let run = place.run();
+    let log = run.join("samples.jsonl");
+    // The last block is cut in half, as when the machine was switched off.
+    let text = fs::read_to_string(&log).unwrap();
+    let cut: String = text.lines().take(11).map(|l| format!("{l}\n")).collect();
+    fs::write(&log, &cut).unwrap();
+    fs::remove_file(run.join("ended.json")).unwrap();
+    edit(&place, |m| {
+        m["host"]["identity"]["boot_id"] = "before".into()
+    });
+    let begun = last_block(&run) + 1;
+    let end = ended(&mut place.bytecost(&resume(&place, "--anyway --blocks 6 --quiet")));
+    if begun == 6 {
+        assert!(end.refused().contains("--blocks"), "{}", end.stderr);
+    }
+    let more = format!("--anyway --blocks {} --precision 0.01% --quiet", begun + 2);
+    ended(&mut place.bytecost(&resume(&place, &more))).measured();
+    let manifest = manifest(&run);
+    let leg = &manifest["legs"][0];
+    assert_eq!(
+        (&manifest["format"], &leg["first_block"]),
+        (&2.into(), &begun.into())
+    );
+    assert_eq!(leg["differences"][0]["what"], "boot");
+    assert_eq!(leg["differences"][0]["was"], "before");
+    let after = fs::read_to_string(&log).unwrap();
+    let new = after
+        .strip_prefix(&cut)
+        .expect("samples are never rewritten");
+    assert!(new.lines().count() >= 4);
+    for line in new.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let told = record.as_object().unwrap().values().next().unwrap();
+        assert!(told["trial"]["block"].as_u64().unwrap() >= begun, "{line}");
+    }
+    let found: Value =
+        serde_json::from_slice(&fs::read(run.join("findings.json")).unwrap()).unwrap();
+    let doubts = found["doubts"].as_array().unwrap();
+    let doubt = doubts.iter().find(|d| d["kind"] == "several-legs").unwrap();
+    let says = format!("leg 2 from block {begun}: boot was before, is ");
+    assert!(
+        doubt["evidence"].as_str().unwrap().starts_with(&says),
+        "{doubt}"
+    );
+    // As the second leg it is the same, and goes on without another one.
+    let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
+    ended(&mut place.bytecost(&resume(&place, &more))).measured();
+    assert_eq!(last_block(&run), begun + 2);
+}
+
+#[test]
+fn a_log_that_lost_trials_is_told() {
+    let place = measured();
+    let run = place.run();
+    let log = run.join("samples.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let first = text.find('\n').unwrap() + 1;
+    let lost = text.lines().count() - 1;
+    for (cut, says) in [
+        (
+            Some(&text[..first]),
+            format!("{lost} of its {} records are missing", lost + 1),
+        ),
+        (None, "samples.jsonl is missing".to_owned()),
+    ] {
+        match cut {
+            Some(text) => fs::write(&log, text).unwrap(),
+            None => fs::remove_file(&log).unwrap(),
+        }
+        let list = ended(&mut place.bytecost("runs")).stdout;
+        let flat = list.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("damaged: ") && flat.contains(&says), "{list}");
+        let report = ended(&mut place.bytecost("report"));
+        assert_eq!(report.status, Some(1), "{}", report.stderr);
+        let flat = report
+            .stdout
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        assert!(flat.contains(&says), "{}", report.stdout);
+    }
+}
+
+/// The file that a process runs.
+fn file_of(pid: u32) -> Option<u64> {
+    fs::metadata(format!("/proc/{pid}/exe"))
+        .ok()
+        .map(|m| m.ino())
+}
+
+#[test]
+fn a_program_that_is_replaced_in_mid_run_stays_the_same_to_the_end() {
+    let place = Place::new();
+    let path: PathBuf = place.dir.path().join("bytecost");
+    // By processes of their own: what anybody has open for writing is not executed.
+    let copy = |from: &str, to: &Path| {
+        assert!(
+            Command::new("cp")
+                .arg(from)
+                .arg(to)
+                .status()
+                .unwrap()
+                .success()
+        );
+    };
+    copy(BYTECOST, &path);
+    let ours = fs::metadata(&path).unwrap().ino();
+    let words = "run --mover send --size 4KiB --blocks 1000 --window 50ms --warmup 2ms --budget 10m --precision 0.01% --quiet";
+    let mut run = place.start(&mut place.other(path.to_str().unwrap(), words.split_whitespace()));
+    run.until("a trial", || place.lines() >= 1);
+    let other = place.dir.path().join("other");
+    copy("/bin/false", &other);
+    fs::rename(&other, &path).unwrap();
+    let had = place.lines();
+    let pid = run.pid();
+    let seen = RefCell::new(Vec::new());
+    run.until("endpoints and trials since", || {
+        let files = endpoints_of(pid).into_iter().filter_map(file_of);
+        seen.borrow_mut().extend(files);
+        seen.borrow().len() > 4 && place.lines() > had + 4
+    });
+    let seen = seen.into_inner();
+    assert!(seen.iter().all(|ino| *ino == ours), "{seen:?} {ours}");
+    run.send(Signal::INT);
+    assert_eq!(run.end(PATIENCE).status, Some(130));
+    let all = records(&place.run());
+    // On a busy machine nothing may move in a window, which is another matter.
+    let mut reasons = failures(&all)
+        .into_iter()
+        .filter_map(|f| f["reason"].as_str());
+    assert_eq!(reasons.find(|why| !why.contains("no byte was moved")), None);
+}
+
+#[test]
+fn an_endpoint_goes_by_the_name_of_the_program() {
+    let place = Place::new();
+    let words = "run --mover send --size 4KiB --window 2s --warmup 2ms --budget 60s --quiet";
+    let mut run = place.start(&mut place.bytecost(words));
+    let names = |run: &Started| -> Vec<(String, String)> {
+        let read = |pid: u32| {
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            (comm.trim() == "bytecost").then_some((comm, line))
+        };
+        run.endpoints().into_iter().filter_map(read).collect()
+    };
+    let pid = run.pid();
+    run.until("two endpoints", || endpoints_of(pid).len() == 2);
+    until("their names", PATIENCE, || names(&run).len() == 2);
+    for (_, line) in names(&run) {
+        assert!(line.contains(&format!("bytecost endpoint {pid}")), "{line}");
+    }
+    run.send(Signal::INT);
+    run.end(PATIENCE);
+}

@@ -1,0 +1,81 @@
+//! Packet filters and connection tracking of the network that the calling thread is in, as far as
+//! `/proc` tells of them. nftables tells its rules over netlink alone.
+
+use bytecost_spec::host::{Obstacle, ObstacleKind};
+
+use crate::roots::Roots;
+
+/// Which tables of the older iptables there are; root alone may read it.
+const TABLES: &str = "thread-self/net/ip_tables_names";
+/// How many connections are tracked.
+const TRACKED: &str = "sys/net/netfilter/nf_conntrack_count";
+
+/// What of these is in the way, and what could not be looked at, with the reason.
+#[must_use]
+pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
+    let filter = |kind, found: String| Obstacle {
+        kind,
+        place: "netfilter".to_owned(),
+        found,
+        limits: false,
+    };
+    let mut unseen = Vec::new();
+    let tables = match roots.proc(TABLES) {
+        Ok(names) => names.split_whitespace().collect::<Vec<_>>().join(", "),
+        Err(why) if why.ends_with("is not there") => String::new(),
+        Err(why) => {
+            unseen.push(format!("{why}: call it as root (`sudo bytecost …`)"));
+            String::new()
+        }
+    };
+    // A file that is not there means that the kernel tracks none.
+    let tracked = roots.proc_number(TRACKED).is_some_and(|n| n > 0);
+    let found = [
+        (!tables.is_empty()).then(|| {
+            let found = format!("iptables with the tables {tables}");
+            filter(ObstacleKind::Filter, found)
+        }),
+        tracked.then(|| {
+            let found = "connections are tracked".to_owned();
+            filter(ObstacleKind::Tracking, found)
+        }),
+    ];
+    (found.into_iter().flatten().collect(), unseen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn tables_and_tracking_are_told_and_what_is_not_there_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots::under(dir.path());
+        assert_eq!(read(&roots), (Vec::new(), Vec::new()));
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join("proc").join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put(TABLES, "");
+        put(TRACKED, "0\n");
+        assert_eq!(read(&roots), (Vec::new(), Vec::new()));
+        put(TABLES, "nat\nfilter\n");
+        put(TRACKED, "7\n");
+        let (found, unseen) = read(&roots);
+        let told: Vec<&str> = found.iter().map(|o| o.found.as_str()).collect();
+        let both = [
+            "iptables with the tables nat, filter",
+            "connections are tracked",
+        ];
+        assert_eq!((told.as_slice(), unseen.len()), (&both[..], 0));
+        assert!(found.iter().all(|o| !o.limits && o.place == "netfilter"));
+        // What may not be read is no absence: a directory stands for it, since root reads all.
+        fs::remove_file(dir.path().join("proc").join(TABLES)).unwrap();
+        fs::create_dir(dir.path().join("proc").join(TABLES)).unwrap();
+        let (found, unseen) = read(&roots);
+        assert_eq!((found.len(), unseen.len()), (1, 1));
+        assert!(unseen[0].contains("ip_tables_names") && unseen[0].contains("sudo"));
+    }
+}

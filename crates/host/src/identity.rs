@@ -1,0 +1,138 @@
+//! Which machine this is, which boot of it, and how its kernel is set.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::host::Identity;
+
+use crate::digest::sha256;
+use crate::machine;
+use crate::roots::Roots;
+
+/// What the id is hashed with, so that the hash is that of nobody else.
+const SALT: &str = "bytecost machine id\0";
+/// Hexadecimal digits of the hash that are kept.
+const HASH_DIGITS: usize = 32;
+
+/// Settings that bear on what a byte costs, by sysctl(8)'s names. Congestion control and the
+/// bounds of buffers are the host's own fields.
+const SYSCTLS: &[&str] = &[
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.high_order_alloc_disable",
+    "net.core.netdev_budget",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_default",
+    "net.core.skb_defer_max",
+    "net.core.somaxconn",
+    "net.core.wmem_default",
+    "net.ipv4.tcp_adv_win_scale",
+    "net.ipv4.tcp_autocorking",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_limit_output_bytes",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_min_tso_segs",
+    "net.ipv4.tcp_moderate_rcvbuf",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_tso_rtt_log",
+    "net.ipv4.tcp_tso_win_divisor",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+];
+/// Beginnings of the parameters that say where a kernel boots from or what its init is to do: they
+/// bear on no result, and may name what nobody else is to know.
+const OF_BOOT: &[&str] = &[
+    "BOOT_IMAGE=",
+    "cloud-init=",
+    "coreos.",
+    "cryptdevice=",
+    "ds=",
+    "ignition.",
+    "init=",
+    "initrd=",
+    "inst.",
+    "ip=",
+    "nfsaddrs=",
+    "nfsroot=",
+    "rd.",
+    "rdinit=",
+    "resume=",
+    "root=",
+    "systemd.",
+];
+/// Files in /sys/kernel/mm/transparent_hugepage, each with a choice in brackets.
+const HUGE_PAGES: &[&str] = &["enabled", "defrag", "shmem_enabled"];
+
+pub(crate) fn read(roots: &Roots) -> Identity {
+    let said = |read: Result<String, String>| read.ok().filter(|text| !text.is_empty());
+    Identity {
+        machine_id_hash: said(roots.etc("machine-id")).and_then(|id| hashed(&id)),
+        boot_id: said(roots.proc("sys/kernel/random/boot_id")),
+        kernel_version: said(roots.proc("sys/kernel/version")),
+        kernel_command_line: said(roots.proc("cmdline")).map(|line| of_kernel(&line)),
+        microcode: machine::of_each_cpu(roots, |block| machine::value(block, "microcode")),
+        settings: settings(roots),
+    }
+}
+
+/// The hash of a machine id; none of what is no id, as an image before its first boot has it
+/// (`uninitialized`, machine-id(5)).
+fn hashed(id: &str) -> Option<String> {
+    let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
+    let digest = is_id.then(|| sha256(format!("{SALT}{}", id.to_lowercase()).as_bytes()))?;
+    Some(digest[..HASH_DIGITS].to_owned())
+}
+
+/// The parameters of a kernel's command line that are its own: without those of [`OF_BOOT`], and
+/// without what follows `--`, which is init's.
+fn of_kernel(line: &str) -> String {
+    let own = line.split_whitespace().take_while(|word| *word != "--");
+    let kept = own.filter(|word| !OF_BOOT.iter().any(|start| word.starts_with(start)));
+    kept.collect::<Vec<_>>().join(" ")
+}
+
+fn settings(roots: &Roots) -> BTreeMap<String, String> {
+    let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sysctl = |name: &str| {
+        let value = roots.proc(&format!("sys/{}", name.replace('.', "/")));
+        Some((name.to_owned(), words(value.ok()?)))
+    };
+    let huge = |name: &&str| {
+        let text = roots.sys(&format!("kernel/mm/transparent_hugepage/{name}"));
+        let text = text.ok()?;
+        let (chosen, _) = text.split_once('[')?.1.split_once(']')?;
+        Some((format!("transparent_hugepage/{name}"), chosen.to_owned()))
+    };
+    let all = SYSCTLS.iter().filter_map(|name| sysctl(name));
+    all.chain(HUGE_PAGES.iter().filter_map(huge)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hashed, of_kernel};
+
+    #[test]
+    fn what_is_for_booting_and_for_init_is_not_kept() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=7 ro  isolcpus=2 ip=10.0.0.7 quiet -- --key x";
+        assert_eq!(of_kernel(line), "ro isolcpus=2 quiet");
+        assert_eq!(of_kernel(""), "");
+    }
+
+    #[test]
+    fn a_machine_id_is_hashed_and_anything_else_is_none() {
+        let id = "0123456789abcdef0123456789ABCDEF";
+        assert_eq!(
+            hashed(id).as_deref(),
+            Some("d92da27fcb3a685c763c09980f4b05b2")
+        );
+        assert_eq!(hashed("uninitialized"), None);
+        assert_eq!(hashed(&"g".repeat(32)), None);
+        assert_eq!(hashed(&id[1..]), None);
+    }
+}

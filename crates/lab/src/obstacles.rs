@@ -1,0 +1,230 @@
+//! What is in the way of a trial's packets: on the devices that they go by, and in their networks.
+//!
+//! Read after the window, so that it costs nothing there, and in each trial, since anybody may
+//! change it in mid-run.
+
+use std::io;
+
+use bytecost_host::{Roots, filters};
+use bytecost_spec::host::{Obstacle, ObstacleKind};
+use bytecost_spec::units::bytes_in_words;
+use bytecost_spec::{Cell, Transport};
+use bytecost_sys::network::Offload;
+use rustix::net::netlink::NETFILTER;
+
+use crate::netlink::dump::{attribute, attributes, list};
+use crate::netlink::{Link, Netlink};
+use crate::networks::Between;
+use crate::protocol::Role;
+use crate::transports::veth::NAMES;
+
+mod qdiscs;
+
+/// The MTU of a loopback device as the kernel makes it, `drivers/net/loopback.c`.
+const LOOPBACK_MTU_BYTES: u32 = 64 << 10;
+/// What a device is handed in one packet, unless it is bounded.
+const PACKET_BYTES: u32 = 64 << 10;
+const PACKET_SEGMENTS: u32 = 65_535;
+
+/// NFNL_SUBSYS_NFTABLES and NFT_MSG_GETCHAIN, `include/uapi/linux/netfilter`.
+const GET_CHAINS: u16 = 10 << 8 | 4;
+/// Bytes of `struct nfgenmsg`.
+const HEAD_BYTES: usize = 4;
+/// NFPROTO_INET and NFPROTO_IPV4.
+const FAMILIES: [u8; 2] = [1, 2];
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_USE: u16 = 6;
+const HOOK_NUMBER: u16 = 1;
+/// The hook of packets that are sent on, which a trial's are not.
+const FORWARD: u32 = 2;
+
+/// What stands in the way somewhere, and what could not be looked at, with the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// What stands there.
+    pub obstacles: Vec<Obstacle>,
+    /// What is not known, and why.
+    pub unseen: Vec<String>,
+}
+
+/// A device that a trial's packets go by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Device {
+    Loopback,
+    Veth,
+    /// The device of [`Transport::Wire`], on which bytecost itself has a discipline.
+    Wire,
+}
+
+/// What is in the way over loopback, in the network of the calling thread.
+#[must_use]
+pub fn of_loopback(roots: &Roots) -> Found {
+    look(roots, Device::Loopback, "lo")
+}
+
+/// What is in the way of a cell's packets, each once; nothing where it has one end.
+pub(crate) fn of(cell: &Cell, between: Option<Between<'_>>) -> Vec<Obstacle> {
+    let Some(between) = between else {
+        return Vec::new();
+    };
+    let roots = &Roots::real();
+    let within = |role, device, name| {
+        let there = between
+            .of(role)?
+            .within(|| look(roots, device, name))
+            .ok()?;
+        Some(there.obstacles)
+    };
+    let found = match (cell.transport, between) {
+        (Transport::Loopback, Between::Nothing) => vec![Some(of_loopback(roots).obstacles)],
+        (_, Between::Pair(_)) => vec![
+            within(Role::Sender, Device::Veth, NAMES[0]),
+            within(Role::Receiver, Device::Veth, NAMES[1]),
+        ],
+        (_, Between::Wire(_)) => vec![within(Role::Sender, Device::Wire, NAMES[0])],
+        _ => Vec::new(),
+    };
+    let mut all: Vec<Obstacle> = found.into_iter().flatten().flatten().collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Looks at a device of the calling thread's network, and at the network.
+fn look(roots: &Roots, device: Device, name: &str) -> Found {
+    let mut found = Found::default();
+    let mut add = |what: &str, seen: io::Result<Vec<Obstacle>>| match seen {
+        Ok(obstacles) => found.obstacles.extend(obstacles),
+        Err(e) => found.unseen.push(format!("{what}: {e}")),
+    };
+    let link = Netlink::open().and_then(|mut n| n.known(name));
+    let qdiscs = link
+        .as_ref()
+        .map_or(Ok(Vec::new()), |l| qdiscs::of(l.index));
+    let qdiscs = qdiscs.map(|all| {
+        let counts = |q: &qdiscs::Qdisc| q.limits || device != Device::Wire;
+        let told = all.into_iter().filter(counts).map(|q| Obstacle {
+            limits: q.limits,
+            ..obstacle(ObstacleKind::Qdisc, name, q.found)
+        });
+        told.collect()
+    });
+    add(&format!("queueing disciplines of {name}"), qdiscs);
+    let links = link.map(|link| of_link(device, name, &link));
+    add(&format!("the device {name}"), links);
+    if device != Device::Wire {
+        let read = Offload::ALL.map(|o| Some((o, o.is_on(name).ok()?)));
+        let off = read.into_iter().flatten().filter(|(_, is_on)| !is_on);
+        let names: Vec<&str> = off.map(|(o, _)| o.name()).collect();
+        add("", Ok(of_offloads(name, &names)));
+    }
+    let chains = list(Some(NETFILTER), GET_CHAINS, &[0; HEAD_BYTES]);
+    match chains {
+        Ok(chains) => found.obstacles.extend(of_chains(&chains)),
+        // A kernel without nftables has no such subsystem.
+        Err(e) if absent(&e) => {}
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => found.unseen.push(format!(
+            "rules of nftables ({e}): call it as root (`sudo bytecost …`)"
+        )),
+        Err(e) => found.unseen.push(format!("rules of nftables: {e}")),
+    }
+    let (filters, unseen) = filters::read(roots);
+    found.obstacles.extend(filters);
+    found.unseen.extend(unseen);
+    found
+}
+
+fn absent(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        errno,
+        Some(Errno::INVAL | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::NOENT)
+    )
+}
+
+fn obstacle(kind: ObstacleKind, place: &str, found: String) -> Obstacle {
+    Obstacle {
+        kind,
+        place: place.to_owned(),
+        found,
+        limits: false,
+    }
+}
+
+fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
+    // What a cell asks of a link that is made for it is no obstacle.
+    let is_ours = device != Device::Loopback;
+    let mtu = link
+        .mtu_bytes
+        .filter(|m| !is_ours && *m != LOOPBACK_MTU_BYTES);
+    let bytes = link.segment_bytes.filter(|b| !is_ours && *b < PACKET_BYTES);
+    let segments = link.segments.filter(|n| !is_ours && *n < PACKET_SEGMENTS);
+    let all = [
+        mtu.map(|m| {
+            obstacle(
+                ObstacleKind::Mtu,
+                name,
+                format!("MTU {m}, usually {LOOPBACK_MTU_BYTES}"),
+            )
+        }),
+        bytes.map(|b| {
+            let most = bytes_in_words(u64::from(b));
+            obstacle(
+                ObstacleKind::Offload,
+                name,
+                format!("packets of {most} at most (gso_max_size)"),
+            )
+        }),
+        segments.map(|n| {
+            let found = format!("packets of {n} segments at most (gso_max_segs)");
+            obstacle(ObstacleKind::Offload, name, found)
+        }),
+        link.has_xdp
+            .then(|| obstacle(ObstacleKind::Xdp, name, "an XDP program".to_owned())),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn of_offloads(name: &str, off: &[&str]) -> Vec<Obstacle> {
+    match off {
+        [] => Vec::new(),
+        off => vec![obstacle(
+            ObstacleKind::Offload,
+            name,
+            format!("offloads off: {}", off.join(", ")),
+        )],
+    }
+}
+
+/// The chains of nftables that packets of IPv4 to a socket here go through.
+fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
+    let network_order = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?));
+    let rules = chains.iter().filter_map(|chain| {
+        let of_family = FAMILIES.contains(chain.first()?);
+        let told = chain.get(HEAD_BYTES..)?;
+        // A chain that only others go on to has no hook.
+        let hook = network_order(attribute(attribute(told, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
+        let uses = attributes(told)
+            .into_iter()
+            .find(|(kind, _)| *kind == CHAIN_USE);
+        let rules = uses.and_then(|(_, n)| network_order(n)).unwrap_or(0);
+        (of_family && hook != FORWARD).then_some(u64::from(rules))
+    });
+    let rules: Vec<u64> = rules.collect();
+    (!rules.is_empty()).then(|| {
+        let found = format!(
+            "nftables with {} at the hooks of IPv4 ({} in them)",
+            count(rules.len() as u64, "chain"),
+            count(rules.iter().sum(), "rule")
+        );
+        obstacle(ObstacleKind::Filter, "netfilter", found)
+    })
+}
+
+fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+use std::process::Command;
+
+use bytecost_spec::Axis;
+use bytecost_sys::network::Network;
+
+use super::*;
+use crate::transports::link::LinkChoice;
+use crate::transports::veth::Pair;
+use crate::transports::wire::Wire;
+
+fn tc(words: &str) -> bool {
+    let status = Command::new("tc").args(words.split(' ')).status();
+    status.is_ok_and(|s| s.success())
+}
+
+/// What is told of loopback in a new network after something was done there; none, and the reason
+/// printed, without the rights for one, or where it could not be done.
+fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
+    let Ok(network) = Network::new() else {
+        assert!(!rustix::process::geteuid().is_root());
+        eprintln!("skipped: it needs root");
+        return None;
+    };
+    let within = network.within(|| {
+        let mut netlink = Netlink::open().unwrap();
+        let lo = netlink.known("lo").unwrap();
+        netlink.set_up(lo.index).unwrap();
+        change().then(|| of_loopback(&Roots::real()))
+    });
+    let Some(found) = within.unwrap() else {
+        eprintln!("skipped: it cannot be made here");
+        return None;
+    };
+    assert_eq!(found.unseen, [""; 0], "root sees all");
+    Some(found.obstacles)
+}
+
+#[track_caller]
+fn check(change: impl FnOnce() -> bool + Send, kind: ObstacleKind, found: &str, limits: bool) {
+    if let Some(all) = after(change) {
+        let told = obstacle(
+            kind,
+            if kind == ObstacleKind::Filter {
+                "netfilter"
+            } else {
+                "lo"
+            },
+            found.to_owned(),
+        );
+        assert_eq!(all, [Obstacle { limits, ..told }]);
+    }
+}
+
+fn netlink(change: impl FnOnce(&mut Netlink, u32)) -> bool {
+    let mut netlink = Netlink::open().unwrap();
+    let lo = netlink.known("lo").unwrap().index;
+    change(&mut netlink, lo);
+    true
+}
+
+#[test]
+fn nothing_is_in_the_way_of_a_new_network() {
+    if let Some(all) = after(|| true) {
+        assert_eq!(all, []);
+    }
+}
+
+#[test]
+fn what_was_done_to_loopback_is_told() {
+    use ObstacleKind::{Mtu, Offload as Off, Qdisc};
+    let smaller = || netlink(|n, lo| n.set_mtu(lo, 1500).unwrap());
+    check(smaller, Mtu, "MTU 1500, usually 65536", false);
+    let bound = || netlink(|n, lo| n.set_segment(lo, 16 << 10, 65_535).unwrap());
+    check(
+        bound,
+        Off,
+        "packets of 16 KiB at most (gso_max_size)",
+        false,
+    );
+    let off = || Offload::Segmentation.switch("lo", false).is_ok();
+    check(off, Off, "offloads off: tso", false);
+    let bucket = || tc("qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms");
+    check(bucket, Qdisc, "tbf, 2.00 Gbit/s", true);
+    check(|| tc("qdisc add dev lo root pfifo"), Qdisc, "pfifo", false);
+    check(|| tc("qdisc add dev lo root htb"), Qdisc, "htb", false);
+    let classes = || {
+        tc("qdisc add dev lo root handle 1: htb default 1")
+            && tc("class add dev lo parent 1: classid 1:1 htb rate 1gbit ceil 3gbit")
+    };
+    check(classes, Qdisc, "htb, classes of up to 3.00 Gbit/s", true);
+}
+
+#[test]
+fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obstacle() {
+    let link = LinkChoice {
+        mtu_bytes: 9000,
+        segment_bytes: Some(18_000),
+        ..LinkChoice::default()
+    };
+    let mut cell = Cell::default();
+    let bucket = || tc("qdisc add dev bytecost0 root tbf rate 300mbit burst 1mb latency 50ms");
+    let told = || {
+        vec![Obstacle {
+            limits: true,
+            ..obstacle(
+                ObstacleKind::Qdisc,
+                "bytecost0",
+                "tbf, 300 Mbit/s".to_owned(),
+            )
+        }]
+    };
+    if let Ok(pair) = Pair::new(link) {
+        cell.set(Axis::Transport, "veth").unwrap();
+        assert_eq!(of(&cell, Some(Between::Pair(&pair))), []);
+        if pair.of(Role::Sender).within(bucket).unwrap() {
+            assert_eq!(of(&cell, Some(Between::Pair(&pair))), told());
+        }
+    }
+    if let Ok(wire) = Wire::new(LinkChoice::default()) {
+        cell.set(Axis::Transport, "wire").unwrap();
+        assert_eq!(of(&cell, Some(Between::Wire(&wire))), []);
+        if wire.network().within(bucket).unwrap() {
+            assert_eq!(of(&cell, Some(Between::Wire(&wire))), told());
+        }
+    }
+    cell.set(Axis::Transport, "unix").unwrap();
+    assert_eq!(of(&cell, Some(Between::Nothing)), []);
+    assert_eq!(of(&Cell::default(), None), []);
+}
+
+/// A chain as nftables tells it: of a family, at a hook or none, with so many rules.
+fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {
+    let attribute = |kind: u16, value: &[u8]| {
+        let length = 4 + value.len() as u16;
+        [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat()
+    };
+    let hook = hook.map(|n| {
+        // NLA_F_NESTED.
+        attribute(
+            CHAIN_HOOK | 0x8000,
+            &attribute(HOOK_NUMBER, &n.to_be_bytes()),
+        )
+    });
+    let rules = attribute(CHAIN_USE, &rules.to_be_bytes());
+    [vec![family, 0, 0, 0], hook.unwrap_or_default(), rules].concat()
+}
+
+#[test]
+fn chains_on_the_way_are_counted_and_others_are_not() {
+    let told = of_chains(&[
+        chain(1, Some(1), 2),
+        chain(2, Some(3), 3),
+        chain(2, Some(FORWARD), 10),
+        chain(10, Some(1), 20),
+        chain(2, None, 30),
+        vec![2],
+    ]);
+    let found = "nftables with 2 chains at the hooks of IPv4 (5 rules in them)";
+    assert_eq!(
+        told,
+        Some(obstacle(
+            ObstacleKind::Filter,
+            "netfilter",
+            found.to_owned()
+        ))
+    );
+    assert_eq!(of_chains(&[chain(2, Some(FORWARD), 1)]), None);
+}
+
+/// Sends a request to nftables: begins a batch, asks, and ends it (NFNL_MSG_BATCH_BEGIN and _END).
+fn nft(requests: &[(u16, Vec<u8>)]) -> bool {
+    use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, socket_with};
+    let kernel = rustix::net::netlink::SocketAddrNetlink::new(0, 0);
+    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(NETFILTER)).unwrap();
+    let message = |kind: u16, flags: u16, body: &[u8]| {
+        let length = 16 + body.len() as u32;
+        let parts = [
+            &length.to_ne_bytes()[..],
+            &kind.to_ne_bytes(),
+            &flags.to_ne_bytes(),
+            &[0; 8],
+            body,
+        ];
+        let mut all = parts.concat();
+        all.resize(all.len().next_multiple_of(4), 0);
+        all
+    };
+    let edge = [0, 0, 0, 10];
+    let mut all = message(0x10, 1, &edge);
+    for (kind, body) in requests {
+        // NLM_F_REQUEST, NLM_F_ACK and NLM_F_CREATE.
+        all.extend(message(10 << 8 | kind, 0x405, body));
+    }
+    all.extend(message(0x11, 1, &edge));
+    sendto(&socket, &all, SendFlags::empty(), &kernel).unwrap();
+    let mut answer = [0; 4096];
+    requests.iter().all(|_| {
+        rustix::io::read(&socket, &mut answer[..]).unwrap();
+        answer[16..20] == [0; 4]
+    })
+}
+
+#[test]
+fn rules_of_nftables_are_found_where_they_are() {
+    let attribute = |kind: u16, value: &[u8]| {
+        let length = 4 + value.len() as u16;
+        let mut all = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
+        all.resize(all.len().next_multiple_of(4), 0);
+        all
+    };
+    let table = || [vec![2, 0, 0, 0], attribute(1, b"mine\0")].concat();
+    let hook = [
+        attribute(HOOK_NUMBER, &1_u32.to_be_bytes()),
+        attribute(2, &[0; 4]),
+    ]
+    .concat();
+    let chain = [
+        table(),
+        attribute(3, b"in\0"),
+        attribute(CHAIN_HOOK | 0x8000, &hook),
+        attribute(7, b"filter\0"),
+    ]
+    .concat();
+    // NFT_MSG_NEWTABLE and NFT_MSG_NEWCHAIN.
+    let made = || nft(&[(0, table()), (3, chain)]);
+    let found = "nftables with 1 chain at the hooks of IPv4 (0 rules in them)";
+    check(made, ObstacleKind::Filter, found, false);
+}

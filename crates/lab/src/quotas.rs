@@ -1,0 +1,120 @@
+//! What quotas around the whole run did: those of the control group that bytecost was started in,
+//! and of the groups above it.
+//!
+//! The kernel counts a pause when it is over, which is often after the window that it fell into,
+//! and trials are shorter than periods. So each trial tells what was counted since the one before
+//! it, and all trials together have all of it.
+
+use std::path::PathBuf;
+
+use bytecost_host::cgroups::Version;
+use bytecost_host::{Roots, quota};
+use bytecost_spec::{Counter, Reading, Readings};
+
+use crate::groups::Throttled;
+
+/// The accounts of the groups around, and what they said last.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    accounts: Vec<(PathBuf, Version)>,
+    last: Result<Throttled, String>,
+}
+
+impl Quotas {
+    /// Finds the groups below these roots. None have nothing to tell.
+    pub(crate) fn open(roots: &Roots) -> Quotas {
+        let levels = quota::around(roots).unwrap_or_default().into_iter();
+        let accounts = levels.map(|l| (l.dir.join("cpu.stat"), l.version));
+        let mut quotas = Quotas {
+            accounts: accounts.collect(),
+            last: Ok(Throttled::default()),
+        };
+        quotas.last = quotas.read();
+        quotas
+    }
+
+    /// What was counted since the last time; nothing where no quota ever stopped anything.
+    pub(crate) fn since_last(&mut self) -> Readings {
+        let now = self.read();
+        let from = std::mem::replace(&mut self.last, now);
+        let never = |t: &Result<Throttled, String>| *t == Ok(Throttled::default());
+        if never(&from) && never(&self.last) {
+            return Readings::new();
+        }
+        let difference = |of: fn(&Throttled) -> u64| match (&from, &self.last) {
+            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
+            (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
+        };
+        [
+            (Counter::QuotaThrottledPeriods, difference(|t| t.throttled)),
+            (Counter::QuotaThrottledNs, difference(|t| t.throttled_ns)),
+        ]
+        .into()
+    }
+
+    /// The sum over all groups, without the periods in which they ran.
+    fn read(&self) -> Result<Throttled, String> {
+        let mut sum = Throttled::default();
+        for (path, version) in &self.accounts {
+            let one = Throttled::read(path, *version)?;
+            sum.throttled = sum.throttled.saturating_add(one.throttled);
+            sum.throttled_ns = sum.throttled_ns.saturating_add(one.throttled_ns);
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn each_trial_tells_what_all_groups_counted_since_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let roots = Roots::under(dir.path());
+        assert_eq!(Quotas::open(&roots).since_last(), Readings::new());
+        put("proc/self/cgroup", "4:cpu,cpuacct:/a/b\n0::/c\n");
+        for group in ["cpu,cpuacct", "cpu,cpuacct/a", "cpu,cpuacct/a/b"] {
+            put(&format!("sys/fs/cgroup/{group}/cpu.cfs_quota_us"), "-1");
+            put(
+                &format!("sys/fs/cgroup/{group}/cpu.cfs_period_us"),
+                "100000",
+            );
+        }
+        put("sys/fs/cgroup/unified/c/cpu.max", "max 100000");
+        let v1 = |n: u32, ns: u32| format!("nr_periods 9\nnr_throttled {n}\nthrottled_time {ns}\n");
+        let v2 = |n: u32| format!("nr_periods 9\nnr_throttled {n}\nthrottled_usec {n}\n");
+        let account =
+            |group: &str, text: &str| put(&format!("sys/fs/cgroup/{group}/cpu.stat"), text);
+        account("cpu,cpuacct", &v1(0, 0));
+        account("cpu,cpuacct/a", &v1(0, 0));
+        account("cpu,cpuacct/a/b", &v1(0, 0));
+        account("unified/c", &v2(0));
+        let mut quotas = Quotas::open(&roots);
+        assert_eq!(quotas.accounts.len(), 4);
+        assert_eq!(quotas.since_last(), Readings::new());
+        let mut check = |periods: u64, ns: u64| {
+            let told = quotas.since_last();
+            assert_eq!(
+                told[&Counter::QuotaThrottledPeriods],
+                Reading::Measured(periods)
+            );
+            assert_eq!(told[&Counter::QuotaThrottledNs], Reading::Measured(ns));
+        };
+        account("cpu,cpuacct/a", &v1(2, 5_000));
+        account("unified/c", &v2(3));
+        check(5, 8_000);
+        check(0, 0);
+        account("cpu,cpuacct/a/b", &v1(1, 500));
+        check(1, 500);
+        fs::remove_file(dir.path().join("sys/fs/cgroup/unified/c/cpu.stat")).unwrap();
+        let told = quotas.since_last();
+        assert_eq!(told[&Counter::QuotaThrottledNs].measured(), None);
+    }
+}

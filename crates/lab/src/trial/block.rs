@@ -1,0 +1,131 @@
+//! A block: one trial of each cell, and what else used the CPUs meanwhile.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_meter::{ClocksRead, Whose};
+use bytecost_spec::sample::{Block, Repeat};
+use bytecost_spec::{Cell, Record, TrialKey};
+use bytecost_sys::clock;
+
+use super::{Lab, Outcome};
+use crate::event::Event;
+use crate::watch::Watch;
+
+/// How many times as long the windows of a cell become when a flow moved nothing in one, and how
+/// many times as long as usual they are at most.
+const LONGER: u32 = 4;
+const LONGEST: u32 = 64;
+
+impl Lab {
+    /// As a run that was cut short left it, by the end of its last block.
+    pub fn resume(&mut self, block: &Block) {
+        self.longer.clone_from(&block.longer);
+        if let Some(Repeat::OtherProcesses { .. }) = block.repeated_because {
+            self.repeated += Duration::from_nanos(block.elapsed_ns);
+        }
+    }
+
+    /// Carries out one attempt at a block: the cells in this order, as `(number, cell)`. None when
+    /// it was interrupted. What comes back says whether all of it is to be measured again: because
+    /// others used the CPUs, or because a flow moved nothing in its window, which is longer from
+    /// then on.
+    pub fn block(
+        &mut self,
+        (block, attempt): (u32, u32),
+        order: impl IntoIterator<Item = (u32, Cell)>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> Option<Block> {
+        let (began_ns, before) = (clock::monotonic_ns(), self.all_clocks());
+        let mut too_short = None;
+        for (number, cell) in order {
+            let trial = TrialKey {
+                block,
+                cell: number,
+                attempt,
+            };
+            events(Event::TrialStarted { trial });
+            let (record, idle) = match self.trial(trial, &cell, stop) {
+                Outcome::Ended(record, idle) => (record, idle),
+                Outcome::Interrupted => return None,
+            };
+            events(Event::TrialEnded(record));
+            if idle && self.lengthen(&cell) {
+                too_short.get_or_insert(cell.id());
+            }
+        }
+        let ended = self.block_ended((block, attempt), began_ns, &before, too_short);
+        events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
+        Some(ended)
+    }
+
+    fn all_clocks(&mut self) -> ClocksRead {
+        self.clocks.list(&[]);
+        self.clocks.read_with_children()
+    }
+
+    /// Foreign CPU time is that of processes that are not ours and not the kernel's, over seconds:
+    /// nothing that a mover has done itself can have a block repeated.
+    fn block_ended(
+        &mut self,
+        (block, attempt): (u32, u32),
+        began_ns: u64,
+        before: &ClocksRead,
+        too_short: Option<String>,
+    ) -> Block {
+        let after = self.all_clocks();
+        let elapsed_ns = clock::monotonic_ns() - began_ns;
+        let used = self.clocks.between(before, &after);
+        let of = |whose| used.get(&whose).copied().unwrap_or(0);
+        let length = Duration::from_nanos(elapsed_ns);
+        let mut ended = Block {
+            block,
+            attempt,
+            ended_ms: self.elapsed_ms(),
+            elapsed_ns,
+            others_ns: of(Whose::Other),
+            others: self.clocks.largest(before, &after),
+            kernel_threads_ns: of(Whose::Kernel),
+            longer: self.longer.clone(),
+            repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
+        };
+        let may_repeat = attempt < self.settings.repeats_most
+            && self.repeated + length <= self.settings.repeats_for;
+        let cpus = ended.other_cpus();
+        if cpus > self.settings.foreign_cpus && may_repeat && ended.repeated_because.is_none() {
+            self.repeated += length;
+            ended.repeated_because = Some(Repeat::OtherProcesses {
+                cpus_thousandths: (cpus * 1e3) as u64,
+            });
+        }
+        ended
+    }
+
+    /// Makes the windows of a cell longer from now on; false where they are long enough for
+    /// anything but a machine that is too slow.
+    fn lengthen(&mut self, cell: &Cell) -> bool {
+        let lengthens = !self.is_longest(cell);
+        if lengthens {
+            let times = self.times(cell) * LONGER;
+            // A cell and its twin are the same measurement.
+            for cell in [cell.clone(), cell.other_twin()] {
+                self.longer.insert(cell.id(), times);
+            }
+        }
+        lengthens
+    }
+
+    pub(super) fn is_longest(&self, cell: &Cell) -> bool {
+        self.times(cell) * LONGER > LONGEST
+    }
+
+    pub(super) fn times(&self, cell: &Cell) -> u32 {
+        self.longer.get(&cell.id()).copied().unwrap_or(1)
+    }
+
+    /// The window of a cell; where somebody watches, who does says how long it is.
+    pub(super) fn window(&self, cell: &Cell, watch: Option<&Watch>) -> Duration {
+        watch.map_or(self.settings.window * self.times(cell), Watch::window)
+    }
+}

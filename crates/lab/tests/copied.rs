@@ -1,0 +1,343 @@
+//! Every mover that moves bytes through the kernel, with what is known of its copies held beside
+//! what is counted, by each means and on file systems that write in their own ways: a count is
+//! right, or absent with a reason. There is no wrong zero.
+//!
+//! File systems are mounted for the test in a mount namespace of its own, over a file system in
+//! memory, so that nothing is left of them however the test ends. It has a main of its own, since
+//! the same program plays the endpoints, and the test in the namespace.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_engine::{MOVERS, Mover, Route, file};
+use bytecost_evidence::copies::Copies;
+use bytecost_lab::files::Files;
+use bytecost_lab::program::Program;
+use bytecost_lab::protocol::Check;
+use bytecost_lab::trial::Settings;
+use bytecost_lab::{Event, Lab, Watch};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::evidence::{CopyMeans, Evidence, Leg};
+use bytecost_spec::{Axis, Cache, Cell, Record};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+#[path = "copied/known.rs"]
+mod known;
+
+use known::{Case, EXPECTED};
+
+/// Set in the process that tests in a directory.
+const DIR: &str = "BYTECOST_TEST_DIR";
+
+/// File systems, each with the tools that it takes and how it comes to be at `/mnt/at`.
+const MOUNTED: &[(&str, &[&str], &str)] = &[
+    (
+        "btrfs",
+        &["mkfs.btrfs"],
+        "truncate -s 400M image && mkfs.btrfs -q image && mount -o loop image at",
+    ),
+    (
+        "xfs",
+        &["mkfs.xfs"],
+        "truncate -s 400M image && mkfs.xfs -q image && mount -o loop image at",
+    ),
+    (
+        "overlayfs",
+        &[],
+        "mkdir lower upper work && mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work at",
+    ),
+    // Its server dies with who tests.
+    (
+        "fuse",
+        &["bindfs"],
+        "mkdir below && { setpriv --pdeathsig KILL bindfs -f below at & } && for i in $(seq 500); do mountpoint -q at && break; sleep 0.02; done && mountpoint -q at",
+    ),
+];
+
+fn main() -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().as_deref() == Some(OsStr::new("endpoint")) {
+        return endpoint(words.next().as_deref());
+    }
+    let mut trials = vec![Trial::test(
+        "every mover has its row",
+        every_mover_has_its_row,
+    )];
+    for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
+        let of = move |what: &str| format!("{what}, by {}", means.title());
+        trials.push(Trial::test(of("files in memory"), move || {
+            all_of_files(means, &[Cache::Memory])
+        }));
+        trials.push(Trial::test(of("files here"), move || {
+            all_of_files(means, &[Cache::Warm, Cache::Direct])
+        }));
+        trials.push(Trial::test(of("what is sent"), move || {
+            all_that_send(means)
+        }));
+    }
+    if std::env::var_os(DIR).is_none() {
+        trials.push(Trial::test(
+            "functions that nobody knows of are found out",
+            unknown_function,
+        ));
+        for (name, tools, script) in MOUNTED {
+            trials.push(Trial::test(format!("files on {name}"), || {
+                mounted(name, tools, script)
+            }));
+        }
+    }
+    let mut arguments = Arguments::from_args();
+    // What one test mounts and counts, no other needs a CPU for.
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn endpoint(parent: Option<&OsStr>) -> ExitCode {
+    let parent = parent.and_then(|p| p.to_str()?.parse().ok()).unwrap_or(0);
+    let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
+    match bytecost_lab::endpoint::run(control, parent) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn goes_through_the_kernel(mover: &Mover) -> bool {
+    mover.has_peer() || mover.route.is_of_files()
+}
+
+fn every_mover_has_its_row() -> Result<(), Failed> {
+    let of_table: Vec<&str> = MOVERS
+        .iter()
+        .filter(|m| goes_through_the_kernel(m))
+        .map(|m| m.name)
+        .collect();
+    let known: Vec<&str> = EXPECTED.iter().map(|(name, _)| *name).collect();
+    ensure(of_table == known, || format!("{of_table:?}, not {known:?}"))
+}
+
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Failed> {
+    if holds { Ok(()) } else { Err(what().into()) }
+}
+
+/// Where files lie: what was mounted, else a disk where there is one.
+fn dir() -> PathBuf {
+    let of_crate = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    match std::env::var_os(DIR) {
+        Some(dir) => dir.into(),
+        None if of_crate.is_dir() => of_crate,
+        None => std::env::temp_dir(),
+    }
+}
+
+/// A lab, and who counts by these means; none where they are refused, which is printed.
+fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
+    let copies = match Copies::by(root, &[means]) {
+        Ok(copies) => copies,
+        Err(e) => {
+            let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
+            assert!(!is_held, "{e}");
+            println!("{}: refused: {e}", means.title());
+            return None;
+        }
+    };
+    let window = Duration::from_millis(10);
+    let settings = Settings {
+        program: Program::own().unwrap(),
+        warmup: Duration::from_millis(2),
+        window,
+        check: Check::Quick,
+        port: None,
+        foreign_cpus: f64::INFINITY,
+        repeats_most: 0,
+        repeats_for: Duration::ZERO,
+        earlier: Duration::ZERO,
+    };
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let lab = lab.with_files(Files::new(dir(), None));
+    Some((lab, Watch::counting(Some(copies), None, window)))
+}
+
+fn cell(mover: &str, cache: Cache) -> Cell {
+    let mut cell = Cell {
+        cache,
+        ..Cell::default()
+    };
+    for (axis, value) in [
+        (Axis::Mover, mover),
+        (Axis::Receiver, "recv"),
+        (Axis::Size, "64KiB"),
+        (Axis::Block, "64KiB"),
+        (Axis::Ring, "1MiB"),
+        (Axis::Depth, "4"),
+    ] {
+        cell.set(axis, value).unwrap();
+    }
+    cell
+}
+
+/// What was counted of a cell, or why it does not work here.
+fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<Evidence, String> {
+    let mut found = Err("nothing ended".to_owned());
+    let mut see = |event| {
+        if let Event::TrialEnded(record) = event {
+            found = match *record {
+                Record::Evidence(evidence) => Ok(evidence),
+                Record::Failure(failure) => Err(failure.reason),
+                other => Err(format!("{other:?}")),
+            };
+        }
+    };
+    let stop = AtomicBool::new(false);
+    lab.watched(watch, [(0, cell.clone())], None, &stop, &mut see);
+    found
+}
+
+fn all_of_files(means: CopyMeans, caches: &[Cache]) -> Result<(), Failed> {
+    let movers = || MOVERS.iter().filter(|m| m.route.is_of_files());
+    let all = caches.iter().flat_map(|c| movers().map(move |m| (m, *c)));
+    walk(means, all)
+}
+
+fn all_that_send(means: CopyMeans) -> Result<(), Failed> {
+    let movers = || MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped());
+    let of_files = movers().filter(|m| m.route == Route::FileToSocket);
+    let all = movers().map(|m| (m, Cache::Memory));
+    walk(means, all.chain(of_files.map(|m| (m, Cache::Warm))))
+}
+
+fn walk(
+    means: CopyMeans,
+    cells: impl Iterator<Item = (&'static Mover, Cache)>,
+) -> Result<(), Failed> {
+    let Some((mut lab, mut watch)) = counting(means, Path::new("/")) else {
+        return Ok(());
+    };
+    let mut places = 0;
+    let mut wrong = Vec::new();
+    for (mover, cache) in cells {
+        let what = format!("{}: {}, {}", means.title(), mover.name, cache.name());
+        let kind = match cache {
+            Cache::Memory => "tmpfs".to_owned(),
+            _ => file::file_system(&dir()).unwrap(),
+        };
+        let evidence = match counted(&mut lab, &mut watch, &cell(mover.name, cache)) {
+            Ok(evidence) => evidence,
+            Err(why) => {
+                println!("{what}, {kind}: does not work here: {why}");
+                continue;
+            }
+        };
+        let copies = evidence.copies.ok_or("nobody counted")?;
+        if copies.payload_bytes == 0 {
+            println!("{what}, {kind}: nothing was moved within the window");
+            continue;
+        }
+        for copied in &copies.legs {
+            let per_byte = copied
+                .bytes
+                .measured()
+                .map(|b| b as f64 / copies.payload_bytes as f64);
+            let told =
+                per_byte.map_or_else(|| format!("{:?}", copied.bytes), |v| format!("{v:.3}"));
+            println!("{what}, {kind}: {}: {told}", copied.leg.title());
+            let case = Case {
+                means,
+                mover,
+                cache,
+                leg: copied.leg,
+                kind: &kind,
+            };
+            if !case.is_right(per_byte) {
+                wrong.push(format!("{what}, {kind}: {}: {told}", copied.leg.title()));
+            }
+            places += usize::from(per_byte.is_some());
+        }
+    }
+    ensure(wrong.is_empty(), || wrong.join("\n"))?;
+    ensure(places > 0, || {
+        format!("nothing was counted in {}", dir().display())
+    })
+}
+
+/// Memory files are read by a function of their own: where it is not counted, a known transfer
+/// shows that, and neither zeros nor what must be copied are told.
+fn unknown_function() -> Result<(), Failed> {
+    let root = tempfile::tempdir()?;
+    let symbols = std::fs::read_to_string("/proc/kallsyms")?;
+    let others = symbols
+        .lines()
+        .filter(|l| !l.contains("shmem_file_read_iter"));
+    std::fs::create_dir(root.path().join("proc"))?;
+    std::fs::write(
+        root.path().join("proc/kallsyms"),
+        others.collect::<Vec<_>>().join("\n"),
+    )?;
+    std::os::unix::fs::symlink("/sys", root.path().join("sys"))?;
+    let Some((mut lab, mut watch)) = counting(CopyMeans::Functions, root.path()) else {
+        return Ok(());
+    };
+    for mover in ["pread", "mmap-touch", "read-write-file"] {
+        let evidence = counted(&mut lab, &mut watch, &cell(mover, Cache::Memory))?;
+        for copied in evidence.copies.ok_or("nobody counted")?.legs {
+            let told = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
+            println!("{told}");
+            let is_missed = told.contains("what reads files of this file system (tmpfs)");
+            ensure(is_missed == (copied.leg == Leg::FromFile), || told.clone())?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the tests of files once more, in a directory of a file system that is mounted for it.
+fn mounted(name: &str, tools: &[&str], script: &str) -> Result<(), Failed> {
+    let all = ["setpriv", "unshare", "sh", "mount", "mountpoint"];
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
+    let is_there = |tool: &&str| {
+        path.split(':')
+            .any(|dir| Path::new(dir).join(tool).exists())
+    };
+    if let Some(tool) = all.iter().chain(tools).find(|tool| !is_there(tool)) {
+        println!("skipped: {tool} is not installed");
+        return Ok(());
+    }
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can mount {name}");
+        return Ok(());
+    }
+    let script = format!(
+        "mount -t tmpfs none /mnt && cd /mnt && mkdir at && {{ {script}; }} || {{ echo not mounted; exit 3; }}; exec \"$0\" --test-threads=1 --nocapture 'files here'"
+    );
+    let words = [
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+    ];
+    let output = Command::new("setpriv")
+        .args(words)
+        .args(["-c", &script])
+        .arg(std::env::current_exe().unwrap())
+        .env("PATH", path)
+        .env(DIR, "/mnt/at")
+        .output()
+        .map_err(|e| format!("setpriv: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    println!("{text}");
+    if text.contains("not mounted") && text.lines().count() == 1 {
+        println!("skipped: {name} cannot be mounted here: {error}");
+        return Ok(());
+    }
+    ensure(output.status.success(), || format!("{text}\n{error}"))?;
+    ensure(text.contains(&format!(", {name}: ")), || {
+        format!("nothing lay on {name}: {text}")
+    })
+}

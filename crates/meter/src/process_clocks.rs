@@ -1,0 +1,352 @@
+//! The clocks of all processes, read from outside: whose CPU time is whose.
+//!
+//! Any process may ask for the CPU time of any other (clock_getcpuclockid(3)), kernel threads
+//! included, in ns and with one system call of some hundred ns. What runs at the moment of reading
+//! has been brought up to date at the last tick; cpuacct.usage, which the same lines of the kernel
+//! write, is as old, so that the two belong together.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytecost_spec::sample::OtherProcess;
+use bytecost_sys::clock;
+
+use crate::proc_text::nth_number;
+
+/// Whose a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whose {
+    /// The sending side's, and what it has started (clients, where there is a server).
+    Sender,
+    /// The receiving side's (the server's).
+    Receiver,
+    /// The background load that a cell asked for.
+    Background,
+    /// bytecost's own beside these.
+    Instrument,
+    /// A kernel thread.
+    Kernel,
+    /// Anybody else's.
+    Other,
+}
+
+/// PF_KTHREAD of include/linux/sched.h, in field 9 of proc_pid_stat(5).
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The largest processes of others that are named.
+const MOST_NAMED: usize = 8;
+
+/// Knows all processes and whose they are.
+#[derive(Debug)]
+pub struct ProcessClocks {
+    proc: PathBuf,
+    known: BTreeMap<u32, Known>,
+    unit_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    whose: Whose,
+    name: String,
+    parent: u32,
+}
+
+/// What all of them had used at one moment, by their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct ClocksRead {
+    ns: BTreeMap<u32, u64>,
+    /// The parent of each, where the time of children that were waited for is in it.
+    parents: BTreeMap<u32, u32>,
+}
+
+/// What `stat` says of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    parent: u32,
+    is_kernel_thread: bool,
+    /// CPU time of children that were waited for, in ticks.
+    waited_ticks: u64,
+}
+
+impl ProcessClocks {
+    /// Knows nobody yet. `root` is `/` but in tests.
+    #[must_use]
+    pub fn new(root: &Path) -> ProcessClocks {
+        ProcessClocks {
+            proc: root.join("proc"),
+            known: BTreeMap::new(),
+            unit_ns: clock::proc_stat_unit_ns(),
+        }
+    }
+
+    /// Looks who is there. `ours` says whose some are; what they have started is theirs too. One
+    /// that is known already keeps its owner, unless `ours` has another.
+    pub fn list(&mut self, ours: &[(u32, Whose)]) {
+        let mut pids = pids(&self.proc);
+        pids.sort_unstable();
+        let mut before = std::mem::take(&mut self.known);
+        let me = std::process::id();
+        for pid in pids {
+            let named = ours.iter().find(|(own, _)| *own == pid).map(|(_, w)| *w);
+            let known = before
+                .remove(&pid)
+                .filter(|k| named.is_none_or(|w| w == k.whose));
+            let Some(known) = known.or_else(|| {
+                let stat = self.stat(pid)?;
+                let parent = self.known.get(&stat.parent).map(|k| k.whose);
+                let whose = named.unwrap_or(match parent {
+                    _ if stat.is_kernel_thread => Whose::Kernel,
+                    _ if pid == me => Whose::Instrument,
+                    Some(Whose::Kernel | Whose::Other) | None => Whose::Other,
+                    Some(of_parent) => of_parent,
+                });
+                Some(Known {
+                    whose,
+                    name: stat.name,
+                    parent: stat.parent,
+                })
+            }) else {
+                continue;
+            };
+            self.known.insert(pid, known);
+        }
+    }
+
+    /// Whether kernel threads can be seen: not from within a PID namespace.
+    #[must_use]
+    pub fn sees_kernel(&self) -> bool {
+        self.known.values().any(|k| k.whose == Whose::Kernel)
+    }
+
+    /// What each of them has used so far. One that is gone is left out.
+    #[must_use]
+    pub fn read(&self) -> ClocksRead {
+        let read = |pid: &u32| Some((*pid, clock::process_cpu_ns_of(*pid).ok()?));
+        ClocksRead {
+            ns: self.known.keys().filter_map(read).collect(),
+            parents: BTreeMap::new(),
+        }
+    }
+
+    /// The same with the children that each has waited for, in steps of 10 ms: for longer times, in
+    /// which processes come and go.
+    #[must_use]
+    pub fn read_with_children(&self) -> ClocksRead {
+        let mut read = self.read();
+        for (pid, ns) in &mut read.ns {
+            let Some(known) = self.known.get(pid).filter(|k| k.whose == Whose::Other) else {
+                continue;
+            };
+            read.parents.insert(*pid, known.parent);
+            if let Some(stat) = self.stat(*pid) {
+                *ns += stat.waited_ticks * self.unit_ns;
+            }
+        }
+        read
+    }
+
+    /// What was used between two moments, by owner, of those that are known. Who was not there at
+    /// the first has used all of it between them.
+    #[must_use]
+    pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<Whose, u64> {
+        let mut owners = BTreeMap::new();
+        for (pid, ns) in used(from, to) {
+            if let Some(known) = self.known.get(&pid) {
+                *owners.entry(known.whose).or_default() += ns;
+            }
+        }
+        owners
+    }
+
+    /// The processes of others that used most, the largest first.
+    #[must_use]
+    pub fn largest(&self, from: &ClocksRead, to: &ClocksRead) -> Vec<OtherProcess> {
+        let others = used(from, to).into_iter().filter_map(|(pid, cpu_ns)| {
+            let known = self.known.get(&pid)?;
+            (known.whose == Whose::Other && cpu_ns > 0).then(|| OtherProcess {
+                name: known.name.clone(),
+                pid,
+                cpu_ns,
+            })
+        });
+        let mut others: Vec<OtherProcess> = others.collect();
+        others.sort_by_key(|o| std::cmp::Reverse(o.cpu_ns));
+        others.truncate(MOST_NAMED);
+        others
+    }
+
+    fn stat(&self, pid: u32) -> Option<Stat> {
+        Stat::parse(&fs::read(self.proc.join(pid.to_string()).join("stat")).ok()?)
+    }
+}
+
+impl Stat {
+    /// The name stands between the first opening bracket and the last closing one; behind it come
+    /// ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
+    fn parse(text: &[u8]) -> Option<Stat> {
+        let open = text.iter().position(|b| *b == b'(')?;
+        let close = text.iter().rposition(|b| *b == b')')?;
+        let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
+        let field = |at| nth_number(&text[close + 1..], at);
+        Some(Stat {
+            name,
+            parent: u32::try_from(field(1)?).ok()?,
+            is_kernel_thread: field(6)? & KERNEL_THREAD != 0,
+            waited_ticks: field(13)?.saturating_add(field(14)?),
+        })
+    }
+}
+
+/// By process. A number that was given to another one meanwhile has a smaller time than before, and
+/// all of it is new. Where children are counted, one that has ended is with its parent now, what it
+/// had used before included, which is taken off there.
+fn used(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
+    let grown = |(pid, ns): (&u32, &u64)| {
+        let before = from.ns.get(pid).copied().unwrap_or(0);
+        (*pid, ns.checked_sub(before).unwrap_or(*ns))
+    };
+    let mut used: BTreeMap<u32, u64> = to.ns.iter().map(grown).collect();
+    for (ended, parent) in from
+        .parents
+        .iter()
+        .filter(|(pid, _)| !to.ns.contains_key(pid))
+    {
+        let mut heir = *parent;
+        while let (None, Some(next)) = (used.get(&heir), from.parents.get(&heir)) {
+            heir = *next;
+        }
+        if let Some(of_heir) = used.get_mut(&heir) {
+            *of_heir = of_heir.saturating_sub(from.ns.get(ended).copied().unwrap_or(0));
+        }
+    }
+    used
+}
+
+fn pids(proc: &Path) -> Vec<u32> {
+    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
+    let number = |name: std::ffi::OsString| name.to_str()?.parse().ok();
+    entries.filter_map(|e| number(e.file_name())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A made-up table of processes: `(pid, name, parent, flags, ticks of waited-for children)`.
+    fn planted(rows: &[(u32, &str, u32, u64, u64)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, name, parent, flags, waited) in rows {
+            let dir = root.path().join(format!("proc/{pid}"));
+            fs::create_dir_all(&dir).unwrap();
+            let line =
+                format!("{pid} ({name}) S {parent} 1 1 0 -1 {flags} 0 0 0 0 5 5 {waited} 0 20 0");
+            fs::write(dir.join("stat"), line).unwrap();
+        }
+        root
+    }
+
+    fn at(rows: &[(u32, u64)]) -> ClocksRead {
+        ClocksRead {
+            ns: rows.iter().copied().collect(),
+            parents: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn each_process_has_one_owner_and_children_are_their_parents() {
+        let root = planted(&[
+            (1, "init", 0, 0, 0),
+            (2, "ksoftirqd/0", 0, KERNEL_THREAD, 0),
+            (30, "bytecost", 1, 0, 0),
+            (31, "server", 30, 0, 0),
+            (32, "worker) (x", 31, 0, 0),
+            (40, "rustc", 1, 0, 0),
+        ]);
+        let mut clocks = ProcessClocks::new(root.path());
+        clocks.list(&[(30, Whose::Sender), (31, Whose::Receiver)]);
+        let none = at(&[]);
+        let all = at(&[(1, 1), (2, 20), (30, 300), (31, 4), (32, 5), (40, 6_000)]);
+        let used = clocks.between(&none, &all);
+        let of = |whose| used.get(&whose).copied();
+        assert_eq!(of(Whose::Sender), Some(300));
+        assert_eq!(of(Whose::Receiver), Some(9));
+        assert_eq!(of(Whose::Kernel), Some(20));
+        assert_eq!(of(Whose::Other), Some(6_001));
+        let named = clocks.largest(&at(&[(1, 1)]), &all);
+        assert_eq!(named.len(), 1);
+        assert_eq!((named[0].name.as_str(), named[0].cpu_ns), ("rustc", 6_000));
+        // The number of one that ended goes to another.
+        assert_eq!(
+            clocks.between(&at(&[(40, 9_000)]), &at(&[(40, 50)])),
+            [(Whose::Other, 50)].into()
+        );
+    }
+
+    #[test]
+    fn what_a_process_had_used_before_a_block_is_no_part_of_it_when_it_ends_there() {
+        let s = 1_000_000_000;
+        // make (7) has a compiler (8) that has an assembler (9); both end, and make has waited.
+        let from = ClocksRead {
+            ns: [(1, 5 * s), (7, s), (8, 60 * s), (9, 2 * s)].into(),
+            parents: [(1, 0), (7, 1), (8, 7), (9, 8)].into(),
+        };
+        let to = ClocksRead {
+            ns: [(1, 5 * s), (7, s + 64 * s)].into(),
+            parents: [(1, 0), (7, 1)].into(),
+        };
+        assert_eq!(used(&from, &to), [(1, 0), (7, 2 * s)].into());
+    }
+
+    #[test]
+    fn what_came_and_went_is_its_parents_in_steps_of_ticks() {
+        // 64 compilers of 30 ms each, as a machine of 64 CPUs has them: none lives at the end.
+        let rows = |waited| [(1, "init", 0, 0, 0), (7, "make", 1, 0, waited)];
+        let before = planted(&rows(0));
+        let mut clocks = ProcessClocks::new(before.path());
+        clocks.list(&[]);
+        let waited = |root: &Path, pid| {
+            let clocks = ProcessClocks {
+                proc: root.join("proc"),
+                ..ProcessClocks::new(root)
+            };
+            clocks.stat(pid).unwrap().waited_ticks * clocks.unit_ns
+        };
+        let after = planted(&rows(64 * 3));
+        assert_eq!(waited(before.path(), 7), 0);
+        assert_eq!(waited(after.path(), 7), 64 * 3 * clocks.unit_ns);
+    }
+
+    #[test]
+    fn real_processes_are_found_with_what_they_use() {
+        let mut clocks = ProcessClocks::new(Path::new("/"));
+        let mut child = Command::new("sh")
+            .args(["-c", "i=0; while :; do i=$((i+1)); done"])
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        clocks.list(&[(child.id(), Whose::Background)]);
+        let from = clocks.read();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let used = loop {
+            let used = clocks.between(&from, &clocks.read());
+            let loud = used.get(&Whose::Background).copied().unwrap_or(0);
+            if loud > 20_000_000 || std::time::Instant::now() > deadline {
+                break loud;
+            }
+        };
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(used > 20_000_000, "{used} ns");
+        assert!(clocks.known[&std::process::id()].whose == Whose::Instrument);
+        clocks.list(&[]);
+        assert!(!clocks.known.contains_key(&child.id()), "it is gone");
+    }
+
+    #[test]
+    fn a_line_that_is_no_stat_is_nobody() {
+        assert_eq!(Stat::parse(b"1 (x) S 1"), None);
+        assert_eq!(Stat::parse(b""), None);
+    }
+}

@@ -1,0 +1,213 @@
+//! The meter of what works for a side inside its process: threads that nobody of ours started,
+//! as the workers and pollers of io_uring (`iou-wrk-`, `iou-sqp-`) and those of POSIX aio.
+
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytecost_spec::{Counter, Reading, Readings, Refusal};
+use bytecost_sys::{clock, process};
+use rustix::fs::{RawDir, SeekFrom};
+
+use crate::{Meter, grown};
+
+const TASKS: &str = "/proc/self/task";
+const UNREADABLE: &str = "the threads in /proc/self/task cannot be read";
+
+/// The threads of this process that measure themselves or only wait: what is used by any other
+/// thread is a worker's. Complete before the first window opens.
+#[derive(Debug)]
+pub struct KnownThreads(Vec<AtomicU32>);
+
+impl KnownThreads {
+    /// Room for so many.
+    #[must_use]
+    pub fn new(most: usize) -> KnownThreads {
+        KnownThreads((0..most).map(|_| AtomicU32::new(0)).collect())
+    }
+
+    /// Adds the calling thread. One for which there is no room is taken for a worker.
+    pub fn add(&self) {
+        let own = process::gettid();
+        let free = |place: &&AtomicU32| {
+            let taken = place.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire);
+            taken.is_ok()
+        };
+        let _ = self.0.iter().find(free);
+    }
+
+    fn has(&self, tid: u32) -> bool {
+        self.0.iter().any(|t| t.load(Ordering::Acquire) == tid)
+    }
+}
+
+/// Reads a meter, and beside it [`Counter::WorkersNs`], if it is asked to.
+///
+/// CPU time of workers is that of the process less that of its known threads, so that workers that
+/// have ended are in it. The kernel brings the account of a running thread up to date when that
+/// thread's own clock is read, so each is, and then the process's: no step of its tick is left.
+#[derive(Debug)]
+pub struct WithWorkers<'t, M> {
+    meter: M,
+    workers: Option<Workers<'t>>,
+}
+
+#[derive(Debug)]
+struct Workers<'t> {
+    tasks: Option<File>,
+    known: &'t KnownThreads,
+}
+
+impl<'t, M> WithWorkers<'t, M> {
+    /// Reads both. One thread of a process does, since all would read the same.
+    #[must_use]
+    pub fn new(meter: M, known: &'t KnownThreads) -> WithWorkers<'t, M> {
+        let tasks = File::open(TASKS).ok();
+        let workers = Some(Workers { tasks, known });
+        WithWorkers { meter, workers }
+    }
+
+    /// Reads the meter alone.
+    #[must_use]
+    pub fn none(meter: M) -> WithWorkers<'t, M> {
+        WithWorkers {
+            meter,
+            workers: None,
+        }
+    }
+
+    fn workers_ns(&self) -> Option<u64> {
+        self.workers.as_ref()?.read_ns()
+    }
+}
+
+impl Workers<'_> {
+    fn read_ns(&self) -> Option<u64> {
+        let tasks = self.tasks.as_ref()?;
+        rustix::fs::seek(tasks, SeekFrom::Start(0)).ok()?;
+        let own = process::gettid();
+        let mut known_ns = 0;
+        let mut entries = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(tasks, &mut entries);
+        while let Some(entry) = entries.next() {
+            let entry = entry.ok()?;
+            let name = std::str::from_utf8(entry.file_name().to_bytes()).ok()?;
+            let Some(tid) = name.parse().ok().filter(|tid| *tid != own) else {
+                continue;
+            };
+            // A worker may end after it was listed: it is in the process's clock.
+            let ns = clock::thread_cpu_ns_of(tid).unwrap_or(0);
+            if self.known.has(tid) {
+                known_ns += ns;
+            }
+        }
+        let process_ns = clock::process_cpu_ns();
+        process_ns
+            .checked_sub(known_ns + clock::thread_cpu_ns())
+            .or(Some(0))
+    }
+}
+
+impl<M: Meter> Meter for WithWorkers<'_, M> {
+    type Snapshot = (M::Snapshot, Option<u64>);
+
+    fn read_start(&mut self) -> Self::Snapshot {
+        let workers_ns = self.workers_ns();
+        (self.meter.read_start(), workers_ns)
+    }
+
+    fn read_end(&mut self) -> Self::Snapshot {
+        let read = self.meter.read_end();
+        (read, self.workers_ns())
+    }
+
+    fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings {
+        let mut readings = self.meter.difference(&start.0, &end.0);
+        if self.workers.is_some() {
+            let reading = match (start.1, end.1) {
+                // The clocks of two reads are some hundred ns apart.
+                (Some(start), Some(end)) => grown(start, end.max(start)),
+                _ => Reading::absent(UNREADABLE),
+            };
+            readings.insert(Counter::WorkersNs, reading);
+        }
+        readings
+    }
+
+    fn refused(&self) -> Vec<Refusal> {
+        self.meter.refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ThreadMeter;
+    use std::sync::mpsc;
+
+    /// CPU time that a thread beside this one is given, in ns.
+    const BUSY_NS: u64 = 30_000_000;
+
+    fn spin() {
+        let end = clock::thread_cpu_ns() + BUSY_NS;
+        while clock::thread_cpu_ns() < end {}
+    }
+
+    /// What is counted of workers, and of this thread, which waits for what a thread does.
+    fn counted(work: impl FnOnce(&KnownThreads, mpsc::Sender<()>) + Send + 'static) -> [u64; 2] {
+        let known: &'static KnownThreads = Box::leak(Box::new(KnownThreads::new(1)));
+        let mut meter = WithWorkers::new(ThreadMeter::open_without_perf(), known);
+        let (tell, told) = mpsc::channel();
+        let start = meter.read_start();
+        std::thread::spawn(move || work(known, tell));
+        told.recv().unwrap();
+        let end = meter.read_end();
+        let readings = meter.difference(&start, &end);
+        [Counter::WorkersNs, Counter::CpuNs].map(|c| readings[&c].measured().unwrap())
+    }
+
+    /// Other tests are threads of this process, so this is a process of its own.
+    fn alone(test: &str) -> bool {
+        const CHILD: &str = "BYTECOST_TEST_ALONE";
+        if std::env::var_os(CHILD).is_some() {
+            return true;
+        }
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--test-threads", "1"])
+            .env(CHILD, "1")
+            .status();
+        assert!(status.unwrap().success());
+        false
+    }
+
+    #[test]
+    fn threads_that_nobody_knows_are_workers_and_known_ones_are_not() {
+        if !alone("workers::tests::threads_that_nobody_knows_are_workers_and_known_ones_are_not") {
+            return;
+        }
+        let [ended_ns, own_ns] = counted(|_, tell| {
+            std::thread::spawn(spin).join().unwrap();
+            tell.send(()).unwrap();
+        });
+        assert!(
+            ended_ns >= BUSY_NS && own_ns < BUSY_NS,
+            "{ended_ns} {own_ns}"
+        );
+        let [known_ns, _] = counted(|known, tell| {
+            known.add();
+            spin();
+            tell.send(()).unwrap();
+            std::thread::park();
+        });
+        assert!(known_ns < BUSY_NS / 2, "{known_ns} ns");
+        // It runs on while it is read, and no tick is left out. It ends with the process.
+        let [running_ns, _] = counted(|_, tell| {
+            spin();
+            tell.send(()).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        });
+        assert!(running_ns >= BUSY_NS, "{running_ns} ns");
+    }
+}

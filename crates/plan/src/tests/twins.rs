@@ -1,0 +1,139 @@
+//! Which cells are measured twice in a block, and what that takes of the budget.
+
+use bytecost_spec::study::Compare;
+use bytecost_spec::{Axis, Cell, Manifest, Study, manifest::FORMAT};
+use proptest::prelude::*;
+
+use super::{host, plan, study, survey};
+use crate::Plan;
+
+fn twinned(changes: &[(&str, &str)]) -> Study {
+    Study {
+        twins: true,
+        ..study(changes)
+    }
+}
+
+fn twins(plan: &Plan) -> Vec<&Cell> {
+    plan.cells.iter().filter(|c| c.twin).collect()
+}
+
+#[test]
+fn each_baseline_that_something_is_compared_with_has_a_twin_at_the_end_of_the_plan() {
+    let plan = plan(&twinned(&[("budget = \"30s\"", "budget = \"1h\"")]));
+    let baselines: Vec<Cell> = (plan.cells.iter())
+        .filter(|c| c.mover == "send" && !c.twin)
+        .map(Cell::other_twin)
+        .collect();
+    let ends: Vec<Cell> = plan.cells[plan.cells.len() - baselines.len()..].to_vec();
+    assert_eq!(ends, baselines);
+    assert_eq!(twins(&plan).len(), baselines.len());
+    assert_eq!(plan.notes, Vec::<String>::new());
+}
+
+#[test]
+fn a_baseline_that_nothing_is_compared_with_has_none() {
+    let changes = [(
+        "mover = [\"send\", \"sendfile\", \"uring-send-zc\"]",
+        "mover = [\"send\"]",
+    )];
+    assert_eq!(twins(&plan(&twinned(&changes))), Vec::<&Cell>::new());
+}
+
+#[test]
+fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
+    let mut study = twinned(&[("budget = \"30s\"", "budget = \"1h\"")]);
+    let alone = twins(&plan(&study)).len();
+    study.compare.push(Compare {
+        axis: Axis::Transport,
+        baseline: "loopback".to_owned(),
+        metrics: study.compare[0].metrics.clone(),
+    });
+    let both = plan(&study);
+    assert_eq!(twins(&both).len(), alone);
+    let note = "twins: only the baselines of the comparison over mover are measured twice";
+    assert!(both.notes[0].starts_with(note), "{:?}", both.notes);
+}
+
+#[test]
+fn the_budget_pays_for_twins_before_another_tier() {
+    // 150 ms a trial and 6 blocks: 20 s pay for 20 cells, which are the floor, the 12 of the first
+    // tier and 7 others. The second tier has 5 more cells and 2 more twins.
+    let planned = |budget: &str| {
+        let change = [("budget = \"30s\"", budget)];
+        let (with, without) = (plan(&twinned(&change)), plan(&study(&change)));
+        let counted = |plan: &Plan| plan.cells.iter().filter(|c| !c.twin).count();
+        assert!(with.blocks_ms(with.blocks_least) <= 18_000);
+        (
+            counted(&with),
+            twins(&with).len(),
+            counted(&without),
+            with.notes,
+        )
+    };
+    assert_eq!(planned("budget = \"20s\""), (13, 4, 18, vec![]));
+    let (cells, twins, without, notes) = planned("budget = \"15s\"");
+    assert_eq!(
+        (cells, twins, without),
+        (13, 2, 13),
+        "no cell of the first tier goes for a twin"
+    );
+    assert_eq!(
+        notes,
+        ["twins: the budget pays for 2 of 4; the other baselines are measured once in a block"]
+    );
+    let (cells, twins, without, notes) = planned("budget = \"3s\"");
+    assert_eq!((cells, twins, without), (3, 0, 3), "{notes:?}");
+}
+
+#[test]
+fn a_manifest_of_old_gives_the_plan_without_twins() {
+    let manifest = Manifest {
+        format: FORMAT,
+        id: "x".into(),
+        bytecost_version: "0.1.0".into(),
+        started: "2026-11-21T14:15:03Z".into(),
+        seed: 7,
+        command: vec![],
+        study: twinned(&[]),
+        host: host(),
+        survey: survey(),
+        evidence: Vec::new(),
+        build_id: None,
+        legs: Vec::new(),
+    };
+    let now = serde_json::to_value(&manifest).unwrap();
+    let mut old = now.clone();
+    old["format"] = 1.into();
+    old["study"].as_object_mut().unwrap().remove("twins");
+    let rebuilt = |value| Plan::from_manifest(&serde_json::from_value(value).unwrap()).unwrap();
+    assert_eq!(rebuilt(now), plan(&twinned(&[])));
+    assert_eq!(rebuilt(old), plan(&study(&[])));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 100,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(20_261_122),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_twin_has_its_baseline_beside_it_and_what_is_chosen_fits(study in super::properties::studies()) {
+        let plan = plan(&Study { twins: true, ..study.clone() });
+        let twins = twins(&plan);
+        for twin in &twins {
+            prop_assert!(plan.cells.contains(&twin.other_twin()));
+        }
+        prop_assert!(3 * twins.len() <= plan.cells.len());
+        // The mean trial is rounded up.
+        let rounded = plan.cells.len() as u64 * u64::from(plan.blocks_least);
+        let least_ms = plan.blocks_ms(plan.blocks_least) - rounded;
+        let fits = least_ms * 10 <= study.budget_ms * 9;
+        prop_assert!(fits || twins.is_empty());
+        let without = super::plan(&study);
+        let chosen = plan.cells.len() - twins.len();
+        prop_assert!(without.cells[..chosen] == plan.cells[..chosen]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Twins: a baseline is measured twice in each block, under two names.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::axis::CONDITIONAL;
+use bytecost_spec::{Cell, Study};
+
+use crate::candidates::{Candidate, Norm, moves_nothing, partner};
+
+/// Of all cells, twins included, at most one in so many is a twin.
+const SHARE: usize = 3;
+
+/// What has a twin among some cells.
+pub(crate) struct Twinned {
+    /// Their places, in order.
+    pub(crate) places: Vec<usize>,
+    /// The first of the study's comparisons whose baselines have none, since they would be too many.
+    pub(crate) cut: Option<usize>,
+}
+
+/// What every cell of a study is compared with.
+pub(crate) struct Baselines {
+    /// For each comparison of the study and each cell, the place of the cell's baseline.
+    of: Vec<Vec<Option<usize>>>,
+    cells: usize,
+}
+
+impl Baselines {
+    /// None at all where the study has no twins.
+    pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
+        let cells = candidates.iter().map(|c| &c.cell);
+        let place: BTreeMap<&Cell, usize> = cells.clone().zip(0..).collect();
+        let compared = study.compare.iter().filter(|_| study.twins);
+        let of = compared.map(|compare| {
+            let is_baseline = |c: &Cell| {
+                c.value(compare.axis) == compare.baseline && !moves_nothing(norm.survey(), c)
+            };
+            // An axis that means nothing to one of two cells does not keep them apart: a Unix socket
+            // has no congestion control, and is compared with TCP under the first one of the plan.
+            let shared = [&CONDITIONAL[..], &[compare.axis]].concat();
+            let mut near: BTreeMap<String, usize> = BTreeMap::new();
+            for (i, cell) in cells.clone().enumerate().filter(|(_, c)| is_baseline(c)) {
+                near.entry(cell.id_without(&shared)).or_insert(i);
+            }
+            let baseline = |cell: &Cell| {
+                let exact = partner(compare, norm, cell)?;
+                let exact = place.get(&exact).copied().filter(|_| is_baseline(&exact));
+                exact.or_else(|| near.get(&cell.id_without(&shared)).copied())
+            };
+            cells.clone().map(baseline).collect()
+        });
+        Baselines {
+            of: of.collect(),
+            cells: candidates.len(),
+        }
+    }
+
+    /// Which of the cells at these places have a twin where no others are measured: the baselines
+    /// of the study's comparisons, in their order, as long as they are not too many. Those of the
+    /// first never are, since each has a cell of its own that is compared with it.
+    pub(crate) fn among(&self, kept: &[usize]) -> Twinned {
+        let mut is_kept = vec![false; self.cells];
+        for &i in kept {
+            is_kept[i] = true;
+        }
+        let mut has_twin = vec![false; self.cells];
+        let mut count = 0;
+        let mut cut = None;
+        for (number, of) in self.of.iter().enumerate() {
+            let before = (has_twin.clone(), count);
+            for p in kept.iter().filter_map(|&i| of[i]).filter(|&p| is_kept[p]) {
+                count += usize::from(!has_twin[p]);
+                has_twin[p] = true;
+            }
+            if count * SHARE > kept.len() + count {
+                (has_twin, _) = before;
+                cut = Some(number);
+                break;
+            }
+        }
+        Twinned {
+            places: (0..self.cells).filter(|&i| has_twin[i]).collect(),
+            cut,
+        }
+    }
+}

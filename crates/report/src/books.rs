@@ -1,0 +1,113 @@
+//! The books of each cell as a table: where the time of all CPUs went in its windows.
+
+use bytecost_analysis::{Account, Analysis, CellBooks, Closed};
+use bytecost_spec::units;
+
+use crate::counted::{Counted, MOST_ROWS, NOTHING, label};
+
+/// Accounts that stand in one column.
+type Group = (&'static str, &'static [Account]);
+
+/// The columns of a terminal, which has no room for each account.
+const SHORT: &[Group] = &[
+    ("sender", &[Account::Sender]),
+    ("receiver", &[Account::Receiver]),
+    (
+        "their workers",
+        &[Account::SenderWorkers, Account::ReceiverWorkers],
+    ),
+    (
+        "kernel threads, interrupts",
+        &[Account::KernelThreads, Account::Interrupts],
+    ),
+    (
+        "anything else",
+        &[
+            Account::Background,
+            Account::Instrument,
+            Account::OtherProcesses,
+        ],
+    ),
+];
+
+/// The table with a column for each account; none of runs without books.
+pub(crate) fn books(a: &Analysis) -> Option<Counted> {
+    let groups: Vec<Group> = Account::ALL
+        .iter()
+        .map(|account| (account.title(), std::slice::from_ref(account)))
+        .collect();
+    table(a, &groups)
+}
+
+/// The same for a terminal.
+pub(crate) fn short(a: &Analysis) -> Option<Counted> {
+    let mut table = table(a, SHORT)?;
+    table.shorten();
+    Some(table)
+}
+
+fn table(a: &Analysis, groups: &[Group]) -> Option<Counted> {
+    let is_used = |(_, accounts): &&Group| {
+        let mut lines = a.books.iter().flat_map(|b| &b.lines);
+        lines.any(|l| accounts.contains(&l.account))
+    };
+    let groups: Vec<&Group> = groups.iter().filter(is_used).collect();
+    let mut columns = vec!["cell".to_owned()];
+    columns.extend(groups.iter().map(|(title, _)| (*title).to_owned()));
+    columns.push("left over of own CPU time".to_owned());
+    let rows = a.books.iter().take(MOST_ROWS).filter_map(|books| {
+        let cell = a.cells.iter().find(|c| c.id == books.cell)?;
+        let share = |accounts: &[Account]| {
+            let lines = books.lines.iter().filter(|l| accounts.contains(&l.account));
+            let sum = lines.map(|l| l.share).reduce(|a, b| a + b);
+            sum.map_or_else(|| NOTHING.to_owned(), percent)
+        };
+        let mut texts: Vec<String> = groups.iter().map(|(_, of)| share(of)).collect();
+        texts.push(left_over(books));
+        Some((label(a, &cell.cell), texts))
+    });
+    let rows: Vec<(String, Vec<String>)> = rows.collect();
+    let first = a.books.first()?;
+    let mut notes = Vec::new();
+    if !first.lines.iter().any(|l| l.account == Account::Interrupts) {
+        notes.push("Interrupts on idle CPUs cannot be told apart from what is left over: the scheduler's own account of all tasks cannot be read here.".to_owned());
+    }
+    let closed = a.books.iter().filter(|b| b.closed == Closed::Yes).count();
+    notes.push(format!(
+        "The books of {closed} of {} cells are closed to 3 % of the cell's own CPU time.",
+        a.books.len()
+    ));
+    if a.books.len() > rows.len() {
+        let more = a.books.len() - rows.len();
+        notes.push(format!("{more} further cells are in findings.json."));
+    }
+    Some(Counted {
+        section: "books",
+        short: "Books",
+        title: "Where the CPU time of each cell went",
+        lead: "Shares of the time of all CPUs in the windows, means over trials; they add up to 100 %. A cost is that of a side with its workers. The last column is what is left over as a share of the cell's own CPU time, with its 95 % interval; ! withholds the verdicts of CPU time, ~ says that the error is above 3 %.",
+        columns,
+        rows,
+        notes,
+    })
+}
+
+fn left_over(books: &CellBooks) -> String {
+    let [at, low, high] = [books.left_over, books.low, books.high].map(|share| {
+        let shown = share.clamp(-9.99, 9.99);
+        format!("{:+.1}", 100.0 * shown)
+    });
+    let mark = match books.closed {
+        Closed::Yes => "",
+        Closed::NotToThreePercent => " ~",
+        Closed::No => " !",
+    };
+    format!("{at} % ({low} to {high}){mark}")
+}
+
+fn percent(share: f64) -> String {
+    match share.abs() < 0.0005 {
+        true => "0 %".to_owned(),
+        false => format!("{} %", units::number((1000.0 * share).round() / 10.0)),
+    }
+}

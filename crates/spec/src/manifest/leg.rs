@@ -1,0 +1,247 @@
+//! The legs of a run: stretches of blocks that were measured under different conditions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Manifest;
+use crate::host::Host;
+
+/// A run that was resumed on another machine, kernel, boot or build, from its first block on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Leg {
+    /// The first block of this leg. No block is of two legs.
+    pub first_block: u32,
+    /// Its start, RFC 3339, UTC.
+    pub started: String,
+    /// Version of bytecost that measured it.
+    pub bytecost_version: String,
+    /// Build of bytecost that measured it, where that is known.
+    pub build_id: Option<String>,
+    /// The machine.
+    pub host: Host,
+    /// What is not as it was in the leg before.
+    pub differences: Vec<Difference>,
+}
+
+/// A fact that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// Which fact: `kernel`.
+    pub what: String,
+    /// What it was.
+    pub was: String,
+    /// What it is.
+    pub is: String,
+}
+
+/// What measures: a build of bytecost on a host.
+#[derive(Clone, Copy, Debug)]
+pub struct Measurer<'m> {
+    /// Version of bytecost.
+    pub version: &'m str,
+    /// Build of bytecost, where that is known.
+    pub build: Option<&'m str>,
+    /// The machine.
+    pub host: &'m Host,
+}
+
+impl Manifest {
+    /// The leg of a block: 0 is the one that the run began with.
+    #[must_use]
+    pub fn leg_of(&self, block: u32) -> usize {
+        let begun = |leg: &&Leg| leg.first_block <= block;
+        self.legs.iter().filter(begun).count()
+    }
+
+    /// What measures the last leg.
+    #[must_use]
+    pub fn measurer(&self) -> Measurer<'_> {
+        match self.legs.last() {
+            Some(leg) => Measurer {
+                version: &leg.bytecost_version,
+                build: leg.build_id.as_deref(),
+                host: &leg.host,
+            },
+            None => Measurer {
+                version: &self.bytecost_version,
+                build: self.build_id.as_deref(),
+                host: &self.host,
+            },
+        }
+    }
+}
+
+impl Measurer<'_> {
+    /// Whether it is known which boot and which build this is; manifests of old do not say.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.host.identity.boot_id.is_some() && self.build.is_some()
+    }
+
+    /// What is not the same in the later one, the weightiest first. A fact that either does not
+    /// know is passed over.
+    #[must_use]
+    pub fn differences(&self, later: &Measurer<'_>) -> Vec<Difference> {
+        let after = later.facts();
+        let before = self.facts().into_iter();
+        let differing = before.filter_map(|(what, was)| {
+            let (_, is) = after.iter().find(|(name, _)| *name == what)?;
+            (was != *is).then(|| Difference {
+                what,
+                was,
+                is: is.clone(),
+            })
+        });
+        differing.collect()
+    }
+
+    /// All that must be the same, by name, as far as it is known.
+    fn facts(&self) -> Vec<(String, String)> {
+        let (host, identity) = (self.host, &self.host.identity);
+        let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
+        let number = |n: Option<u64>| n.map(|n| n.to_string());
+        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+        let mut facts = vec![
+            ("machine", identity.machine_id_hash.clone()),
+            ("CPU", text(&host.cpu_model)),
+            ("CPUs online", list(&cpus)),
+            ("CPUs allowed", list(&host.cpus_allowed)),
+            ("architecture", text(&host.architecture)),
+            ("kernel", text(&host.kernel)),
+            ("kernel version", identity.kernel_version.clone()),
+            ("boot", identity.boot_id.clone()),
+            ("version of bytecost", text(self.version)),
+            ("build of bytecost", self.build.map(str::to_owned)),
+            ("kernel command line", identity.kernel_command_line.clone()),
+            ("microcode", identity.microcode.clone()),
+            (
+                "net.ipv4.tcp_congestion_control",
+                host.congestion_default.clone(),
+            ),
+            ("net.core.optmem_max", number(host.optmem_max_bytes)),
+            ("net.core.wmem_max", number(host.wmem_max_bytes)),
+            ("net.core.rmem_max", number(host.rmem_max_bytes)),
+        ];
+        let settings = identity.settings.iter();
+        facts.extend(settings.map(|(name, value)| (name.as_str(), Some(value.clone()))));
+        facts
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect()
+    }
+}
+
+/// CPUs in the kernel's words, `0-3,8`; none where there are none.
+fn list(cpus: &[u32]) -> Option<String> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let write = |(first, last): (u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    let text: Vec<String> = ranges.into_iter().map(write).collect();
+    (!text.is_empty()).then(|| text.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Cpu, Identity};
+
+    fn host() -> Host {
+        Host {
+            kernel: "6.1.0".to_owned(),
+            cpu_model: "EPYC".to_owned(),
+            cpus: [0, 1, 2, 8]
+                .map(|cpu| Cpu {
+                    cpu,
+                    ..Cpu::default()
+                })
+                .to_vec(),
+            cpus_allowed: vec![0],
+            identity: Identity {
+                machine_id_hash: Some("ab".to_owned()),
+                boot_id: Some("one".to_owned()),
+                settings: [("net.ipv4.tcp_sack".to_owned(), "1".to_owned())].into(),
+                ..Identity::default()
+            },
+            ..Host::default()
+        }
+    }
+
+    /// The names of what differs once a host was changed, and the first in words.
+    fn changed(change: impl Fn(&mut Host)) -> (Vec<String>, Option<String>) {
+        let before = host();
+        let mut after = host();
+        change(&mut after);
+        let of = |host| Measurer {
+            version: "1",
+            build: Some("x"),
+            host,
+        };
+        let found = of(&before).differences(&of(&after));
+        let first = found.first().map(|d| format!("{} to {}", d.was, d.is));
+        (found.into_iter().map(|d| d.what).collect(), first)
+    }
+
+    #[test]
+    fn what_differs_is_named_with_both_values() {
+        assert_eq!(changed(|_| {}), (Vec::new(), None));
+        type Change = fn(&mut Host);
+        for (change, what, values) in [
+            (
+                (|h| h.kernel = "6.2.0".into()) as Change,
+                "kernel",
+                "6.1.0 to 6.2.0",
+            ),
+            (
+                |h| h.identity.boot_id = Some("two".into()),
+                "boot",
+                "one to two",
+            ),
+            (
+                |h| h.identity.machine_id_hash = Some("cd".into()),
+                "machine",
+                "ab to cd",
+            ),
+            (|h| h.cpus[2].cpu = 3, "CPUs online", "0-2,8 to 0-1,3,8"),
+            (|h| h.cpus_allowed = vec![1], "CPUs allowed", "0 to 1"),
+            (
+                |h| h.identity.settings = [("net.ipv4.tcp_sack".into(), "0".into())].into(),
+                "net.ipv4.tcp_sack",
+                "1 to 0",
+            ),
+        ] {
+            assert_eq!(
+                changed(change),
+                (vec![what.to_owned()], Some(values.to_owned()))
+            );
+        }
+        let host = host();
+        let of = |build| Measurer {
+            version: "1",
+            build,
+            host: &host,
+        };
+        let found = of(Some("x")).differences(&of(Some("y")));
+        assert_eq!(found[0].what, "build of bytecost");
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_difference() {
+        assert_eq!(changed(|h| h.identity = Identity::default()).0, [""; 0]);
+        let host = host();
+        let of = |build| Measurer {
+            version: "1",
+            build,
+            host: &host,
+        };
+        assert!(of(None).differences(&of(Some("y"))).is_empty());
+        assert!(of(Some("y")).is_known() && !of(None).is_known());
+    }
+}
