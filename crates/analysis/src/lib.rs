@@ -107,6 +107,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
+        counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),

@@ -4,6 +4,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
 use bytecost_spec::sample::{Block, Repeat, TrialKey};
+use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{
     Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Sample, Side, Transport,
 };
@@ -98,6 +99,33 @@ fn equal_cells_raise_no_more_alarms_than_promised() {
         .count();
     // 5 % of 120 are 6; 14 or more would come up once in a thousand.
     assert!(alarms <= 13, "{alarms} of {runs}");
+}
+
+#[test]
+fn what_counters_cost_is_told_of_movers_that_were_tried_with_and_without() {
+    let trial = |mover: &str, with, cpu_ns| CounterTrial {
+        mover: mover.to_owned(),
+        with,
+        cpu_ns,
+        messages: 1000,
+    };
+    let mut world = quiet();
+    assert!(world.analyse().counters_cost.is_empty());
+    world.manifest.survey.counters_cost = vec![
+        trial("send", true, 130_000),
+        trial("send", false, 120_000),
+        trial("send", false, 120_000),
+        trial("null", true, 2_000),
+    ];
+    let told = world.analyse().counters_cost;
+    assert_eq!(told.len(), 1, "null was not tried without: {told:?}");
+    assert_eq!(told[0].mover, "send");
+    let [with, without] = [
+        &told[0].with_ns_per_message,
+        &told[0].without_ns_per_message,
+    ];
+    assert!((with.value - 130.0).abs() < 1e-9 && (without.value - 120.0).abs() < 1e-9);
+    assert_eq!((with.trials, without.trials), (1, 2));
 }
 
 #[test]

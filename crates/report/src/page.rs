@@ -273,6 +273,9 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
             format!("{} ns a message", units::number(floor.value)),
         ));
     }
+    if let Some(cost) = facts::counters_cost(a) {
+        numbers.push(("Cost of hardware counters", cost));
+    }
     if let Some(floor) = &a.noise_floor {
         let Twin {
             ratio, low, high, ..
