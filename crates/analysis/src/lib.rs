@@ -64,7 +64,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
-    let books = books::all(&trials);
+    let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let unlimited = doubts::Limits::default();

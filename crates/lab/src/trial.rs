@@ -241,8 +241,6 @@ impl Lab {
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
-        let moves = mover.is_some_and(|m| !m.moves_nothing());
-        let is_of_cpus = mover.is_some_and(|m| m.route.is_of_cpus());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
@@ -307,11 +305,7 @@ impl Lab {
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
         sender.side.readings.extend(huge);
         let receiver = done.pop();
-        let truth = match &receiver {
-            Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
-            None if is_of_cpus => Some(truth::of_work(&sender)),
-            None => moves.then(|| truth::of_one(&sender)),
-        };
+        let truth = truth::of(cell, mover, own, &sender, receiver.as_ref())?;
         machine.extend(of_responder(cell, receiver.as_ref()));
         Ok(Parts {
             sender,
