@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::Pattern;
+use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
@@ -271,6 +272,7 @@ impl Receiver {
             java: None,
             doors: Vec::new(),
             patience_ms: 5000,
+            meters: Meters::default(),
         })))?;
         match receiver.answer()? {
             Answer::Listening { address, .. } => receiver.address = address,

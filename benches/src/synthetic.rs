@@ -145,12 +145,6 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         },
         evidence: Vec::new(),
         survey: Survey {
-            isolation: Vec::new(),
-            links: Vec::new(),
-            files: None,
-            java: None,
-            serving: None,
-            huge_pages_refused: None,
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: over_all(&movers),
@@ -162,6 +156,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
                     why: NO_HARDWARE.to_owned(),
                 })
                 .into(),
+            ..Survey::default()
         },
     })
 }

@@ -68,6 +68,7 @@ fn orders() -> Vec<Vec<u8>> {
         patience_ms: 5000,
         messages_least: 3,
         probed: Vec::new(),
+        meters: Default::default(),
     };
     let disturb = Disturb {
         noise: Noise::Chase,

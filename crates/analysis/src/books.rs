@@ -10,6 +10,7 @@
 //! window: the mean over windows is right for all that, while a median of such windows is one of the
 //! steps (`crates/analysis/tests/books.rs` has it).
 
+use bytecost_spec::evidence::Evidence;
 use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 use bytecost_stats::{mean, student_mean};
 
@@ -35,11 +36,13 @@ struct Page {
 }
 
 /// The books of every cell that moves something and has enough trials; none of runs of old.
-pub(crate) fn all(trials: &Trials<'_>) -> Vec<CellBooks> {
-    trials.moving().filter_map(of_cell).collect()
+pub(crate) fn all(trials: &Trials<'_>, evidence: &[Evidence]) -> Vec<CellBooks> {
+    let books = trials.moving().filter_map(|cell| of_cell(cell, evidence));
+    books.collect()
 }
 
-fn of_cell(cell: &CellTrials<'_>) -> Option<CellBooks> {
+fn of_cell(cell: &CellTrials<'_>, evidence: &[Evidence]) -> Option<CellBooks> {
+    let mut counted = evidence.iter().filter(|e| e.cell == cell.id);
     let pages: Vec<Page> = cell.trials().filter_map(|t| page(t.sample)).collect();
     if pages.len() < FEWEST {
         return None;
@@ -80,6 +83,7 @@ fn of_cell(cell: &CellTrials<'_>) -> Option<CellBooks> {
         high: interval.high,
         machine_over_own: mean(&of_own(|p| p.of_cell))?,
         closed,
+        counted: counted.find_map(|e| e.accounts.clone()),
     })
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
-use crate::result::{CellResult, Estimate, Input};
+use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{Latencies, QUANTILES, Value, latencies, read};
 use crate::{FEWEST, LEVEL};
@@ -164,4 +165,27 @@ pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
         })
         .collect();
     estimate(&values)
+}
+/// What reading hardware counters costs each mover that was tried with them and without.
+pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
+    let mut movers: Vec<&str> = Vec::new();
+    for trial in trials {
+        if !movers.contains(&trial.mover.as_str()) {
+            movers.push(&trial.mover);
+        }
+    }
+    let of = |mover: &str, with| {
+        let same = |t: &&CounterTrial| t.mover == mover && t.with == with && t.messages > 0;
+        let each = trials.iter().filter(same);
+        let values: Vec<f64> = each.map(|t| t.cpu_ns as f64 / t.messages as f64).collect();
+        estimate(&values)
+    };
+    let cost = |mover: &str| {
+        Some(CountersCost {
+            mover: mover.to_owned(),
+            without_ns_per_message: of(mover, false)?,
+            with_ns_per_message: of(mover, true)?,
+        })
+    };
+    movers.into_iter().filter_map(cost).collect()
 }

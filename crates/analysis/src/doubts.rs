@@ -13,6 +13,7 @@ use crate::words;
 
 mod books;
 mod course;
+mod cpu_clock;
 mod every_completion;
 pub(crate) mod flags;
 mod frequency;
@@ -129,6 +130,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("failed-requests", TOLD, serving::failed_requests),
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
+    ("cpu-clock", TOLD, cpu_clock::detect),
     ("path-limit", NO_RATES, way::limits),
     ("path-cost", TOLD, way::costs),
     ("quota-around", NO_RATES, way::quota),

@@ -64,7 +64,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let counted = copies::Counted::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
-    let books = books::all(&trials);
+    let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
     let unlimited = doubts::Limits::default();
@@ -107,6 +107,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         host: input.manifest.host.clone(),
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
+        counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
         twins,
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),

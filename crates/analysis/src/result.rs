@@ -23,7 +23,7 @@ mod twin;
 
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{Account, BookLine, CellBooks, Closed};
-pub use counted::{CellCopies, CellCounts, CountingCost, EventRate, LegCopies};
+pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
 pub use footprint::{CellFootprint, LevelFootprint};
@@ -81,6 +81,9 @@ pub struct Analysis {
     pub answers: Vec<Answer>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
+    /// What reading hardware counters costs, where trials read any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters_cost: Vec<CountersCost>,
     /// Baselines compared with their twins, which are no cells here and in no finding; empty for
     /// runs of old.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -309,3 +309,42 @@ fn first_attempts_that_say_something_else_are_told() {
     assert!(kinds(&world(1.3).analyse()).contains(&"repeats-matter"));
     assert!(!kinds(&world(1.0).analyse()).contains(&"repeats-matter"));
 }
+
+#[test]
+fn only_the_attempt_at_a_block_that_stands_counts() {
+    let mut world = World::new(STUDY).run(1, 12, 0.01, |_| True::costs(0.2));
+    let before = world.analyse();
+    // A first attempt at every block, ten times as dear, and a third that was cut short.
+    let dear = |attempt| {
+        let dear = |sample: &Sample| {
+            let mut sample = sample.clone();
+            let cpu = sample.sender.readings[&Counter::CpuNs].measured();
+            let cpu = Reading::Measured(10 * cpu.unwrap_or(0));
+            sample.sender.readings.insert(Counter::CpuNs, cpu);
+            sample.trial.attempt = attempt;
+            sample
+        };
+        world.samples.iter().map(dear).collect::<Vec<_>>()
+    };
+    let (first, third) = (dear(0), dear(2));
+    let crowded = |block: &Block| Block {
+        repeated_because: Some(Repeat::OtherProcesses {
+            cpus_thousandths: 700,
+        }),
+        ..block.clone()
+    };
+    let mut blocks: Vec<Block> = world.blocks.iter().map(crowded).collect();
+    world.blocks.iter_mut().for_each(|b| b.attempt = 1);
+    world.samples.iter_mut().for_each(|s| s.trial.attempt = 1);
+    world.samples.splice(0..0, first);
+    world.samples.extend(third);
+    blocks.append(&mut world.blocks);
+    world.blocks = blocks;
+    let after = world.analyse();
+    assert_eq!(before.findings, after.findings);
+    assert_eq!(before.cells, after.cells);
+    assert_eq!(
+        3 * (after.run.trials - after.run.repeated),
+        after.run.trials
+    );
+}

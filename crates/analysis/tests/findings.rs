@@ -3,10 +3,9 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Finding, Verdict, schema};
-use bytecost_spec::sample::{Block, Repeat, TrialKey};
-use bytecost_spec::{
-    Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Sample, Side, Transport,
-};
+use bytecost_spec::sample::TrialKey;
+use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::{Cell, Counter, Failure, Measure, Metric, Nodelay, Reading, Side, Transport};
 use world::{STUDY, True, World};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -101,6 +100,33 @@ fn equal_cells_raise_no_more_alarms_than_promised() {
 }
 
 #[test]
+fn what_counters_cost_is_told_of_movers_that_were_tried_with_and_without() {
+    let trial = |mover: &str, with, cpu_ns| CounterTrial {
+        mover: mover.to_owned(),
+        with,
+        cpu_ns,
+        messages: 1000,
+    };
+    let mut world = quiet();
+    assert!(world.analyse().counters_cost.is_empty());
+    world.manifest.survey.counters_cost = vec![
+        trial("send", true, 130_000),
+        trial("send", false, 120_000),
+        trial("send", false, 120_000),
+        trial("null", true, 2_000),
+    ];
+    let told = world.analyse().counters_cost;
+    assert_eq!(told.len(), 1, "null was not tried without: {told:?}");
+    assert_eq!(told[0].mover, "send");
+    let [with, without] = [
+        &told[0].with_ns_per_message,
+        &told[0].without_ns_per_message,
+    ];
+    assert!((with.value - 130.0).abs() < 1e-9 && (without.value - 120.0).abs() < 1e-9);
+    assert_eq!((with.trials, without.trials), (1, 2));
+}
+
+#[test]
 fn the_null_mover_is_the_floor_and_never_compared() {
     let analysis = quiet().analyse();
     assert!(analysis.findings.iter().all(|f| !f.id.contains("/null/")));
@@ -125,45 +151,6 @@ fn the_null_mover_is_the_floor_and_never_compared() {
     assert!(
         null.estimates
             .contains_key(&Metric::both(Measure::MessagesPerS))
-    );
-}
-
-#[test]
-fn only_the_attempt_at_a_block_that_stands_counts() {
-    let mut world = quiet();
-    let before = world.analyse();
-    // A first attempt at every block, ten times as dear, and a third that was cut short.
-    let dear = |attempt| {
-        let dear = |sample: &Sample| {
-            let mut sample = sample.clone();
-            let cpu = sample.sender.readings[&Counter::CpuNs].measured();
-            let cpu = Reading::Measured(10 * cpu.unwrap_or(0));
-            sample.sender.readings.insert(Counter::CpuNs, cpu);
-            sample.trial.attempt = attempt;
-            sample
-        };
-        world.samples.iter().map(dear).collect::<Vec<_>>()
-    };
-    let (first, third) = (dear(0), dear(2));
-    let crowded = |block: &Block| Block {
-        repeated_because: Some(Repeat::OtherProcesses {
-            cpus_thousandths: 700,
-        }),
-        ..block.clone()
-    };
-    let mut blocks: Vec<Block> = world.blocks.iter().map(crowded).collect();
-    world.blocks.iter_mut().for_each(|b| b.attempt = 1);
-    world.samples.iter_mut().for_each(|s| s.trial.attempt = 1);
-    world.samples.splice(0..0, first);
-    world.samples.extend(third);
-    blocks.append(&mut world.blocks);
-    world.blocks = blocks;
-    let after = world.analyse();
-    assert_eq!(before.findings, after.findings);
-    assert_eq!(before.cells, after.cells);
-    assert_eq!(
-        3 * (after.run.trials - after.run.repeated),
-        after.run.trials
     );
 }
 

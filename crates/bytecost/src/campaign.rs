@@ -11,6 +11,7 @@ use bytecost_analysis::{Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
+use bytecost_lab::meters::reads_hardware;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::Check;
 use bytecost_lab::trial::Settings;
@@ -19,7 +20,8 @@ use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{Means, UNASKED_SHARE};
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Host, Record, Sample, Study};
+use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::{Cell, Host, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
@@ -63,6 +65,38 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
 
 /// How long a trial is in which the sender looks at its footprint: some rounds of the last level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
+
+/// How the trials of a study are made.
+fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Program) -> Settings {
+    Settings {
+        program,
+        warmup: Duration::from_millis(study.warmup_ms),
+        window: Duration::from_millis(study.window_ms),
+        check: Check::Quick,
+        port,
+        foreign_cpus: study.foreign_cpus,
+        repeats_most: study.repeats_most,
+        repeats_for: Duration::from_millis(study.budget_ms).mul_f64(REPEATS_SHARE),
+        earlier,
+    }
+}
+
+/// What reading hardware counters costs, where trials of the plan read any and the survey found
+/// some: a second or two.
+pub fn counters_cost(
+    study: &Study,
+    plan: &Plan,
+    host: &Host,
+    survey: &Survey,
+    stop: &AtomicBool,
+) -> Result<Vec<CounterTrial>> {
+    if !plan.cells.iter().any(reads_hardware) {
+        return Ok(Vec::new());
+    }
+    let settings = settings(study, None, Duration::ZERO, Program::own()?);
+    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    Ok(lab.on(host.clone()).surveyed(survey).counters_cost(stop))
+}
 
 /// The CPUs of a host that are online.
 pub fn cpus(host: &Host) -> Vec<u32> {
@@ -203,11 +237,12 @@ impl Campaign<'_> {
         let earlier = so_far.spent;
         let began = Instant::now();
         let mut lab = Lab::new(
-            self.settings(earlier, program),
+            settings(self.study, self.port, earlier, program),
             MachineMeter::open(Path::new("/")),
         )
         .with_files(files)
-        .on(run.manifest().measurer().host.clone());
+        .on(run.manifest().measurer().host.clone())
+        .surveyed(&run.manifest().survey);
         if let Some(block) = &so_far.last_block {
             lab.resume(block);
         }
@@ -365,20 +400,6 @@ impl Campaign<'_> {
         failed?;
         run.sync()?;
         Ok(whole)
-    }
-
-    fn settings(&self, earlier: Duration, program: Program) -> Settings {
-        Settings {
-            program,
-            warmup: Duration::from_millis(self.study.warmup_ms),
-            window: Duration::from_millis(self.study.window_ms),
-            check: Check::Quick,
-            port: self.port,
-            foreign_cpus: self.study.foreign_cpus,
-            repeats_most: self.study.repeats_most,
-            repeats_for: Duration::from_millis(self.study.budget_ms).mul_f64(REPEATS_SHARE),
-            earlier,
-        }
     }
 
     /// The cells of a block that are still to be measured, in their order.

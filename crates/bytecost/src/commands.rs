@@ -36,8 +36,11 @@ fn print(text: &str) -> io::Result<()> {
 
 /// This machine, and what works on it over these transports.
 fn look_around(transports: &[Transport]) -> (Host, Survey) {
-    let host = crate::machine::host();
-    let survey = survey(&host, transports);
+    let (host, cpu_clock) = crate::machine::host();
+    let survey = Survey {
+        cpu_clock: Some(cpu_clock),
+        ..survey(&host, transports)
+    };
     (host, survey)
 }
 

@@ -1,14 +1,17 @@
 //! This machine: the host's readers with the probes that need system calls.
 
 use bytecost_host::{Probes, Roots};
-use bytecost_lab::obstacles;
+use bytecost_lab::{cpu_clock, obstacles};
 use bytecost_meter::{Meter, ThreadMeter};
+use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
 use bytecost_sys::{clock, uring};
 
-/// Reads this machine.
-pub fn host() -> Host {
-    bytecost_host::read(&Roots::real(), &probes())
+/// Reads this machine, and tests its CPU clock.
+pub fn host() -> (Host, CpuClock) {
+    let probes = probes();
+    let host = bytecost_host::read(&Roots::real(), &probes);
+    (host, probes.cpu_clock)
 }
 
 fn probes() -> Probes {
@@ -20,6 +23,7 @@ fn probes() -> Probes {
         io_uring: uring::probe().map_err(|e| e.to_string()),
         clock_resolution_ns: clock::resolution_ns(),
         timer_overshoot_ns: timer_overshoot_ns(),
+        cpu_clock: cpu_clock::test(&Roots::real()),
         obstacles: loopback.obstacles,
         unseen: loopback.unseen,
     }

@@ -75,6 +75,7 @@ fn host() -> Host {
         io_uring: Ok(()),
         clock_resolution_ns: 1,
         timer_overshoot_ns: 0,
+        cpu_clock: Default::default(),
         obstacles: Vec::new(),
         unseen: Vec::new(),
     };

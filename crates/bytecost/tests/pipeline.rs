@@ -85,19 +85,16 @@ fn manifest() -> Manifest {
         survey: Survey {
             java: None,
             serving: None,
-            huge_pages_refused: None,
-            isolation: Vec::new(),
-            links: Vec::new(),
             mover_facts: MOVERS.iter().map(Mover::facts).collect(),
             receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),
             receivers: all(RECEIVERS.iter().map(|r| r.name).collect()),
-            files: None,
             congestion_controls: vec!["cubic".to_owned()],
             counters_refused: vec![Refusal {
                 what: "cycles".to_owned(),
                 why: "a made-up machine has none".to_owned(),
             }],
+            ..Survey::default()
         },
     }
 }

@@ -316,6 +316,12 @@ impl Mover {
         self.route == Route::Nowhere
     }
 
+    /// Whether it sleeps until the next beat after each message ([`Move::beat_ns`]).
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        [waking::MOVER.name, waking::WITH_WORK.name].contains(&self.name)
+    }
+
     /// Whether each message can be written anew, so that a buffer used too early shows.
     #[must_use]
     pub fn can_be_fresh(&self) -> bool {

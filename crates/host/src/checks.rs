@@ -73,6 +73,7 @@ const ROWS: &[Row] = &[
     ("steal", noise::steal),
     ("clock source", noise::clock_source),
     ("clock resolution", noise::clock_resolution),
+    ("CPU clock", noise::cpu_clock),
     ("timers", noise::timers),
     ("huge pages", noise::huge_pages),
     ("NUMA balancing", noise::numa_balancing),

@@ -24,6 +24,7 @@ mod virtualization;
 
 use bytecost_spec::Host;
 use bytecost_spec::host::Obstacle;
+use bytecost_spec::survey::CpuClock;
 
 pub use processes::{Process, ProcessTable};
 pub use roots::Roots;
@@ -43,6 +44,17 @@ pub struct Probes {
     pub obstacles: Vec<Obstacle>,
     /// What of that could not be looked at, each with the reason.
     pub unseen: Vec<String>,
+    /// What the CPU clock of a thread counts.
+    pub cpu_clock: CpuClock,
+}
+
+/// Whether the kernel was built to account for interrupts apart from threads
+/// (CONFIG_IRQ_TIME_ACCOUNTING); none where its configuration cannot be read. A boot option may
+/// still have that off.
+#[must_use]
+pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
+    let config = roots.kernel_config()?;
+    Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
 /// Reads what machine this is.

@@ -18,6 +18,8 @@ pub struct Roots {
     pub sys: PathBuf,
     /// `/etc`.
     pub etc: PathBuf,
+    /// `/boot`.
+    pub boot: PathBuf,
 }
 
 impl Roots {
@@ -27,13 +29,14 @@ impl Roots {
         Roots::under(Path::new("/"))
     }
 
-    /// `proc`, `sys` and `etc` under a directory.
+    /// `proc`, `sys`, `etc` and `boot` under a directory.
     #[must_use]
     pub fn under(dir: &Path) -> Roots {
         Roots {
             proc: dir.join("proc"),
             sys: dir.join("sys"),
             etc: dir.join("etc"),
+            boot: dir.join("boot"),
         }
     }
 
@@ -50,6 +53,20 @@ impl Roots {
     /// A file under `/etc`.
     pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
         text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
+    }
+
+    /// How the kernel was built: `/proc/config.gz`, else `/boot/config-` and its release.
+    pub(crate) fn kernel_config(&self) -> Option<String> {
+        let packed = File::open(self.proc.join("config.gz"));
+        let unpacked = |file| {
+            let mut text = String::new();
+            let mut from = flate2::read::GzDecoder::new(file).take(MOST_BYTES);
+            from.read_to_string(&mut text).ok().map(|_| text)
+        };
+        packed.ok().and_then(unpacked).or_else(|| {
+            let release = self.proc("sys/kernel/osrelease").ok()?;
+            text(&self.boot, &format!("config-{release}")).ok()
+        })
     }
 
     /// A file under `/proc` that holds one number.
@@ -85,4 +102,32 @@ fn text(root: &Path, path: &str) -> Result<String, String> {
         io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
         _ => format!("cannot be read: {why}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn how_the_kernel_was_built_is_read_packed_or_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let roots = Roots::under(dir.path());
+        let accounts = || crate::accounts_for_interrupts(&roots);
+        assert_eq!(accounts(), None);
+        fs::create_dir_all(roots.proc.join("sys/kernel")).unwrap();
+        fs::create_dir_all(&roots.boot).unwrap();
+        fs::write(roots.proc.join("sys/kernel/osrelease"), "6.1.0-x\n").unwrap();
+        let option = "CONFIG_IRQ_TIME_ACCOUNTING";
+        let beside = roots.boot.join("config-6.1.0-x");
+        fs::write(&beside, format!("CONFIG_A=y\n# {option} is not set\n")).unwrap();
+        assert_eq!(accounts(), Some(false));
+        fs::write(&beside, format!("CONFIG_A=y\n{option}=y\n")).unwrap();
+        assert_eq!(accounts(), Some(true));
+        let packed = File::create(roots.proc.join("config.gz")).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+        writeln!(packed, "# {option} is not set").unwrap();
+        packed.finish().unwrap();
+        assert_eq!(accounts(), Some(false));
+    }
 }

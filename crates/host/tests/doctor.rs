@@ -4,6 +4,7 @@ mod common;
 
 use bytecost_host::Probes;
 use bytecost_spec::host::Level::{self, Good, Note, Warning};
+use bytecost_spec::survey::CpuClock;
 use common::{MACHINES, Unpacked, change, check, host, probes, unpacked};
 
 /// A check's level, and a part of what it found, means or advises.
@@ -213,11 +214,18 @@ fn probes_are_told_as_the_caller_found_them() {
         let check = check(&host, name);
         (check.level, format!("{} | {}", check.found, check.means))
     };
+    let clock = |cpu_ns| CpuClock {
+        tries: 10,
+        elapsed_ns: 1000,
+        cpu_ns,
+        ..CpuClock::default()
+    };
     let fine = Probes {
         hardware_counters: Ok(()),
         io_uring: Ok(()),
         clock_resolution_ns: 1,
         timer_overshoot_ns: 55_000,
+        cpu_clock: clock(998),
         obstacles: Vec::new(),
         unseen: Vec::new(),
     };
@@ -226,6 +234,7 @@ fn probes_are_told_as_the_caller_found_them() {
         io_uring: Err("EPERM".into()),
         clock_resolution_ns: 4_000_000,
         timer_overshoot_ns: 1_500_000,
+        cpu_clock: clock(712),
         obstacles: Vec::new(),
         unseen: Vec::new(),
     };
@@ -234,6 +243,7 @@ fn probes_are_told_as_the_caller_found_them() {
         ("io_uring", Warning, "does not work: EPERM"),
         ("clock resolution", Warning, "4,000,000 ns"),
         ("timers", Note, "1,500 µs late"),
+        ("CPU clock", Warning, "71.2 % of elapsed time"),
     ] {
         assert_eq!(with(&fine, name).0, Good, "{name}");
         let (found, text) = with(&poor, name);

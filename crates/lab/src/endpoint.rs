@@ -133,7 +133,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         threads.iter().for_each(|t| t.thread().unpark());
         let flows: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
         followed?;
-        gather(flows)
+        gather(&task, flows)
     })
 }
 

@@ -165,6 +165,7 @@ pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
@@ -271,6 +272,7 @@ mod tests {
         let (kept, answers) = (out.try_clone().unwrap(), taken.try_clone().unwrap());
         let gates = [SharedGate::default(), SharedGate::default()];
         let (cell, gates, kept, answers) = (&cell, &gates, &kept, &answers);
+        let (closed, is_closed) = mpsc::channel();
         thread::scope(|scope| {
             let receiver = scope.spawn(move || {
                 let mut receiver = receiving_end(cell, taken).unwrap();
@@ -281,7 +283,8 @@ mod tests {
                     answers: asks.then(|| (answers, answer(cell).unwrap())),
                 };
                 let mut meter = FakeMeter::new(&[]);
-                told(intake.run(&gates[1], &mut meter, || ()).unwrap())
+                let closed = || closed.send(()).unwrap();
+                told(intake.run(&gates[1], &mut meter, closed).unwrap())
             });
             let sender = scope.spawn(move || {
                 let sending = sending_end(cell, Some(out), None, 0, false, PATIENCE, None);
@@ -306,6 +309,8 @@ mod tests {
                 thread::sleep(Duration::from_millis(5));
             }
             gates.iter().for_each(|gate| gate.set(Phase::Cooldown));
+            // However late that one comes to a CPU.
+            is_closed.recv().unwrap();
             gates[0].set(Phase::Stop);
             [sender.join().unwrap(), receiver.join().unwrap()]
         })

@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::files::FileTask;
+use crate::meters::Meters;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -101,6 +102,8 @@ pub struct Task {
     /// What takes it into its control groups, before it starts any thread.
     #[serde(default)]
     pub doors: Vec<PathBuf>,
+    /// What is read, and by which means.
+    pub meters: Meters,
 }
 
 /// What a neighbour is to do.
@@ -335,6 +338,7 @@ mod tests {
                 shared_by: vec![0],
             }],
             doors: vec!["/sys/fs/cgroup/a/cgroup.procs".into()],
+            meters: Meters::default(),
             file: Some(FileTask {
                 path: "/proc/1/fd/3".into(),
                 own: true,

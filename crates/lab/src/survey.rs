@@ -32,7 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tries every mover and every receiver over these transports, each with one small message that
 /// is checked byte by byte. What is not tried has no row, so that nothing is claimed of it: movers
-/// of files, and those that start a program ([`helped`]).
+/// of files, and those that start a program ([`helped`]). The CPU's clock is tested apart
+/// ([`crate::cpu_clock::test`]).
 ///
 /// The namespaces of [`Transport::Veth`] and the transports of wire are made once for all of its
 /// attempts, and not at all where they are not among the transports.

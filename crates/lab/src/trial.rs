@@ -20,6 +20,7 @@ use crate::beside::{Around, Beside, owners};
 use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
 use crate::files::Files;
 use crate::groups::Group;
+use crate::meters::Means;
 use crate::networks::{self, Between, Eavesdroppers, Networks};
 use crate::obstacles;
 pub(crate) use crate::parts::Parts;
@@ -80,6 +81,7 @@ pub struct Lab {
     longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
+    pub(crate) means: Means,
 }
 
 /// What became of a trial.
@@ -108,6 +110,7 @@ impl Lab {
             host: Host::default(),
             longer: BTreeMap::new(),
             compiled: None,
+            means: Means::default(),
         }
     }
 
@@ -196,12 +199,7 @@ impl Lab {
 
     /// What the sender is to do, but for its address: the file and the Java program that it needs
     /// are made.
-    fn task(
-        &mut self,
-        cell: &Cell,
-        mover: Option<&Mover>,
-        pins: Vec<Vec<u32>>,
-    ) -> io::Result<Task> {
+    fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let is_helped = mover.is_some_and(Mover::is_helped);
         if is_helped && self.compiled.is_none() {
@@ -222,11 +220,12 @@ impl Lab {
                 Check::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
-            pins,
+            pins: pins.sender.clone(),
             file: self.files.prepare(cell)?,
             java: java.filter(|_| is_helped),
             probed: Vec::new(),
             doors: Vec::new(),
+            meters: self.means.meters(cell, pins, self.settings.window),
         })
     }
 
@@ -242,10 +241,8 @@ impl Lab {
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(Mover::has_peer);
-        let moves = mover.is_some_and(|m| !m.moves_nothing());
-        let is_of_cpus = mover.is_some_and(|m| m.route.is_of_cpus());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
-        let mut task = self.task(cell, mover, pins.sender)?;
+        let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
             task.probed = watch.caches(&self.host, &task.pins);
         }
@@ -307,11 +304,7 @@ impl Lab {
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
         sender.side.readings.extend(huge);
         let receiver = done.pop();
-        let truth = match &receiver {
-            Some(receiver) => Some(truth::of_both(cell, own, &sender, receiver)?),
-            None if is_of_cpus => Some(truth::of_work(&sender)),
-            None => moves.then(|| truth::of_one(&sender)),
-        };
+        let truth = truth::of(cell, mover, own, &sender, receiver.as_ref())?;
         machine.extend(of_responder(cell, receiver.as_ref()));
         Ok(Parts {
             sender,

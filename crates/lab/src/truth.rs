@@ -1,20 +1,30 @@
 //! Whether a trial moved what it says: count and content.
 
-use bytecost_engine::Receiver;
+use bytecost_engine::{Mover, Receiver};
 use bytecost_spec::Cell;
 use bytecost_spec::sample::Truth;
 
 use crate::ends::Trouble;
 use crate::protocol::Done;
 
-/// What arrived must be what was sent: the content is checked where it arrives, the count here.
-/// What a file of the user's holds is not known, which is not bytecost's `own`.
-pub(crate) fn of_both(
+/// What was checked in a trial; none of a mover that moves nothing.
+pub(crate) fn of(
     cell: &Cell,
+    mover: Option<&Mover>,
     own: bool,
     sender: &Done,
-    receiver: &Done,
-) -> Result<Truth, Trouble> {
+    receiver: Option<&Done>,
+) -> Result<Option<Truth>, Trouble> {
+    Ok(match receiver {
+        Some(receiver) => Some(of_both(cell, own, sender, receiver)?),
+        None if mover.is_some_and(|m| m.route.is_of_cpus()) => Some(of_work(sender)),
+        None => mover.filter(|m| !m.moves_nothing()).map(|_| of_one(sender)),
+    })
+}
+
+/// What arrived must be what was sent: the content is checked where it arrives, the count here.
+/// What a file of the user's holds is not known, which is not bytecost's `own`.
+fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, Trouble> {
     for (flow, (sent, got)) in sender
         .total_bytes
         .iter()
@@ -44,7 +54,7 @@ pub(crate) fn of_both(
 
 /// Work checks the result of each of its units, a ping-pong each number; they fail where one is
 /// wrong.
-pub(crate) fn of_work(mover: &Done) -> Truth {
+fn of_work(mover: &Done) -> Truth {
     let bytes = mover.total_bytes.iter().sum();
     Truth {
         sent_bytes: bytes,
@@ -55,7 +65,7 @@ pub(crate) fn of_work(mover: &Done) -> Truth {
 }
 
 /// Without another end what was moved is the mover's own count; what was compared, it has compared.
-pub(crate) fn of_one(mover: &Done) -> Truth {
+fn of_one(mover: &Done) -> Truth {
     let bytes = mover.total_bytes.iter().sum();
     let checked = if mover.compared_bytes > 0 {
         "content"

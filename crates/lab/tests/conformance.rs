@@ -31,6 +31,8 @@ use libtest_mimic::{Arguments, Failed, Trial};
 mod endpoints;
 #[path = "conformance/files.rs"]
 mod files;
+#[path = "conformance/meters.rs"]
+mod meters;
 #[path = "conformance/sent.rs"]
 mod sent;
 #[path = "conformance/served.rs"]
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     trials.extend(files::trials());
     trials.extend(sent::trials(&survey));
     trials.extend(served::trials());
+    trials.extend(meters::trials());
     trials.extend(wire::trials(&survey));
     trials.push(Trial::test("all that must work here works", move || {
         must_work(&survey)

@@ -64,11 +64,12 @@ pub struct Look {
 }
 
 impl Household {
-    /// With perf events or without.
+    /// With perf events or without. Where it is known why there are no hardware counters, they
+    /// are not tried.
     #[must_use]
-    pub fn open(perf: bool) -> Household {
+    pub fn open(perf: bool, no_hardware: Option<&str>) -> Household {
         Household {
-            events: if perf { Events::open() } else { Events::none() },
+            events: Events::open(perf, no_hardware),
         }
     }
 

@@ -20,6 +20,7 @@ mod fake;
 mod frequency;
 mod helped;
 mod household;
+mod interrupts;
 mod machine;
 mod network;
 mod packets;
@@ -39,7 +40,7 @@ pub use network::{NETWORK_COUNTERS, NetworkMeter, NetworkSnapshot, of_process};
 pub use packets::{PacketSockets, huge_memory};
 pub use process::{PROCESS_COUNTERS, ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, Whose};
-pub use thread::{Snapshot, THREAD_COUNTERS, ThreadMeter};
+pub use thread::{Extras, LEFT_OUT, Snapshot, THREAD_COUNTERS, ThreadMeter};
 pub use total::sum;
 pub use workers::{KnownThreads, WithWorkers};
 

@@ -54,6 +54,15 @@ pub(crate) fn run_queue_ns(line: &[u8]) -> Option<u64> {
     nth_number(line, 1)
 }
 
+/// irq and softirq of one CPU together, of its line in /proc/stat, in the file's own unit.
+pub(crate) fn interrupts_of(text: &[u8], cpu: u32) -> Option<u64> {
+    let line = whole_lines(text).find(|line| {
+        let name = words(line).next().and_then(|w| w.strip_prefix(b"cpu"));
+        name.and_then(number) == Some(u64::from(cpu))
+    })?;
+    nth_number(line, 6)?.checked_add(nth_number(line, 7)?)
+}
+
 /// How many CPUs a list such as `0-3,6` names, which ends with a line end.
 pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
     let mut cpus = 0_u32;

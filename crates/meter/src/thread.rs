@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::marker::PhantomData;
+use std::path::Path;
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
 use bytecost_sys::clock;
@@ -9,6 +10,7 @@ use bytecost_sys::perf::{Event, Group, GroupValues};
 use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::events::{self, Kernel, Members};
+use crate::interrupts::Interrupts;
 use crate::{Meter, grown, proc_text};
 
 /// The counters of a [`ThreadMeter`].
@@ -34,6 +36,10 @@ pub const THREAD_COUNTERS: &[Counter] = &[
     Counter::PerfRunningNs,
 ];
 
+/// Why perf events are absent where they could be read.
+pub const LEFT_OUT: &str =
+    "perf events were left out of this trial, since they make each context switch dearer";
+
 const NO_USAGE: &str = "getrusage is refused: let the seccomp filter of the container pass it";
 const SCHED: &str = "/proc/thread-self/sched";
 const NO_SCHED: &str = "this kernel has no /proc/thread-self/sched";
@@ -41,6 +47,17 @@ const SCHED_KEY: &str = "se.nr_migrations";
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 const NO_SCHEDSTAT: &str =
     "this kernel does not tell it in /proc/thread-self/schedstat (CONFIG_SCHED_INFO)";
+
+/// What a [`ThreadMeter`] opens beside the clocks, the usage and what `/proc` says of the thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extras {
+    /// Whether the hardware counters are opened; else why not.
+    pub hardware: Result<(), String>,
+    /// Whether the perf software event task-clock is.
+    pub task_clock: bool,
+    /// Whether [`Counter::InterruptNs`] is read, of the CPU that the thread is on now and is held to.
+    pub interrupts: bool,
+}
 
 /// Reads the thread that opened it. It cannot be sent to another thread, whose clocks it would
 /// read instead:
@@ -56,6 +73,7 @@ pub struct ThreadMeter {
     hardware: Option<Group>,
     sched: Option<File>,
     schedstat: Option<File>,
+    interrupts: Option<Interrupts>,
     of_one_thread: PhantomData<*const ()>,
 }
 
@@ -71,6 +89,8 @@ pub struct Snapshot {
     hardware: Option<GroupValues>,
     sched_migrations: Option<u64>,
     run_queue_ns: Option<u64>,
+    /// In units of /proc/stat.
+    interrupts: Option<u64>,
 }
 
 /// Which counters there are, where they come from, and why the others are not.
@@ -100,14 +120,45 @@ impl ThreadMeter {
     /// kernel starts or stops them. See [`ThreadMeter::open_without_perf`].
     #[must_use]
     pub fn open() -> ThreadMeter {
+        ThreadMeter::with(&Extras {
+            hardware: Ok(()),
+            task_clock: true,
+            interrupts: false,
+        })
+    }
+
+    /// Opens everything but perf events: for windows whose context switches must cost what they
+    /// cost unwatched. The clocks, the usage and the migrations are the same; the task clock and
+    /// the hardware counters are absent.
+    ///
+    /// A byte sent to and fro between two threads on one CPU, two context switches, took 11.4 µs
+    /// on a virtual machine of 2026 (Linux 6.18); with one software event on both threads 15.2 µs,
+    /// with three 17.5 µs.
+    #[must_use]
+    pub fn open_without_perf() -> ThreadMeter {
+        ThreadMeter::with(&Extras {
+            hardware: Err(LEFT_OUT.to_owned()),
+            task_clock: false,
+            interrupts: false,
+        })
+    }
+
+    /// Opens these counters of the calling thread. Where nothing else tells migrations, perf does
+    /// if hardware counters are read in any case.
+    #[must_use]
+    pub fn with(extras: &Extras) -> ThreadMeter {
         let sched = open_sched();
+        let migrates = sched.is_none() && extras.hardware.is_ok();
         // Each event costs at each context switch, so migrations rather come from the file.
-        let wanted = match sched {
-            Some(_) => &events::SOFTWARE[..1],
-            None => &events::SOFTWARE[..],
+        let (software, software_members) = match (migrates, extras.task_clock) {
+            (true, _) => events::open_software(&mut Kernel, &events::SOFTWARE),
+            (false, true) => events::open_software(&mut Kernel, &events::SOFTWARE[..1]),
+            (false, false) => (None, Members::none_of(&events::SOFTWARE, LEFT_OUT)),
         };
-        let (software, software_members) = events::open_software(&mut Kernel, wanted);
-        let (hardware, hardware_members) = events::open_hardware(&mut Kernel);
+        let (hardware, hardware_members) = match &extras.hardware {
+            Ok(()) => events::open_hardware(&mut Kernel),
+            Err(why) => (None, Members::none_of(&events::HARDWARE, why)),
+        };
         let migrations = match (&sched, software_members.refused(Event::CpuMigrations)) {
             (Some(_), _) => Migrations::Sched,
             (None, None) => Migrations::Perf,
@@ -123,37 +174,15 @@ impl ThreadMeter {
             hardware,
             sched,
             schedstat: open_schedstat(),
+            interrupts: extras
+                .interrupts
+                .then(|| Interrupts::open(Path::new("/"), process::current_cpu())),
             of_one_thread: PhantomData,
         }
     }
 
-    /// Opens everything but perf events: for windows whose context switches must cost what they
-    /// cost unwatched. The clocks, the usage and the migrations are the same; the task clock and
-    /// the hardware counters are absent.
-    ///
-    /// A byte sent to and fro between two threads on one CPU, two context switches, took 11.4 µs
-    /// on a virtual machine of 2026 (Linux 6.18); with one software event on both threads 15.2 µs,
-    /// with three 17.5 µs.
-    #[must_use]
-    pub fn open_without_perf() -> ThreadMeter {
-        const WHY: &str = "perf events were left out of this trial, since they make each context \
-            switch dearer";
-        let sched = open_sched();
-        ThreadMeter {
-            layout: Layout {
-                software: Members::none_of(&events::SOFTWARE, WHY),
-                hardware: Members::none_of(&events::HARDWARE, WHY),
-                migrations: match sched {
-                    Some(_) => Migrations::Sched,
-                    None => Migrations::Refused(format!("{NO_SCHED}, and {WHY}")),
-                },
-            },
-            software: None,
-            hardware: None,
-            sched,
-            schedstat: open_schedstat(),
-            of_one_thread: PhantomData,
-        }
+    fn interrupts(&mut self) -> Option<u64> {
+        self.interrupts.as_mut()?.read()
     }
 
     fn sched_migrations(&self) -> Option<u64> {
@@ -191,6 +220,7 @@ impl Meter for ThreadMeter {
     type Snapshot = Snapshot;
 
     fn read_start(&mut self) -> Snapshot {
+        let interrupts = self.interrupts();
         let sched_migrations = self.sched_migrations();
         let run_queue_ns = self.run_queue_ns();
         let usage = process::thread_usage().ok();
@@ -207,6 +237,7 @@ impl Meter for ThreadMeter {
             hardware,
             sched_migrations,
             run_queue_ns,
+            interrupts,
         }
     }
 
@@ -218,6 +249,7 @@ impl Meter for ThreadMeter {
         let usage = process::thread_usage().ok();
         let run_queue_ns = self.run_queue_ns();
         let sched_migrations = self.sched_migrations();
+        let interrupts = self.interrupts();
         Snapshot {
             clock_ns,
             cpu_ns,
@@ -226,14 +258,20 @@ impl Meter for ThreadMeter {
             hardware,
             sched_migrations,
             run_queue_ns,
+            interrupts,
         }
     }
 
     fn difference(&self, start: &Snapshot, end: &Snapshot) -> Readings {
-        THREAD_COUNTERS
-            .iter()
+        let all = THREAD_COUNTERS.iter();
+        let mut readings: Readings = all
             .map(|counter| (*counter, self.layout.reading(*counter, start, end)))
-            .collect()
+            .collect();
+        if self.interrupts.is_some() {
+            let grown = Interrupts::between(start.interrupts, end.interrupts);
+            readings.insert(Counter::InterruptNs, grown);
+        }
+        readings
     }
 
     fn refused(&self) -> Vec<Refusal> {

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use bytecost_meter::{FakeMeter, HelpedMeter, MachineMeter, Meter, NetworkMeter, ThreadMeter};
+use bytecost_meter::{
+    Extras, FakeMeter, HelpedMeter, LEFT_OUT, MachineMeter, Meter, NetworkMeter, ThreadMeter,
+};
 use bytecost_spec::Counter;
 
 /// Allocations of 100 windows.
@@ -21,6 +23,12 @@ fn allocations<M: Meter>(mut meter: M) -> u64 {
 fn reading_does_not_allocate() {
     assert_eq!(allocations(ThreadMeter::open()), 0);
     assert_eq!(allocations(ThreadMeter::open_without_perf()), 0);
+    let interrupts = Extras {
+        hardware: Err(LEFT_OUT.to_owned()),
+        task_clock: false,
+        interrupts: true,
+    };
+    assert_eq!(allocations(ThreadMeter::with(&interrupts)), 0);
     let helped = HelpedMeter::new(ThreadMeter::open_without_perf(), std::process::id());
     assert_eq!(allocations(helped), 0);
     assert_eq!(allocations(MachineMeter::open(Path::new("/"))), 0);

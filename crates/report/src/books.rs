@@ -1,6 +1,7 @@
 //! The books of each cell as a table: where the time of all CPUs went in its windows.
 
 use bytecost_analysis::{Account, Analysis, CellBooks, Closed};
+use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUserRow};
 use bytecost_spec::units;
 
 use crate::counted::{Counted, MOST_ROWS, NOTHING, label};
@@ -89,6 +90,47 @@ fn table(a: &Analysis, groups: &[Group]) -> Option<Counted> {
         columns,
         rows,
         notes,
+    })
+}
+
+/// The same of one trial for evidence, by the kernel's tracepoints; none where nobody counted.
+pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
+    let all = a
+        .books
+        .iter()
+        .filter_map(|b| Some((b, b.counted.as_ref()?)));
+    let known: Vec<(&CellBooks, &CpuAccounts)> =
+        all.clone().filter(|(_, c)| c.refused.is_none()).collect();
+    let used = |row: &&CpuUserRow| {
+        let mut lines = known.iter().flat_map(|(_, c)| &c.lines);
+        lines.any(|l| l.user == row.user)
+    };
+    let users: Vec<&CpuUserRow> = CPU_USERS.iter().filter(used).collect();
+    let mut columns = vec!["cell".to_owned()];
+    columns.extend(users.iter().map(|row| row.title.to_owned()));
+    columns.push("left over".to_owned());
+    let rows = known.iter().take(MOST_ROWS).filter_map(|(books, of)| {
+        let cell = a.cells.iter().find(|c| c.id == books.cell)?;
+        let capacity = of.elapsed_ns as f64 * f64::from(of.cpus);
+        let share = |row: &&CpuUserRow| {
+            let ns = of.ns_of(|l| l.user == row.user).unwrap_or(0);
+            percent(ns as f64 / capacity)
+        };
+        let mut texts: Vec<String> = users.iter().map(share).collect();
+        texts.push(percent(of.left_over_ns as f64 / capacity));
+        Some((label(a, &cell.cell), texts))
+    });
+    let rows: Vec<(String, Vec<String>)> = rows.collect();
+    let why = all.filter_map(|(_, c)| c.refused.clone()).next();
+    let notes = why.map(|why| format!("Not counted in some cells: {why}."));
+    (!rows.is_empty()).then_some(Counted {
+        section: "accounts",
+        short: "CPU accounts",
+        title: "Who used the CPUs, counted",
+        lead: "Shares of the time of all CPUs in one trial of each cell that is not timed, by the kernel's tracepoints of the scheduler and of interrupts: the check on the books.",
+        columns,
+        rows,
+        notes: notes.into_iter().collect(),
     })
 }
 

@@ -6,7 +6,7 @@ use askama::Template;
 use bytecost_analysis::{Analysis, Finding, Twin, Verdict};
 use bytecost_spec::units;
 
-use crate::books::books;
+use crate::books::{self, books};
 use crate::counted::{Counted, counted, roles};
 use crate::facts;
 use crate::figure::{EntryText, Figure, Palette, figure};
@@ -173,7 +173,7 @@ impl Page {
             figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stacks: stacks(a),
-            counted: [books(a), counted(a), roles(a)]
+            counted: [books(a), books::counted(a), counted(a), roles(a)]
                 .into_iter()
                 .flatten()
                 .collect(),
@@ -272,6 +272,9 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
             "Cost of the measuring loop",
             format!("{} ns a message", units::number(floor.value)),
         ));
+    }
+    if let Some(cost) = facts::counters_cost(a) {
+        numbers.push(("Cost of hardware counters", cost));
     }
     if let Some(floor) = &a.noise_floor {
         let Twin {

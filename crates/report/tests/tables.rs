@@ -77,8 +77,6 @@ fn survey() -> Survey {
         receivers: vec![support("recv", tcp, None), support("recv", unix, None)],
         files: None,
         huge_pages_refused: None,
-        isolation: Vec::new(),
-        links: Vec::new(),
         java: None,
         serving: Some(ServerSurvey {
             servers: vec![
@@ -98,6 +96,7 @@ fn survey() -> Survey {
             what: "cycles".to_owned(),
             why: "this machine has no hardware counters".to_owned(),
         }],
+        ..Survey::default()
     }
 }
 

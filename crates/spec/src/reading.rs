@@ -88,7 +88,7 @@ counters! {
     Messages "messages" Side "whole messages within the window";
     Calls "calls" Side "system calls that moved them, completions included";
     ElapsedNs "elapsed_ns" Side "length of the window, CLOCK_MONOTONIC, mean over threads";
-    CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID, and of all that works for them in their process or as its child (workers_ns)";
+    CpuNs "cpu_ns" Side "CPU time of the threads, CLOCK_THREAD_CPUTIME_ID (by other means where that leaves out interrupts, see thread_cpu_ns), and of all that works for them in their process or as its child (workers_ns)";
     WorkersNs "workers_ns" Side "of cpu_ns, what worked for the threads: workers and pollers of io_uring, threads of POSIX aio, a Java process; by their own clocks, up to the moment of reading";
     UserNs "user_ns" Side "user CPU time, getrusage";
     SystemNs "system_ns" Side "system CPU time, getrusage";
@@ -132,6 +132,8 @@ counters! {
     GeneratorLateNsP99 "generator_late_ns_p99" Side "how much later than possible 1 of 100 requests was sent";
     GeneratorLimited "generator_limited" Side "how the clients may have limited the rate themselves: 1 where they always had something to do, which is no limit beside a server that was never idle; 2 where they sent late; else 0";
     CpusAllowed "cpus_allowed" Side "CPUs that a server may run on (sched_getaffinity)";
+    ThreadCpuNs "thread_cpu_ns" Side "where cpu_ns is not it: CPU time by the threads' own clocks, which leave out interrupts";
+    InterruptNs "interrupt_ns" Side "where cpu_ns holds it: irq and softirq of the threads' CPUs, /proc/stat, 10 ms steps";
     TcpRttUs "tcp_rtt_us" Side "TCP_INFO smoothed round-trip time at the end, largest flow";
     TcpMinRttUs "tcp_min_rtt_us" Side "TCP_INFO least round-trip time at the end, largest flow";
     TcpCwndSegments "tcp_cwnd_segments" Side "TCP_INFO congestion window at the end, smallest flow";

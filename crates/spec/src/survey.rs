@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cache, Cgroup, Class, Transport};
 
+mod cpu_clock;
 mod links;
 
+pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
 pub use links::LinkSupport;
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
@@ -346,6 +348,12 @@ pub struct Survey {
     /// Links that the study has made for its run, each as it was tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkSupport>,
+    /// What the CPU clock of a thread counts; runs of old did not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_clock: Option<CpuClock>,
+    /// Trials that show what reading hardware counters costs, where the study reads any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters_cost: Vec<CounterTrial>,
 }
 
 impl Survey {

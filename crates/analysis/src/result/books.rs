@@ -1,5 +1,6 @@
 //! Who used the CPUs in the windows of a cell, as findings.json tells it.
 
+use bytecost_spec::evidence::CpuAccounts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -116,4 +117,8 @@ pub struct CellBooks {
     pub machine_over_own: f64,
     /// Whether the books are closed.
     pub closed: Closed,
+    /// Who used the CPUs in one trial for evidence, as exactly as the kernel's tracepoints tell;
+    /// none where nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<CpuAccounts>,
 }

@@ -5,6 +5,8 @@ use bytecost_spec::evidence::{CopyMeans, Event, Leg};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Estimate;
+
 /// How often each byte of a cell was copied, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellCopies {
@@ -52,6 +54,17 @@ pub struct EventRate {
     /// Why that is not known, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+}
+
+/// What reading hardware counters costs a mover, by trials with and without them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountersCost {
+    /// The mover.
+    pub mover: String,
+    /// CPU time of both sides per message, in ns, without them.
+    pub without_ns_per_message: Estimate,
+    /// The same with them.
+    pub with_ns_per_message: Estimate,
 }
 
 /// What counting itself cost.

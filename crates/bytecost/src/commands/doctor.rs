@@ -24,7 +24,7 @@ pub fn run(args: &DoctorArgs) -> Result<Ending> {
         });
     }
     super::print(&bytecost_report::tables::doctor(
-        &machine::host(),
+        &machine::host().0,
         terminal::style(),
     ))?;
     Ok(Ending::Done)

@@ -71,7 +71,7 @@ fn wishes(args: &DriveArgs) -> Result<Vec<(Axis, String)>> {
         )));
     }
     if let Some((_, value)) = wishes.iter_mut().find(|(a, _)| *a == Axis::Placement) {
-        let exact = bytecost_plan::exact(&cell.placement, &machine::host());
+        let exact = bytecost_plan::exact(&cell.placement, &machine::host().0);
         *value = exact.map_err(bad_input)?.to_string();
     }
     Ok(wishes)

@@ -6,9 +6,12 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
+use bytecost_host::Roots;
+use bytecost_lab::cpu_clock;
 use bytecost_lab::hand::Event;
 use bytecost_report::hand;
 use bytecost_spec::hand::{Begun, Served, Summary};
+use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Axis, units};
 
 use crate::args::{AxisArgs, OutputArgs};
@@ -24,7 +27,13 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
+    /// Says first where CPU times are not to be believed.
     pub fn new(how: OutputArgs, stop: &'a AtomicBool) -> Live<'a> {
+        if cpu_clock::test(&Roots::real()).verdict() == ClockVerdict::Loses {
+            note(
+                "this kernel leaves interrupts out of a thread's CPU time: CPU time is too low here, and `bytecost run` reads it by other means",
+            );
+        }
         Live {
             how,
             stop,

@@ -42,7 +42,7 @@ pub(super) fn resumed(
     let mut study = run.manifest().study.clone();
     set_limits(&mut study, args);
     known::check(&study).map_err(bad_input)?;
-    let host = machine::host();
+    let host = machine::host().0;
     let here = Measurer {
         version: env!("CARGO_PKG_VERSION"),
         build: Some(build),

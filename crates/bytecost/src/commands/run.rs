@@ -5,6 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -57,7 +58,7 @@ pub(super) fn carried_out(
     let left = super::clean(&root);
     let (mut run, plan, study) = match &args.resume {
         Some(name) => resumed(&root, name, &args, &program.build)?,
-        None => begun(&root, &args, &program)?,
+        None => begun(&root, &args, &program, &stop)?,
     };
     if !args.quiet {
         for what in &left {
@@ -100,7 +101,12 @@ pub(super) fn carried_out(
 }
 
 /// A new run: the study with all choices, this machine, what works on it, and the plan.
-fn begun(root: &Root, args: &RunArgs, program: &Program) -> Result<(Run, Plan, Study)> {
+fn begun(
+    root: &Root,
+    args: &RunArgs,
+    program: &Program,
+    stop: &AtomicBool,
+) -> Result<(Run, Plan, Study)> {
     let mut study = chosen(args)?;
     study.twins = true;
     let transports = transports(&study);
@@ -139,6 +145,7 @@ fn begun(root: &Root, args: &RunArgs, program: &Program) -> Result<(Run, Plan, S
             why.what, why.why
         )));
     }
+    survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     let manifest = Manifest {
         format: FORMAT,
         id: String::new(),

@@ -1,6 +1,7 @@
 //! Checks of what disturbs a measurement, and of the clocks that it is taken by.
 
 use bytecost_spec::host::ObstacleKind;
+use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
 
 use super::{Seen, Told, count};
@@ -106,6 +107,37 @@ pub(super) fn clock_resolution(seen: &Seen<'_>) -> Told {
     } else {
         Told::warning(found, "latencies below a few such steps are rounded")
             .cure("a kernel with high-resolution timers, and not the boot option highres=off")
+    }
+}
+
+pub(super) fn cpu_clock(seen: &Seen<'_>) -> Told {
+    let clock = &seen.probes.cpu_clock;
+    let found = match (clock.ratio(), clock.configured) {
+        (Some(ratio), _) => format!(
+            "{:.1} % of elapsed time, of a thread that sends to itself over loopback",
+            ratio * 100.0
+        ),
+        (None, Some(on)) => format!(
+            "not measured; the kernel is built {} CONFIG_IRQ_TIME_ACCOUNTING",
+            if on { "with" } else { "without" }
+        ),
+        (None, None) => match &clock.failed {
+            Some(why) => format!("not known: {why}"),
+            None => "not known: the thread was taken off its CPU in every try".to_owned(),
+        },
+    };
+    match clock.verdict() {
+        ClockVerdict::Keeps => Told::good(found, "a thread's CPU time holds that of interrupts"),
+        ClockVerdict::Loses => Told::warning(
+            found,
+            "the kernel leaves interrupts out of a thread's CPU time, and with them what receives over loopback: CPU time is read by other means, or there is none",
+        )
+        .cure("boot with tsc=noirqtime (x86), or with a kernel without CONFIG_IRQ_TIME_ACCOUNTING"),
+        ClockVerdict::NotTold => Told::note(
+            found,
+            "a kernel with CONFIG_IRQ_TIME_ACCOUNTING leaves interrupts out of a thread's CPU time",
+        )
+        .cure("stop what runs beside, and look again"),
     }
 }
 

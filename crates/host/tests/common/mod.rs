@@ -122,6 +122,7 @@ pub fn probes() -> Probes {
         io_uring: Err("refused".to_owned()),
         clock_resolution_ns: 4_000_000,
         timer_overshoot_ns: 1_000_000,
+        cpu_clock: Default::default(),
         obstacles: Vec::new(),
         unseen: Vec::new(),
     }

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
-use bytecost_meter::{ProcessMeter, ThreadMeter};
-use bytecost_spec::{Cache, Cell, Reaping};
+use bytecost_meter::ProcessMeter;
+use bytecost_spec::{Cache, Reaping};
 
 use super::probed::Probed;
 use super::side::{Completions, FlowDone, Measured, flow_done};
@@ -75,11 +75,11 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
     };
     turn.ready();
     let done = if mover.in_flight == InFlight::SeveralByThreads {
-        let mut meter = turn.metered(flow, ProcessMeter::new(thread_meter(cell)));
+        let mut meter = turn.metered(flow, ProcessMeter::new(task.meters.thread()));
         let stretches = requests.run(turn.gate, &mut meter, finish)?;
         Measured::stretches(&stretches, &meter)
     } else {
-        let mut meter = turn.metered(flow, thread_meter(cell));
+        let mut meter = turn.metered(flow, task.meters.thread());
         let stretches = requests.run(turn.gate, &mut meter, finish)?;
         Measured::stretches(&stretches, &meter)
     };
@@ -137,13 +137,4 @@ fn look_after(
         depth,
         most,
     )
-}
-
-/// A request to a disk is a context switch or two, which perf events make dearer; one to memory
-/// is none.
-fn thread_meter(cell: &Cell) -> ThreadMeter {
-    match cell.cache {
-        Cache::Memory | Cache::Warm => ThreadMeter::open(),
-        Cache::Cold | Cache::Direct => ThreadMeter::open_without_perf(),
-    }
 }

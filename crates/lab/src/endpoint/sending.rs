@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
-use bytecost_meter::{HelpedMeter, Meter, ProcessMeter, ThreadMeter};
+use bytecost_meter::{HelpedMeter, Meter, ProcessMeter};
 use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
 use super::file_side;
 use super::probed::{Probed, Seen};
-use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh, meter};
+use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh};
 use super::turn::Turn;
 use crate::cold;
 use crate::conduct::{answer, mover_of, sending_end};
@@ -38,18 +38,17 @@ pub(super) fn run(
     }
     let number = flow;
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
+    let thread = task.meters.thread();
     // What workers do is the mover's, and what a process does that it has started.
     let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
-        let thread = ThreadMeter::open_without_perf();
         flow.carry(turn, HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = flow.engine.beat_ns() {
-        // Perf events would make each wake-up dearer.
-        flow.wake(turn, ThreadMeter::open_without_perf(), every_ns)?
+        flow.wake(turn, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
-        let meter = ProcessMeter::new(meter(cell));
+        let meter = ProcessMeter::new(thread);
         flow.carry(turn, turn.metered(number, meter))?
     } else {
-        flow.carry(turn, turn.metered(number, meter(cell)))?
+        flow.carry(turn, turn.metered(number, thread))?
     };
     let mut done = flow_done(measured, Completions::of(mover, cell), 0, latency_ns);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -66,8 +65,7 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     Hold::take(&task.pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(task, mover, None, flow)?;
     let hold = Hold::take(&task.pins, 2 * flow, cell.mem_node)?;
-    // Perf events make each switch of threads dearer.
-    let meter = ProcessMeter::new(ThreadMeter::open_without_perf());
+    let meter = ProcessMeter::new(task.meters.thread());
     let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
     let mut done = flow_done(measured, Completions::None, 0, latency_ns);
     done.of_process = true;

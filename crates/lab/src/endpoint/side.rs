@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{Checker, Mover, Tally, file};
-use bytecost_meter::{Meter, PROCESS_COUNTERS, ThreadMeter};
+use bytecost_meter::{Meter, PROCESS_COUNTERS};
 use bytecost_spec::cell::{Payload, Reaping};
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::sample::{FlowReading, SubWindows};
@@ -67,15 +67,6 @@ pub(super) fn one_flow(
     Ok(done)
 }
 
-/// A perf event costs its thread some µs at every context switch, which is what asking and
-/// answering is made of; so there are none there.
-pub(super) fn meter(cell: &Cell) -> ThreadMeter {
-    match cell.pattern {
-        Exchange::Stream => ThreadMeter::open(),
-        Exchange::Ask => ThreadMeter::open_without_perf(),
-    }
-}
-
 /// The content of a full check is new in every message, where the mover allows that and waits
 /// for its buffers.
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
@@ -96,7 +87,7 @@ fn receive(
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
-    let thread = turn.metered(flow, meter(cell));
+    let thread = turn.metered(flow, task.meters.thread());
     let mut meter = ConnectionMeter::new(thread, Some(&kept), cell.transport.is_tcp());
     let mut intake = Intake {
         receiver: &mut *receiver,
@@ -288,7 +279,10 @@ pub(super) fn flow_done(
 }
 
 /// Joins what the flows bring back.
-pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Result<Done> {
+pub(super) fn gather(
+    task: &Task,
+    flows: Vec<thread::Result<io::Result<FlowDone>>>,
+) -> io::Result<Done> {
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
     let mut merged: Option<Histogram<u64>> = None;
@@ -323,9 +317,10 @@ pub(super) fn gather(flows: Vec<thread::Result<io::Result<FlowDone>>>) -> io::Re
         let whole = first.iter().filter(|(c, _)| PROCESS_COUNTERS.contains(c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
     }
+    task.meters.take_cpu(&mut sum);
     // What works for the threads is theirs, whoever of them has read it.
     if let (Some(workers), Some(own)) = (workers, sum.get(&Counter::CpuNs)) {
-        sum.insert(Counter::CpuNs, own.plus(&workers));
+        sum.insert(Counter::CpuNs, task.meters.with_workers(own, &workers));
         sum.insert(Counter::WorkersNs, workers);
     }
     done.side = SideReadings {

@@ -44,7 +44,7 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<Parts, Trouble> {
         let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
-        let task = self.task(cell, None, pins.sender)?;
+        let task = self.task(cell, None, &pins)?;
         let program = &self.settings.program;
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);

@@ -29,9 +29,16 @@ pub(super) struct Events(Vec<(Counter, Result<Inherited, String>)>);
 pub(super) type Counts = [Option<Counted>; EVENTS.len()];
 
 impl Events {
-    /// Opens them for the calling thread and all that it starts later.
-    pub(super) fn open() -> Events {
-        let open = |(counter, event)| {
+    /// Opens them for the calling thread and all that it starts later; none, where `perf` is
+    /// false, and no hardware counters where it is known why there are none.
+    pub(super) fn open(perf: bool, no_hardware: Option<&str>) -> Events {
+        let open = |(counter, event): (Counter, Event)| {
+            if let Some(why) = no_hardware.filter(|_| event.is_hardware()) {
+                return (counter, Err(why.to_owned()));
+            }
+            if !perf {
+                return (counter, Err(LEFT_OUT.to_owned()));
+            }
             let opened = match Inherited::open(event, Scope::WithKernel) {
                 // The task clock counts the same without the kernel.
                 Err(e) if event == Event::TaskClock && Refused::of(&e) == Refused::NotAllowed => {
@@ -43,12 +50,6 @@ impl Events {
             (counter, opened.map_err(why))
         };
         Events(EVENTS.into_iter().map(open).collect())
-    }
-
-    /// None of them.
-    pub(super) fn none() -> Events {
-        let absent = |(counter, _)| (counter, Err(LEFT_OUT.to_owned()));
-        Events(EVENTS.into_iter().map(absent).collect())
     }
 
     /// Whether the migrations are counted.
@@ -108,6 +109,18 @@ fn between(start: &Counted, end: &Counted) -> Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_counter_that_this_machine_lacks_is_absent_for_that_reason() {
+        for perf in [false, true] {
+            let events = Events::open(perf, Some("no such counter"));
+            for ((counter, event), (told, opened)) in EVENTS.iter().zip(&events.0) {
+                assert_eq!(counter, told);
+                let lacking = matches!(opened, Err(why) if why == "no such counter");
+                assert_eq!(lacking, event.is_hardware(), "{opened:?}");
+            }
+        }
+    }
 
     #[test]
     fn what_was_not_counted_all_the_time_is_absent() {

@@ -23,7 +23,7 @@ fn snapshot(census: Census, live: Option<Used>) -> HouseholdSnapshot {
 
 #[test]
 fn threads_that_have_ended_are_in_it() {
-    let household = Household::open(true);
+    let household = Household::open(true, None);
     let start = household.read_own();
     std::thread::spawn(busy).join().unwrap();
     let end = household.read_own();
@@ -34,7 +34,7 @@ fn threads_that_have_ended_are_in_it() {
         assert!(clock >= BUSY_NS * 9 / 10, "{clock}");
     }
     // Without perf events nobody has seen where that thread ran.
-    let household = Household::open(false);
+    let household = Household::open(false, None);
     let readings = household.difference(&start, &end, false);
     assert_eq!(readings[&Counter::Migrations].measured(), None);
     assert_eq!(readings[&Counter::Cycles].measured(), None);
@@ -63,7 +63,7 @@ fn children_count_whether_they_live_or_not() {
         faults_minor: n,
         faults_major: n,
     };
-    let household = Household::open(false);
+    let household = Household::open(false, None);
     let check = |live: [Option<Used>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
         let start = snapshot(census(100, 10, 1, 2), live[0]);
         let end = snapshot(census(600, 30, 4, 7), live[1]);
@@ -105,7 +105,7 @@ fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
         ..snapshot(Census::default(), None)
     };
     let check = |start, end, expected| {
-        let readings = Household::open(false).difference(&with(start), &with(end), true);
+        let readings = Household::open(false, None).difference(&with(start), &with(end), true);
         assert_eq!(readings[&Counter::RunQueueNs].measured(), expected);
     };
     check(Some(5), Some(12), Some(7));

@@ -42,6 +42,7 @@ fn snapshot(step: u64) -> Snapshot {
         hardware: group(20),
         sched_migrations: Some(step * 30),
         run_queue_ns: Some(step * 31),
+        interrupts: None,
     }
 }
 
@@ -188,6 +189,33 @@ fn what_is_refused_is_what_is_absent() {
     for meter in [ThreadMeter::open(), ThreadMeter::open_without_perf()] {
         check_refused(meter);
     }
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_opened() {
+    let with = |hardware: Result<(), &str>, task_clock, interrupts| {
+        let mut meter = ThreadMeter::with(&Extras {
+            hardware: hardware.map_err(str::to_owned),
+            task_clock,
+            interrupts,
+        });
+        let (start, end) = (meter.read_start(), meter.read_end());
+        (meter.difference(&start, &end), meter)
+    };
+    let (readings, meter) = with(Err("no such counter"), false, false);
+    assert!(meter.software.is_none() && meter.hardware.is_none());
+    assert_eq!(
+        readings[&Counter::Cycles],
+        Reading::absent("no such counter")
+    );
+    assert_eq!(readings[&Counter::TaskClockNs], Reading::absent(LEFT_OUT));
+    assert!(!readings.contains_key(&Counter::InterruptNs));
+    let (readings, meter) = with(Err("no such counter"), true, true);
+    assert!(meter.hardware.is_none());
+    assert_ne!(readings[&Counter::TaskClockNs], Reading::absent(LEFT_OUT));
+    let unit = clock::proc_stat_unit_ns();
+    let interrupts = readings[&Counter::InterruptNs].measured().unwrap();
+    assert_eq!(interrupts % unit, 0);
 }
 
 fn check_refused(mut meter: ThreadMeter) {

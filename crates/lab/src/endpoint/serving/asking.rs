@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_meter::{Household, HouseholdSnapshot};
+use bytecost_meter::HouseholdSnapshot;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Counter, Reading, Readings};
 
@@ -22,7 +22,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     let address = task.address.as_ref().and_then(|a| a.parse().ok());
     let address = address.ok_or(io::ErrorKind::InvalidInput)?;
     hold(task)?;
-    let household = Household::open(cell.serving.perf);
+    let household = task.meters.household(cell);
     descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;
     protocol::write(control, &Answer::Ready)?;
     let Order::Go(schedule) = protocol::read(control)? else {
@@ -68,7 +68,9 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     let (_, service, _) = rows(cell)?;
     let size = service.sizes.map(|_| cell.size_bytes);
-    done(household.difference(start, end, true), &outcome, size)
+    let mut readings = household.difference(start, end, true);
+    task.meters.take_cpu(&mut readings);
+    done(readings, &outcome, size)
 }
 
 /// What the clients tell; `size` is that of an answer, where all have the same.

@@ -58,7 +58,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     if let Some(name) = congestion(cell) {
         sockopt::set_tcp_congestion(&listener, name)?;
     }
-    let household = Household::open(cell.serving.perf);
+    let household = task.meters.household(cell);
     let mut child = Child::start(task, listener)?;
     let listening = Answer::Listening {
         address: address.to_string(),
@@ -71,6 +71,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     let mut done = Done::default();
     done.side.readings = child.watch(server, cell, &household, schedule)?;
+    task.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &Answer::Closed)?;
     let Order::Stop = protocol::read(control)? else {
         return Err(out_of_turn());

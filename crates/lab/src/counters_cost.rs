@@ -1,0 +1,92 @@
+//! What reading hardware counters costs a trial, measured on this machine.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytecost_meter::LEFT_OUT;
+use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::{Cell, Counter, Reading, Readings};
+
+use crate::parts::Parts;
+use crate::trial::Lab;
+
+/// Trials of each mover with the counters, and as many without.
+const TRIALS: usize = 5;
+/// How often a trial is tried in which nothing was moved, as on a busy machine.
+const TRIES: usize = 3;
+/// The least that a trial costs, and a way that most cells are compared with.
+const MOVERS: [&str; 2] = ["null", "send"];
+
+impl Lab {
+    /// Reads the task clock where hardware counters would be read, so that what comes of them is
+    /// tested on machines that have none.
+    pub fn stand_in_for_counters(&mut self) {
+        self.means.stand_in = true;
+        self.means.no_hardware = None;
+    }
+
+    /// Makes trials of `null` and `send` with hardware counters and without, by turns; none where
+    /// there are no counters. What fails is left out.
+    pub fn counters_cost(&mut self, stop: &AtomicBool) -> Vec<CounterTrial> {
+        if self.means.no_hardware.is_some() {
+            return Vec::new();
+        }
+        let before = self.means.clone();
+        let mut found = Vec::new();
+        for with in turns() {
+            self.means = before.clone();
+            if !with {
+                self.means.stand_in = false;
+                self.means.no_hardware = Some(LEFT_OUT.to_owned());
+            }
+            for mover in MOVERS {
+                let cell = Cell {
+                    mover: mover.to_owned(),
+                    ..Cell::default()
+                };
+                let tried = (0..TRIES).find_map(|_| {
+                    let going_on = !stop.load(Ordering::Relaxed);
+                    let parts = going_on.then(|| self.attempt(&cell, None, stop).ok())??;
+                    told(mover, with, &parts)
+                });
+                found.extend(tried);
+            }
+        }
+        self.means = before;
+        found
+    }
+}
+
+/// Whether counters are read in each trial of a mover: first with and then without, the next time
+/// the other way round.
+fn turns() -> impl Iterator<Item = bool> {
+    (0..2 * TRIALS).map(|turn| matches!(turn % 4, 0 | 3))
+}
+
+fn told(mover: &str, with: bool, parts: &Parts) -> Option<CounterTrial> {
+    let read = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
+    let sender = &parts.sender.side.readings;
+    let of_receiver = match &parts.receiver {
+        Some(receiver) => read(&receiver.side.readings, Counter::CpuNs)?,
+        None => 0,
+    };
+    Some(CounterTrial {
+        mover: mover.to_owned(),
+        with,
+        cpu_ns: read(sender, Counter::CpuNs)? + of_receiver,
+        messages: read(sender, Counter::Messages).filter(|n| *n > 0)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_and_without_come_by_turns_and_as_often() {
+        let turns: Vec<bool> = turns().collect();
+        let with = turns.iter().filter(|with| **with).count();
+        assert_eq!((with, turns.len()), (TRIALS, 2 * TRIALS));
+        assert!(turns.chunks(2).all(|two| two[0] != two[1]));
+        assert_eq!(turns[..4], [true, false, false, true]);
+    }
+}

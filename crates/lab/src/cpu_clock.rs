@@ -1,0 +1,263 @@
+//! A test of the clock that all CPU time comes from: whether the time of interrupts is in it.
+//!
+//! What is sent over loopback is received in softirq, within the sender's own system call. A kernel
+//! that accounts for interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING, `update_rq_clock_task` in
+//! kernel/sched/core.c) takes that out of the thread's CPU time. A thread that does nothing else,
+//! and is never off its CPU, then has less CPU time than time has passed.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use bytecost_host::Roots;
+use bytecost_spec::survey::CpuClock;
+use bytecost_sys::{clock, process};
+
+/// Tries that count; the quickest of them is told, since whatever else happens makes one longer.
+const TRIES: u32 = 10;
+/// Tries in all, of which those with a context switch do not count.
+const MOST_TRIES: u32 = 60;
+/// Datagrams of one try: less than 1 ms, which is less than a thread is let run at one time.
+const DATAGRAMS: u32 = 200;
+/// How long a datagram may take.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The clocks of a thread, and work of which interrupts do a part.
+pub trait Clocks {
+    /// Time that has passed, in ns.
+    fn elapsed_ns(&mut self) -> u64;
+    /// CPU time of the thread, in ns.
+    fn cpu_ns(&mut self) -> u64;
+    /// Context switches of the thread, of either kind.
+    ///
+    /// # Errors
+    /// What getrusage(2) answers.
+    fn switches(&mut self) -> io::Result<u64>;
+    /// Sends a datagram to itself, and takes it.
+    ///
+    /// # Errors
+    /// What the socket answers.
+    fn exchange(&mut self) -> io::Result<()>;
+}
+
+/// Tests the clock of a thread of its own, held to one CPU; some ms.
+#[must_use]
+pub fn test(roots: &Roots) -> CpuClock {
+    let tried = thread::scope(|scope| {
+        let tested = scope.spawn(|| {
+            process::set_affinity(&[process::current_cpu()])?;
+            best_of(&mut Loopback::new()?)
+        });
+        let panicked = |_| Err(io::Error::other("the thread panicked"));
+        tested.join().unwrap_or_else(panicked)
+    });
+    let clock = tried.unwrap_or_else(|e| CpuClock {
+        failed: Some(format!("sending to oneself over loopback failed: {e}")),
+        ..CpuClock::default()
+    });
+    match clock.tries {
+        0 => CpuClock {
+            configured: bytecost_host::accounts_for_interrupts(roots),
+            ..clock
+        },
+        _ => clock,
+    }
+}
+
+/// The quickest try of those without a context switch. What a hypervisor takes unseen is in both
+/// clocks and would hide a loss, what it is seen to take is in one and would feign it.
+///
+/// # Errors
+/// What the first failing call answers.
+pub fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
+    let mut best = CpuClock::default();
+    for _ in 0..MOST_TRIES {
+        let switches = clocks.switches()?;
+        // The CPU time is that of the datagrams alone, so that the share is at most 1.
+        let began_ns = clocks.elapsed_ns();
+        let cpu_ns = clocks.cpu_ns();
+        for _ in 0..DATAGRAMS {
+            clocks.exchange()?;
+        }
+        let cpu_ns = clocks.cpu_ns() - cpu_ns;
+        let elapsed_ns = clocks.elapsed_ns() - began_ns;
+        if clocks.switches()? != switches {
+            continue;
+        }
+        best.tries += 1;
+        if best.tries == 1 || elapsed_ns < best.elapsed_ns {
+            (best.elapsed_ns, best.cpu_ns) = (elapsed_ns, cpu_ns);
+        }
+        if best.tries == TRIES {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The real ones.
+struct Loopback {
+    socket: UdpSocket,
+}
+
+impl Loopback {
+    fn new() -> io::Result<Loopback> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(socket.local_addr()?)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Loopback { socket })
+    }
+}
+
+impl Clocks for Loopback {
+    fn elapsed_ns(&mut self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn cpu_ns(&mut self) -> u64 {
+        clock::thread_cpu_ns()
+    }
+
+    fn switches(&mut self) -> io::Result<u64> {
+        let usage = process::thread_usage()?;
+        Ok(usage.switches_voluntary + usage.switches_involuntary)
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        self.socket.send(&[0])?;
+        self.socket.recv(&mut [0])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_spec::survey::ClockVerdict;
+
+    /// A datagram takes 2 µs, of which softirq has some, and some tries are disturbed.
+    struct Fake {
+        /// Of each datagram in softirq, in ns, and whether the clock loses that.
+        softirq_ns: u64,
+        loses: bool,
+        /// Which tries, from 0, have a context switch, with 1 ms off the CPU.
+        switched: fn(u64) -> bool,
+        /// Which tries have the CPU taken away by a hypervisor, seen and unseen.
+        stolen: fn(u64) -> bool,
+        stolen_unseen: fn(u64) -> bool,
+        exchanges: u64,
+        now: [u64; 3],
+    }
+
+    impl Fake {
+        fn new(loses: bool) -> Fake {
+            Fake {
+                softirq_ns: 500,
+                loses,
+                switched: |_| false,
+                stolen: |_| false,
+                stolen_unseen: |_| false,
+                exchanges: 0,
+                now: [7, 3, 1],
+            }
+        }
+    }
+
+    impl Clocks for Fake {
+        fn elapsed_ns(&mut self) -> u64 {
+            self.now[0]
+        }
+        fn cpu_ns(&mut self) -> u64 {
+            self.now[1]
+        }
+        fn switches(&mut self) -> io::Result<u64> {
+            Ok(self.now[2])
+        }
+        fn exchange(&mut self) -> io::Result<()> {
+            let try_number = self.exchanges / u64::from(DATAGRAMS);
+            let first = self.exchanges.is_multiple_of(u64::from(DATAGRAMS));
+            self.now[0] += 2000;
+            self.now[1] += 2000 - if self.loses { self.softirq_ns } else { 0 };
+            if first && (self.switched)(try_number) {
+                self.now[0] += 1_000_000;
+                self.now[2] += 1;
+            }
+            if first && (self.stolen)(try_number) {
+                self.now[0] += 1_000_000;
+            }
+            if first && (self.stolen_unseen)(try_number) {
+                self.now[0] += 9_000_000;
+                self.now[1] += 9_000_000;
+            }
+            self.exchanges += 1;
+            Ok(())
+        }
+    }
+
+    #[track_caller]
+    fn check(mut fake: Fake, expected: ClockVerdict, tries: u32) -> CpuClock {
+        let clock = best_of(&mut fake).unwrap();
+        assert_eq!((clock.verdict(), clock.tries), (expected, tries));
+        clock
+    }
+
+    #[test]
+    fn a_clock_that_loses_softirq_is_found() {
+        let lost = check(Fake::new(true), ClockVerdict::Loses, TRIES);
+        assert_eq!(lost.ratio(), Some(0.75));
+        let kept = check(Fake::new(false), ClockVerdict::Keeps, TRIES);
+        assert_eq!(kept.ratio(), Some(1.0));
+        let slight = Fake {
+            softirq_ns: 50,
+            ..Fake::new(true)
+        };
+        check(slight, ClockVerdict::Keeps, TRIES);
+    }
+
+    #[test]
+    fn what_disturbs_a_try_changes_nothing() {
+        for loses in [true, false] {
+            let busy = Fake {
+                switched: |n| n % 3 != 0,
+                stolen: |n| n % 2 == 0,
+                stolen_unseen: |n| n % 5 == 0,
+                ..Fake::new(loses)
+            };
+            let expected = match loses {
+                true => ClockVerdict::Loses,
+                false => ClockVerdict::Keeps,
+            };
+            check(busy, expected, TRIES);
+        }
+    }
+
+    #[test]
+    fn where_the_thread_is_always_taken_off_its_cpu_nothing_is_told() {
+        let busy = |loses| Fake {
+            switched: |_| true,
+            ..Fake::new(loses)
+        };
+        for loses in [true, false] {
+            let clock = check(busy(loses), ClockVerdict::NotTold, 0);
+            assert_eq!(clock.ratio(), None);
+        }
+    }
+
+    /// In a guest the kernel's own configuration is the truth; a boot option may have it off.
+    #[test]
+    fn this_machine_s_clock_is_what_its_kernel_was_built_for() {
+        let clock = test(&Roots::real());
+        println!("{clock:?}, {:?}", clock.ratio());
+        assert_eq!(clock.failed, None);
+        let configured = bytecost_host::accounts_for_interrupts(&Roots::real());
+        let line = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+        match (clock.ratio(), configured) {
+            (Some(ratio), Some(true)) if !line.contains("noirqtime") => {
+                assert!(ratio < 0.97, "{ratio}");
+            }
+            (Some(ratio), Some(_)) => assert!(ratio >= 0.97, "{ratio}"),
+            _ => println!("skipped: {configured:?}, {} tries", clock.tries),
+        }
+    }
+}

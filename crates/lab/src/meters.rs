@@ -1,0 +1,241 @@
+//! By which means a trial is read: the choice, and what an endpoint does by it.
+
+use std::time::Duration;
+
+use bytecost_engine::{InFlight, Mover};
+use bytecost_meter::{Extras, Household, LEFT_OUT, ThreadMeter};
+use bytecost_plan::Pins;
+use bytecost_spec::survey::{ClockVerdict, CpuClock};
+use bytecost_spec::{Cache, Cell, Counter, Pattern, Reading, Readings, Survey, Transport};
+use bytecost_sys::clock;
+use serde::{Deserialize, Serialize};
+
+use crate::passes::Passes;
+use crate::trial::Lab;
+
+/// The largest share of a window that one step of /proc/stat may be, where it is read for it.
+const STEP_SHARE: f64 = 0.03;
+
+const NO_PARTS: &str = "this kernel leaves interrupts out of a thread's user and system time";
+
+/// The largest share of the threads' CPU time that others may have worked for them, where clocks
+/// leave out interrupts.
+const WORKERS_SHARE: f64 = 0.03;
+const WORKERS_LOSE: &str = "this kernel leaves interrupts out of CPU time, and other threads of the process did a part of the work, for which nothing else is read";
+
+/// By which means the CPU time of a side is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuBy {
+    /// The threads' own clocks.
+    #[default]
+    Thread,
+    /// These, and the interrupts of the CPUs that the threads are held to.
+    Interrupts,
+    /// The perf software event task-clock.
+    TaskClock,
+    /// None, and why.
+    Nothing(String),
+}
+
+/// What an endpoint reads, and by which means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Meters {
+    /// By which means the CPU time is read.
+    pub cpu_by: CpuBy,
+    /// Why no hardware counters are read; none where they are.
+    pub no_hardware: Option<String>,
+    /// Whether the task clock is read beside: it stands in for hardware counters in a test of what
+    /// they cost.
+    pub stand_in: bool,
+}
+
+impl Default for Meters {
+    /// No perf events.
+    fn default() -> Meters {
+        Meters {
+            cpu_by: CpuBy::Thread,
+            no_hardware: Some(LEFT_OUT.to_owned()),
+            stand_in: false,
+        }
+    }
+}
+
+impl Meters {
+    /// The meter of the calling thread, which is held to its CPUs already.
+    pub(crate) fn thread(&self) -> ThreadMeter {
+        ThreadMeter::with(&Extras {
+            hardware: self.no_hardware.clone().map_or(Ok(()), Err),
+            task_clock: self.stand_in || self.cpu_by == CpuBy::TaskClock,
+            interrupts: self.cpu_by == CpuBy::Interrupts,
+        })
+    }
+
+    /// The meter of a server or its clients.
+    pub(crate) fn household(&self, cell: &Cell) -> Household {
+        Household::open(cell.serving.perf, self.no_hardware.as_deref())
+    }
+
+    /// Puts what was read by these means in the place of the CPU time, and keeps that of the
+    /// threads' own clocks beside it. How it parts into user and system time is then not known.
+    pub(crate) fn take_cpu(&self, readings: &mut Readings) {
+        let read = |counter| {
+            let missing = || Reading::absent("it was not read");
+            readings.get(&counter).cloned().unwrap_or_else(missing)
+        };
+        let own = read(Counter::CpuNs);
+        let cpu = match &self.cpu_by {
+            CpuBy::Thread => return,
+            CpuBy::Interrupts => own.plus(&read(Counter::InterruptNs)),
+            CpuBy::TaskClock => read(Counter::TaskClockNs),
+            CpuBy::Nothing(why) => Reading::absent(why.as_str()),
+        };
+        readings.insert(Counter::ThreadCpuNs, own);
+        readings.insert(Counter::CpuNs, cpu);
+        for part in [Counter::UserNs, Counter::SystemNs] {
+            readings.insert(part, Reading::absent(NO_PARTS));
+        }
+    }
+
+    /// The CPU time of a side's threads with what worked for them, which is known by clocks alone:
+    /// where those leave out interrupts, it must not matter.
+    pub(crate) fn with_workers(&self, own: &Reading, workers: &Reading) -> Reading {
+        let matters = match (own.measured(), workers.measured()) {
+            (Some(own), Some(workers)) => workers as f64 > WORKERS_SHARE * own as f64,
+            _ => false,
+        };
+        match (&self.cpu_by, matters) {
+            (CpuBy::Interrupts | CpuBy::TaskClock, true) => Reading::absent(WORKERS_LOSE),
+            _ => own.plus(workers),
+        }
+    }
+}
+
+/// What the survey found of this machine's clocks and counters.
+#[derive(Clone, Debug)]
+pub(crate) struct Means {
+    clock: Option<CpuClock>,
+    /// Why there are no hardware counters, and no task clock.
+    pub(crate) no_hardware: Option<String>,
+    no_task_clock: Option<String>,
+    pub(crate) stand_in: bool,
+}
+
+impl Default for Means {
+    /// Of a machine that nobody has looked at: no perf events.
+    fn default() -> Means {
+        Means {
+            clock: None,
+            no_hardware: Some(LEFT_OUT.to_owned()),
+            no_task_clock: Some(LEFT_OUT.to_owned()),
+            stand_in: false,
+        }
+    }
+}
+
+impl Means {
+    pub(crate) fn of(survey: &Survey) -> Means {
+        Means {
+            clock: survey.cpu_clock.clone(),
+            no_hardware: survey.no_hardware().map(str::to_owned),
+            no_task_clock: survey
+                .counter_refused(Counter::TaskClockNs)
+                .map(str::to_owned),
+            stand_in: false,
+        }
+    }
+
+    /// The means for a cell with these pins and a window of that length.
+    pub(crate) fn meters(&self, cell: &Cell, pins: &Pins, window: Duration) -> Meters {
+        let left_out = || (!reads_hardware(cell)).then(|| LEFT_OUT.to_owned());
+        let no_hardware = match cell.is_served() {
+            true => self.no_hardware.clone(),
+            false => self.no_hardware.clone().or_else(left_out),
+        };
+        Meters {
+            cpu_by: self.cpu_by(cell, pins, window),
+            no_hardware,
+            stand_in: self.stand_in && reads_hardware(cell),
+        }
+    }
+
+    /// By which means the CPU time of a cell is read. The threads' own clocks, unless they leave
+    /// out interrupts and the cell's bytes go over a network, which interrupts do a part of. Then
+    /// the CPUs' interrupt time, which adds nothing to what is measured, where each thread has a
+    /// CPU alone and the window is long enough. Else the task clock, which makes each context
+    /// switch dearer. Else none.
+    fn cpu_by(&self, cell: &Cell, pins: &Pins, window: Duration) -> CpuBy {
+        let Some(clock) = &self.clock else {
+            return CpuBy::Thread;
+        };
+        if clock.verdict() != ClockVerdict::Loses || !goes_over_a_network(cell) {
+            return CpuBy::Thread;
+        }
+        let step_ns = clock::proc_stat_unit_ns() as f64;
+        let is_long = step_ns < STEP_SHARE * window.as_nanos() as f64;
+        let by_clock = Passes::of(cell).is_none() && !cell.is_served();
+        // By the configuration alone it is not known: the time might be counted twice.
+        let measured = clock.ratio().is_some();
+        if measured && by_clock && is_long && is_alone(cell, pins) {
+            return CpuBy::Interrupts;
+        }
+        let remedy = match (&self.no_task_clock, cell.is_served() && !cell.serving.perf) {
+            (None, false) => return CpuBy::TaskClock,
+            (None, true) => "choose --perf on, whose task clock counts them".to_owned(),
+            (Some(why), _) => format!(
+                "pin both ends to CPUs of their own with a --window of {:.0} ms, boot with tsc=noirqtime, or have perf events: {why}",
+                (step_ns / STEP_SHARE / 1e6).ceil() + 1.0
+            ),
+        };
+        CpuBy::Nothing(format!(
+            "this kernel leaves interrupts out of a thread's CPU time, and with them a part of what is sent and received: {remedy}"
+        ))
+    }
+}
+
+impl Lab {
+    /// With the clocks and counters that were found here. Without a survey no perf event is read.
+    #[must_use]
+    pub fn surveyed(mut self, survey: &Survey) -> Lab {
+        self.means = Means::of(survey);
+        self
+    }
+}
+
+/// Whether hardware counters are read in a cell's timed trials, where there are any. A perf event
+/// costs its thread some µs at every context switch, which is what requests and wake-ups are made
+/// of. Of several threads or processes that work together, those of one tell nothing.
+#[must_use]
+pub fn reads_hardware(cell: &Cell) -> bool {
+    let Some(mover) = Mover::named(&cell.mover) else {
+        return false;
+    };
+    let of_one_thread = matches!(mover.in_flight, InFlight::One | InFlight::Several);
+    let waits = mover.route.is_ping() || mover.wakes();
+    let of_a_disk = mover.route.is_of_files() && matches!(cell.cache, Cache::Cold | Cache::Direct);
+    let streams = cell.pattern == Pattern::Stream && !cell.is_served();
+    streams && of_one_thread && !waits && !of_a_disk
+}
+
+fn goes_over_a_network(cell: &Cell) -> bool {
+    let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+    cell.is_served() || has_peer && cell.transport != Transport::Unix
+}
+
+/// Whether each thread of both sides is held to one CPU, and no two to the same.
+fn is_alone(cell: &Cell, pins: &Pins) -> bool {
+    let mut taken = Vec::new();
+    for side in [&pins.sender, &pins.receiver] {
+        for flow in 0..cell.threads as usize {
+            match side.get(flow % side.len().max(1)).map(Vec::as_slice) {
+                Some([cpu]) if !taken.contains(cpu) => taken.push(*cpu),
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! By which means real trials are read, on a kernel that is said to leave interrupts out of a
+//! thread's CPU time or to have hardware counters.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_lab::Lab;
+use bytecost_lab::files::Files;
+use bytecost_lab::trial::Settings;
+use bytecost_meter::{LEFT_OUT, Meter, ThreadMeter};
+use bytecost_spec::survey::CpuClock;
+use bytecost_spec::{Axis, Counter, Reading, Readings, Refusal, Sample, Survey};
+use libtest_mimic::{Failed, Trial};
+
+use super::{cell, ensure, lab, read, settings, trial_in};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("CPU time is read by the task clock", by_task_clock),
+        Trial::test("CPU time has the interrupts of its CPUs", by_interrupts),
+        Trial::test("where no means serves there is no CPU time", by_nothing),
+        Trial::test("no perf event without hardware counters", no_events),
+        Trial::test("what counters cost is tried by turns", counters_cost),
+    ]
+}
+
+/// A survey of this machine's counters, on which a thread's clock loses a quarter.
+fn losing() -> Survey {
+    Survey {
+        cpu_clock: Some(CpuClock {
+            tries: 10,
+            elapsed_ns: 100_000,
+            cpu_ns: 75_000,
+            ..CpuClock::default()
+        }),
+        counters_refused: ThreadMeter::open().refused(),
+        ..Survey::default()
+    }
+}
+
+fn surveyed(survey: &Survey, window: Duration) -> Lab {
+    let settings = Settings {
+        window,
+        ..settings()
+    };
+    lab(settings, Files::default()).surveyed(survey)
+}
+
+fn made(lab: &mut Lab, values: &[(Axis, &str)]) -> Result<Sample, Failed> {
+    trial_in(lab, &cell(values)).map_err(|f| f.reason.into())
+}
+
+const SHORT: Duration = Duration::from_millis(20);
+
+fn sides(sample: &Sample) -> impl Iterator<Item = &Readings> {
+    let receiver = sample.receiver.iter().map(|r| &r.readings);
+    std::iter::once(&sample.sender.readings).chain(receiver)
+}
+
+fn by_task_clock() -> Result<(), Failed> {
+    let survey = losing();
+    if let Some(why) = survey.counter_refused(Counter::TaskClockNs) {
+        println!("skipped: {why}");
+        return Ok(());
+    }
+    let sample = made(&mut surveyed(&survey, SHORT), &[])?;
+    for side in sides(&sample) {
+        let cpu = read(side, Counter::CpuNs)?;
+        ensure(cpu == read(side, Counter::TaskClockNs)?, || cpu.to_string())?;
+        ensure(read(side, Counter::ThreadCpuNs)? > 0, || "no clock".into())?;
+    }
+    let unix = [(Axis::Transport, "unix")];
+    let sample = made(&mut surveyed(&survey, SHORT), &unix)?;
+    for side in sides(&sample) {
+        ensure(!side.contains_key(&Counter::ThreadCpuNs), || {
+            "no interrupt does a part of this".into()
+        })?;
+    }
+    Ok(())
+}
+
+fn by_interrupts() -> Result<(), Failed> {
+    let cpus = bytecost_sys::process::affinity()?;
+    let [one, other, ..] = cpus[..] else {
+        println!("skipped: one CPU, so that both sides share it");
+        return Ok(());
+    };
+    let placement = format!("{one}:{other}");
+    let mut lab = surveyed(&losing(), Duration::from_millis(350));
+    let sample = made(&mut lab, &[(Axis::Placement, &placement)])?;
+    for side in sides(&sample) {
+        let [all, own, interrupts] = [Counter::CpuNs, Counter::ThreadCpuNs, Counter::InterruptNs]
+            .map(|counter| read(side, counter));
+        let (all, own, interrupts) = (all?, own?, interrupts?);
+        ensure(all == own + interrupts, || {
+            format!("{own} and {interrupts} are {all}")
+        })?;
+        ensure(side[&Counter::TaskClockNs].measured().is_none(), || {
+            "a perf event was opened".into()
+        })?;
+    }
+    Ok(())
+}
+
+fn by_nothing() -> Result<(), Failed> {
+    let mut survey = losing();
+    survey
+        .counters_refused
+        .retain(|r| r.what != Counter::TaskClockNs.name());
+    survey.counters_refused.push(Refusal {
+        what: Counter::TaskClockNs.name().to_owned(),
+        why: "perf events are not allowed".to_owned(),
+    });
+    let mut lab = surveyed(&survey, SHORT);
+    for values in [&[][..], &[(Axis::Server, "epoll"), (Axis::Pattern, "ask")]] {
+        let sample = made(&mut lab, values)?;
+        for side in sides(&sample) {
+            let cpu = &side[&Counter::CpuNs];
+            let told = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
+            ensure(told, || format!("{cpu:?}"))?;
+            read(side, Counter::ThreadCpuNs)?;
+        }
+    }
+    Ok(())
+}
+
+fn no_events() -> Result<(), Failed> {
+    let mut survey = losing();
+    survey.cpu_clock = None;
+    let counters = [
+        Counter::Cycles,
+        Counter::Instructions,
+        Counter::L1dLoadMisses,
+        Counter::LlcLoadMisses,
+        Counter::Branches,
+        Counter::BranchMisses,
+    ];
+    survey.counters_refused = counters
+        .map(|counter| Refusal {
+            what: counter.name().to_owned(),
+            why: "this machine has none".to_owned(),
+        })
+        .to_vec();
+    let mut lab = surveyed(&survey, SHORT);
+    for pattern in ["stream", "ask"] {
+        let sample = made(&mut lab, &[(Axis::Pattern, pattern)])?;
+        for side in sides(&sample) {
+            for counter in counters {
+                let told = &side[&counter];
+                ensure(*told == Reading::absent("this machine has none"), || {
+                    format!("{told:?}")
+                })?;
+            }
+            let clock = &side[&Counter::TaskClockNs];
+            ensure(*clock == Reading::absent(LEFT_OUT), || format!("{clock:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The task clock stands in for hardware counters.
+fn counters_cost() -> Result<(), Failed> {
+    let stop = AtomicBool::new(false);
+    let survey = Survey {
+        cpu_clock: None,
+        ..losing()
+    };
+    let mut lab = surveyed(&survey, SHORT);
+    if survey.no_hardware().is_some() {
+        ensure(lab.counters_cost(&stop).is_empty(), || {
+            "none to read".into()
+        })?;
+    }
+    lab.stand_in_for_counters();
+    let found = lab.counters_cost(&stop);
+    for mover in ["null", "send"] {
+        for with in [false, true] {
+            let same = found.iter().filter(|t| t.mover == mover && t.with == with);
+            // A machine that is too busy may leave some out.
+            let n = same.clone().count();
+            ensure((1..=5).contains(&n), || {
+                format!("{n} trials of {mover}, {with}")
+            })?;
+            for t in same {
+                ensure(t.cpu_ns > 0 && t.messages > 0, || format!("{t:?}"))?;
+            }
+        }
+    }
+    if survey.counter_refused(Counter::TaskClockNs).is_none() {
+        let sample = made(&mut lab, &[])?;
+        for side in sides(&sample) {
+            read(side, Counter::TaskClockNs)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The time that a CPU spent on interrupts, for a thread that is held to it.
+
+use std::fs::File;
+use std::path::Path;
+
+use bytecost_spec::Reading;
+use bytecost_sys::clock;
+
+use crate::{grown, proc_text};
+
+/// Room for a line of /proc/stat: ten numbers of 64 bits, and a name.
+const LINE_BYTES: usize = 232;
+
+/// Reads irq and softirq of one CPU. They come in whole units of 10 ms, of a sum that the kernel
+/// keeps in ns where it accounts for interrupts apart, so that a difference is off by one unit at
+/// most.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    stat: Option<File>,
+    cpu: u32,
+    /// CPUs come in their order, so that its line is within.
+    buffer: Vec<u8>,
+}
+
+impl Interrupts {
+    /// Opens `proc/stat` below `root`, which is `/` but in tests.
+    pub(crate) fn open(root: &Path, cpu: u32) -> Interrupts {
+        Interrupts {
+            stat: File::open(root.join("proc/stat")).ok(),
+            cpu,
+            buffer: vec![0; (cpu as usize + 2) * LINE_BYTES],
+        }
+    }
+
+    /// The time since the machine began, in the file's own unit. Does not allocate.
+    pub(crate) fn read(&mut self) -> Option<u64> {
+        let text = proc_text::reread(self.stat.as_ref()?, &mut self.buffer)?;
+        proc_text::interrupts_of(text, self.cpu)
+    }
+
+    /// The time between two reads, in ns.
+    pub(crate) fn between(start: Option<u64>, end: Option<u64>) -> Reading {
+        let (Some(start), Some(end)) = (start, end) else {
+            return Reading::absent(
+                "/proc/stat does not tell the interrupts of the thread's CPU here",
+            );
+        };
+        match grown(start, end) {
+            Reading::Measured(n) => Reading::Measured(n.saturating_mul(clock::proc_stat_unit_ns())),
+            absent => absent,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interrupts_are_those_of_its_own_cpu() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        let says = |irq: u64, softirq: u64| {
+            let text = format!(
+                "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n\
+                 cpu1 1 2 3 4 5 {irq} {softirq} 8 0 0\ncpu12 1 2 3 4 5 70 80 8 0 0\nintr 5\n"
+            );
+            std::fs::write(root.path().join("proc/stat"), text).unwrap();
+        };
+        let unit = clock::proc_stat_unit_ns();
+        says(10, 20);
+        let mut one = Interrupts::open(root.path(), 1);
+        let start = one.read();
+        assert_eq!(start, Some(30));
+        says(11, 24);
+        assert_eq!(
+            Interrupts::between(start, one.read()),
+            Reading::Measured(5 * unit)
+        );
+        assert_eq!(Interrupts::open(root.path(), 12).read(), Some(150));
+        let gone = Interrupts::open(root.path(), 2).read();
+        assert_eq!(gone, None);
+        assert_eq!(Interrupts::between(start, gone).measured(), None);
+    }
+
+    #[test]
+    fn the_kernel_tells_them_of_the_last_cpu_too() {
+        let last = *bytecost_sys::process::affinity().unwrap().last().unwrap();
+        assert!(Interrupts::open(Path::new("/"), last).read().is_some());
+    }
+}
