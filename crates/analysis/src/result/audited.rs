@@ -32,7 +32,7 @@ pub struct Audited {
     pub because: String,
     /// Published beside measured, a row each.
     pub figures: Vec<AuditFigure>,
-    /// [`Finding::id`]s behind it.
+    /// [`crate::Finding::id`]s behind it.
     pub findings: Vec<String>,
 }
 
