@@ -1,7 +1,9 @@
 //! The run and the study in a few facts.
 
+use std::collections::BTreeMap;
+
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Manifest, Route};
+use bytecost_spec::{Axis, Manifest, Route, Sample};
 
 use crate::findings::half_width;
 use crate::grid;
@@ -150,6 +152,12 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         .map(|c| c.by_block.len())
         .min()
         .unwrap_or(0);
+    let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
+    let stands: BTreeMap<u32, u32> = stands.map(|b| (b.block, b.attempt)).collect();
+    let is_repeated = |s: &&Sample| {
+        let stands = stands.get(&s.trial.block);
+        s.repeated_because.is_some() || stands.is_some_and(|attempt| *attempt != s.trial.attempt)
+    };
     RunFacts {
         id: manifest.id.clone(),
         started: manifest.started.clone(),
@@ -159,13 +167,7 @@ pub(crate) fn run_facts(input: &Input<'_>, trials: &Trials<'_>, findings: &[Find
         measured_s: measured_ms as f64 / 1e3,
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         trials: input.samples.len(),
-        repeated: input.samples.len()
-            - trials
-                .cells
-                .iter()
-                .map(|c| c.by_block.len())
-                .sum::<usize>()
-                .min(input.samples.len()),
+        repeated: samples().filter(is_repeated).count(),
         failed: input.failures.len(),
         widest_interval: findings
             .iter()
