@@ -2,7 +2,7 @@
 //!
 //! The edges are those of the two machine readings. What a side has measured of itself, by its own
 //! clocks over its own window, is taken over theirs in proportion: the windows differ by up to a
-//! message, and the rate is the same. What is left over is held against these figures, which the
+//! message, and the rate is the same. What is left over is compared with these figures, which the
 //! costs are made of, and not against the clocks of the processes, which would hide what a side
 //! does not measure of itself.
 //!
