@@ -306,6 +306,7 @@ fn one_message(
 mod tests {
     use super::*;
 
+    // Invariant 5.
     #[test]
     fn the_survey_has_every_row_and_says_why_what_does_not_work() {
         let survey = survey(&Host::default(), Transport::ALL);

@@ -94,6 +94,7 @@ fn bytes_of<S>(all: &Stretches<S>) -> Vec<u64> {
     of_one.map(|(a, b)| b.tally.bytes - a.tally.bytes).collect()
 }
 
+// Invariant 4.
 #[test]
 fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
     let mut sent = TestFile::in_memory().unwrap();

@@ -56,6 +56,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
     }
 }
 
+// Invariant 4.
 #[test]
 fn no_mover_of_files_allocates_or_loses_a_request() {
     // Not in memory: RWF_NOWAIT is not for memory files.

@@ -120,6 +120,7 @@ fn swallow(socket: OwnedFd) -> thread::JoinHandle<u64> {
     })
 }
 
+// Invariant 4.
 #[test]
 fn no_mover_allocates_while_it_streams() {
     let pairs = MOVERS
@@ -171,6 +172,7 @@ fn no_mover_allocates_while_it_streams() {
     }
 }
 
+// Invariant 4.
 #[test]
 fn neither_asking_nor_taking_allocates() {
     let pairs = RECEIVERS.iter().flat_map(|r| [(r, false), (r, true)]);
@@ -367,6 +369,7 @@ fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
     assert_eq!(window.total.messages, 1000);
 }
 
+// Invariant 4.
 #[test]
 fn waking_does_not_allocate_and_counts_every_beat() {
     for name in ["wake-up", "wake-work"] {

@@ -407,6 +407,7 @@ fn names_and_fields_are_checked() {
     );
 }
 
+// Invariant 7.
 #[test]
 fn a_plan_is_rebuilt_from_its_manifest() {
     let manifest = Manifest {
@@ -428,6 +429,7 @@ fn a_plan_is_rebuilt_from_its_manifest() {
     assert_eq!(Plan::from_manifest(&read).unwrap(), plan(&study(&[])));
 }
 
+// Invariant 7.
 #[test]
 fn the_order_of_blocks_never_changes() {
     // Runs of older versions are resumed by these orders. Computed by a second implementation

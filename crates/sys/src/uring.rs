@@ -275,6 +275,7 @@ mod tests {
         );
     }
 
+    // Invariant 8.
     #[test]
     fn a_wait_has_an_end() {
         let (mut ring, _receiver) = ring(false);

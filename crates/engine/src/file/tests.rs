@@ -11,6 +11,7 @@ fn reads_content(file: &TestFile, len: u64) {
     assert_eq!(content().mismatch(0, &bytes), None);
 }
 
+// Invariant 9.
 #[test]
 fn a_file_grows_keeps_its_content_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -22,6 +22,7 @@ pub const FAULTS: &[Fault] = &[
     ("a request in single bytes is answered", single_bytes),
     ("who has sent all is answered to the end", half_closed),
     ("who stalls in a request holds up nobody", stalled),
+    // Invariant 8.
     ("who stalls in a request is closed", stalled_is_closed),
     ("who feeds a request in crumbs is closed", crumbs_are_closed),
     ("who says nothing holds up nobody", silent),
@@ -33,6 +34,7 @@ pub const FAULTS: &[Fault] = &[
     ("who does not read is closed", deaf_is_closed),
     ("who floods holds up nobody", flooded),
     ("who goes in mid-answer does no harm", gone_in_mid_answer),
+    // Invariant 8.
     ("a line of 10 MB is refused", ten_megabytes),
     ("a thousand come and go at once", a_thousand),
     ("the limit of descriptors is waited out", out_of_descriptors),
