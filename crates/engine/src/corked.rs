@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt;
 
-use crate::movers::{Move, Offer, Tally};
+use crate::mover::{Move, Offer};
+use crate::tally::Tally;
 
 /// A mover whose socket is corked before each message and uncorked after it.
 pub struct Corked {

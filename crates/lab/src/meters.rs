@@ -219,7 +219,7 @@ pub fn reads_hardware(cell: &Cell) -> bool {
 }
 
 fn goes_over_a_network(cell: &Cell) -> bool {
-    let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     cell.is_served() || has_peer && cell.transport != Transport::Unix
 }
 

@@ -3,24 +3,20 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
-
 use super::copying::{self, Carry};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "copy_file_range",
-    summary: "copy_file_range(2) to the other file: the kernel copies from page to page, one call a block",
-    route: Route::FileToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: Some(
-        "a file system that can let two files share their blocks (btrfs, xfs, overlayfs upon these, nfs) may do that in the place of copying; then this measures no copy, and who writes to either file later pays for it",
-    ),
+    facts: MoverFacts {
+        name: "copy_file_range",
+        summary: "copy_file_range(2) to the other file: the kernel copies from page to page, one call a block",
+        caution: Some(
+            "a file system that can let two files share their blocks (btrfs, xfs, overlayfs upon these, nfs) may do that in the place of copying; then this measures no copy, and who writes to either file later pays for it",
+        ),
+        ..FILE_COPY
+    },
     open,
 };
 

@@ -6,8 +6,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Move, Offer, Setup, Tally};
 use crate::file::too_short;
+use crate::mover::{Move, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// The calls that take a block from one file to another.

@@ -4,24 +4,21 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 use bytecost_sys::region::Region;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Route, WORK};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "memcpy",
-    summary: "memcpy(3) of the payload into one buffer of a message: no system call; what one core copies by itself",
-    route: Route::MemoryToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 0,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "memcpy",
+        summary: "memcpy(3) of the payload into one buffer of a message: no system call; what one core copies by itself",
+        route: Route::MemoryToMemory,
+        ..WORK
+    },
     open,
 };
 

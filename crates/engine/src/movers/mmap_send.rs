@@ -3,26 +3,22 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::file_map::FileMap;
 use rustix::io::Errno;
 
 use super::sent_file::take;
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, finish};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "mmap-send",
-    summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "mmap-send",
+        summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
+        ..FILE_SENT
+    },
     open,
 };
 

@@ -4,26 +4,23 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{FILE_READ, Move, Mover, MoverFacts, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "mmap-touch",
-    summary: "mmap(2) of the whole file in each pass, and one byte read of each page: nothing is copied",
-    route: Route::FileToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: Some(
-        "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
-    ),
+    facts: MoverFacts {
+        name: "mmap-touch",
+        summary: "mmap(2) of the whole file in each pass, and one byte read of each page: nothing is copied",
+        caution: Some(
+            "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
+        ),
+        ..FILE_READ
+    },
     open,
 };
 

@@ -8,10 +8,11 @@
 use std::io;
 
 use bytecost_spec::Held;
-use bytecost_spec::survey::Release;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Route, WORK};
 use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 /// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
 /// show.
@@ -25,16 +26,13 @@ const fn row(
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
-        name,
-        summary,
-        route,
-        in_flight: InFlight::One,
-        release: Release::AtReturn,
-        uses_fields: false,
-        locks_rings: 0,
-        descriptors_per_flow,
-        leaves_completions: false,
-        caution: None,
+        facts: MoverFacts {
+            name,
+            summary,
+            route,
+            descriptors_per_flow,
+            ..WORK
+        },
         open,
     }
 }

@@ -5,28 +5,35 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::reading::{self, Read};
-use super::{Move, Mover, Setup, Tally, pread, send};
+use super::send;
+use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 const EQUAL: &str = "planted: the same as another row, under another name";
 
-pub const SEND_1: Mover = Mover {
-    name: "send-same-1",
-    summary: EQUAL,
-    ..send::MOVER
-};
-pub const SEND_2: Mover = Mover {
-    name: "send-same-2",
-    ..SEND_1
-};
-pub const SEND_3: Mover = Mover {
-    name: "send-same-3",
-    ..SEND_1
-};
+/// `send` under another name.
+const fn equal(name: &'static str) -> Mover {
+    Mover {
+        facts: MoverFacts {
+            name,
+            summary: EQUAL,
+            ..send::MOVER.facts
+        },
+        ..send::MOVER
+    }
+}
+
+pub const SEND_1: Mover = equal("send-same-1");
+pub const SEND_2: Mover = equal("send-same-2");
+pub const SEND_3: Mover = equal("send-same-3");
 pub const PREAD_PLUS_5: Mover = Mover {
-    name: "pread-plus-5",
-    summary: "planted: pread(2), and every twentieth request is read a second time",
+    facts: MoverFacts {
+        name: "pread-plus-5",
+        summary: "planted: pread(2), and every twentieth request is read a second time",
+        ..FILE_READ
+    },
     open,
-    ..pread::MOVER
 };
 
 /// One request in so many is carried out twice: 5 % more of the same work.

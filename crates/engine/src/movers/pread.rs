@@ -3,22 +3,17 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
-
 use super::reading::{self, Read};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "pread",
-    summary: "pread(2): the offset is told, the file's position stays",
-    route: Route::FileToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "pread",
+        summary: "pread(2): the offset is told, the file's position stays",
+        ..FILE_READ
+    },
     open,
 };
 

@@ -3,23 +3,19 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use rustix::io::{Errno, ReadWriteFlags};
 
 use super::reading::{self, Read};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "preadv2-nowait",
-    summary: "preadv2(2) with RWF_NOWAIT, and again without it where the page cache has not all",
-    route: Route::FileToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "preadv2-nowait",
+        summary: "preadv2(2) with RWF_NOWAIT, and again without it where the page cache has not all",
+        ..FILE_READ
+    },
     open,
 };
 

@@ -3,36 +3,27 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
-
 use super::writing::{self, PASSES, Write};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_WRITE, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "pwrite",
-    summary: "pwrite(2): the offset is told, the file's position stays",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "pwrite",
+        summary: "pwrite(2): the offset is told, the file's position stays",
+        ..FILE_WRITE
+    },
     open,
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
-    name: "pwrite-fdatasync",
-    summary: "pwrite(2): the offset is told, the file's position stays; fdatasync(2) at the end of each pass through the file",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: Some(PASSES),
+    facts: MoverFacts {
+        name: "pwrite-fdatasync",
+        summary: "pwrite(2): the offset is told, the file's position stays; fdatasync(2) at the end of each pass through the file",
+        caution: Some(PASSES),
+        ..FILE_WRITE
+    },
     open: open_synced,
 };
 

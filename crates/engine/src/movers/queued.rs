@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytecost_sys::places::Places;
 
-use super::{Move, Offer, Setup, Tally};
 use crate::file::{too_short, written_places};
+use crate::mover::{Move, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// All that may be in flight is handed over in so many portions. In one, the device would wait for

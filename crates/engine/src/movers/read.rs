@@ -3,23 +3,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use rustix::fs::SeekFrom;
 
 use super::reading::{self, Read};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "read",
-    summary: "read(2) at the file's position; in random order after an lseek(2)",
-    route: Route::FileToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "read",
+        summary: "read(2) at the file's position; in random order after an lseek(2)",
+        ..FILE_READ
+    },
     open,
 };
 

@@ -3,23 +3,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 
 use super::copying::{self, Carry, write_whole};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_TO_NULL, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "read-null",
-    summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
-    route: Route::FileToNull,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "read-null",
+        summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
+        ..FILE_TO_NULL
+    },
     open,
 };
 

@@ -3,23 +3,19 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 
 use super::copying::{self, Carry, write_whole};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "read-write-file",
-    summary: "pread(2) of a block into memory, pwrite(2) of it to the other file: two copies, two calls a block",
-    route: Route::FileToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "read-write-file",
+        summary: "pread(2) of a block into memory, pwrite(2) of it to the other file: two copies, two calls a block",
+        ..FILE_COPY
+    },
     open,
 };
 

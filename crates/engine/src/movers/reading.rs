@@ -6,8 +6,10 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
-use super::{Move, Offer, Setup, Tally};
 use crate::file::too_short;
+use crate::mover::{Move, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// The call that brings bytes of a file into memory.

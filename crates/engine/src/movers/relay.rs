@@ -7,8 +7,10 @@ use bytecost_sys::uring_relay::{Half, UringRelay};
 use rustix::io::Errno;
 
 use super::sent_file::spliced;
-use super::{Move, Offer, Setup, Tally, no_progress};
 use crate::file::too_short;
+use crate::mover::{Move, Offer, no_progress};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// Pieces that one call hands over. They are linked, so that none overtakes another.

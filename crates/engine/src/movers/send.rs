@@ -3,24 +3,20 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, finish};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "send",
-    summary: "send(2): one call a message; the kernel copies it",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "send",
+        summary: "send(2): one call a message; the kernel copies it",
+        ..STREAM
+    },
     open,
 };
 

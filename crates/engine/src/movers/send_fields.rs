@@ -3,24 +3,21 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
+use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, retry};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "send-fields",
-    summary: "send(2) once for each field: many calls a message; the kernel copies it",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: true,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "send-fields",
+        summary: "send(2) once for each field: many calls a message; the kernel copies it",
+        uses_fields: true,
+        ..STREAM
+    },
     open,
 };
 

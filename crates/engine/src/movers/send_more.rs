@@ -5,22 +5,19 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
 use rustix::net::SendFlags;
 
-use super::{InFlight, Move, Mover, Route, Setup, send_fields};
+use super::send_fields;
+use crate::mover::{Move, Mover, MoverFacts, STREAM};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "send-more",
-    summary: "send(2) once for each field, with MSG_MORE on all but the last: as many calls, but no small segment goes out before the message is whole",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: true,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "send-more",
+        summary: "send(2) once for each field, with MSG_MORE on all but the last: as many calls, but no small segment goes out before the message is whole",
+        uses_fields: true,
+        ..STREAM
+    },
     open,
 };
 

@@ -6,21 +6,19 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 
 use super::sent_file::{spliced, take};
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, finish};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "sendfile",
-    summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "sendfile",
+        summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
+        release: Release::Never,
+        ..FILE_SENT
+    },
     open,
 };
 

@@ -8,20 +8,19 @@ use std::io;
 
 use bytecost_spec::survey::Release;
 
-use super::{InFlight, Move, Mover, Route, Setup, sendfile};
+use super::sendfile;
 use crate::corked::Corked;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "sendfile-cork",
-    summary: "as sendfile, with TCP_CORK set before each message and taken off after it: no segment but the last goes out before it is full",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 3,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "sendfile-cork",
+        summary: "as sendfile, with TCP_CORK set before each message and taken off after it: no segment but the last goes out before it is full",
+        release: Release::Never,
+        descriptors_per_flow: 3,
+        ..FILE_SENT
+    },
     open,
 };
 

@@ -5,24 +5,20 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
-
 use super::copying::{self, Carry};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_TO_NULL, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "sendfile-null",
-    summary: "sendfile(2) to /dev/null: references to the file's pages are taken and let go; nothing is copied",
-    route: Route::FileToNull,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: Some(
-        "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; whoever uses the data pays for that besides",
-    ),
+    facts: MoverFacts {
+        name: "sendfile-null",
+        summary: "sendfile(2) to /dev/null: references to the file's pages are taken and let go; nothing is copied",
+        caution: Some(
+            "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; whoever uses the data pays for that besides",
+        ),
+        ..FILE_TO_NULL
+    },
     open,
 };
 

@@ -3,24 +3,21 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
 
 use super::copying::{self, Carry};
 use super::splice::PIPE_BYTES;
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "splice-file",
-    summary: "splice(2) into a pipe, which refers to the file's pages, and from there to the other file, which copies them; two calls a block or more",
-    route: Route::FileToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 4,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "splice-file",
+        summary: "splice(2) into a pipe, which refers to the file's pages, and from there to the other file, which copies them; two calls a block or more",
+        descriptors_per_flow: 4,
+        ..FILE_COPY
+    },
     open,
 };
 

@@ -1,25 +1,23 @@
 //! `uring-read`: io_uring reads, several in flight.
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 use bytecost_sys::uring_file::{Options, UringFile};
 use std::io;
 use std::time::Duration;
 
 use super::queued::{self, Queue};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-read",
-    summary: "io_uring reads: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
-    route: Route::FileToMemory,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "uring-read",
+        summary: "io_uring reads: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 2,
+        ..FILE_READ
+    },
     open,
 };
 

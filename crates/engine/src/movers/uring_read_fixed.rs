@@ -2,23 +2,21 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
-use super::{InFlight, Move, Mover, Route, Setup};
+use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-read-fixed",
-    summary: "as uring-read, with buffers and file registered, so that they are looked up and pinned once",
-    route: Route::FileToMemory,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 1,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "uring-read-fixed",
+        summary: "as uring-read, with buffers and file registered, so that they are looked up and pinned once",
+        in_flight: InFlight::SeveralByThreads,
+        locks_rings: 1,
+        descriptors_per_flow: 2,
+        ..FILE_READ
+    },
     open,
 };
 

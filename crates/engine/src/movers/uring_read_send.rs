@@ -2,24 +2,21 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::uring_relay::UringRelay;
 
 use super::relay::{PIECES, Relay};
 use super::sent_file::take;
-use super::{InFlight, Move, Mover, Route, Setup};
+use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-read-send",
-    summary: "io_uring: a read of `block` bytes of a file into a buffer, linked to a send of them, up to eight such pairs in one call; the kernel copies twice",
-    route: Route::FileToSocket,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 3,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "uring-read-send",
+        summary: "io_uring: a read of `block` bytes of a file into a buffer, linked to a send of them, up to eight such pairs in one call; the kernel copies twice",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 3,
+        ..FILE_SENT
+    },
     open,
 };
 

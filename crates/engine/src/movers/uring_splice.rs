@@ -10,19 +10,18 @@ use bytecost_sys::uring_relay::UringRelay;
 use super::relay::{PIECES, Relay};
 use super::sent_file::take;
 use super::splice::PIPE_BYTES;
-use super::{InFlight, Move, Mover, Route, Setup};
+use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-splice",
-    summary: "io_uring splices through a pipe: up to eight linked pairs in one call, carried out by io_uring's own threads; the socket refers to the file's pages",
-    route: Route::FileToSocket,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 5,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "uring-splice",
+        summary: "io_uring splices through a pipe: up to eight linked pairs in one call, carried out by io_uring's own threads; the socket refers to the file's pages",
+        in_flight: InFlight::SeveralByThreads,
+        release: Release::Never,
+        descriptors_per_flow: 5,
+        ..FILE_SENT
+    },
     open,
 };
 

@@ -2,38 +2,33 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
 use super::writing::PASSES;
-use super::{InFlight, Move, Mover, Route, Setup};
+use crate::mover::{FILE_WRITE, InFlight, Move, Mover, MoverFacts};
+use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-write",
-    summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "uring-write",
+        summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 2,
+        ..FILE_WRITE
+    },
     open,
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
-    name: "uring-write-fdatasync",
-    summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one; fdatasync(2) at the end of each pass through the file",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 3,
-    leaves_completions: false,
-    caution: Some(PASSES),
+    facts: MoverFacts {
+        name: "uring-write-fdatasync",
+        summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one; fdatasync(2) at the end of each pass through the file",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 3,
+        caution: Some(PASSES),
+        ..FILE_WRITE
+    },
     open: open_synced,
 };
 

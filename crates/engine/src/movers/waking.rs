@@ -4,7 +4,9 @@
 
 use std::io;
 
-use super::{Move, Mover, Offer, Setup, Tally};
+use crate::mover::{Move, Mover, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::work::{Integer, Work};
 
 /// From one beat to the next, in ns: the interval that cyclictest has by default.

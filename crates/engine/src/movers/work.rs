@@ -5,27 +5,23 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
-
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, WORK};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
+/// A row of a mover that works.
 pub(super) const fn row(
     name: &'static str,
     summary: &'static str,
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
-        name,
-        summary,
-        route: Route::Work,
-        in_flight: InFlight::One,
-        release: Release::AtReturn,
-        uses_fields: false,
-        locks_rings: 0,
-        descriptors_per_flow: 0,
-        leaves_completions: false,
-        caution: None,
+        facts: MoverFacts {
+            name,
+            summary,
+            ..WORK
+        },
         open,
     }
 }

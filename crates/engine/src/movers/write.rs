@@ -3,37 +3,29 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use rustix::fs::SeekFrom;
 
 use super::writing::{self, PASSES, Write};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_WRITE, Move, Mover, MoverFacts};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "write",
-    summary: "write(2) at the file's position; in random order after an lseek(2)",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "write",
+        summary: "write(2) at the file's position; in random order after an lseek(2)",
+        ..FILE_WRITE
+    },
     open,
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
-    name: "write-fdatasync",
-    summary: "write(2) at the file's position; in random order after an lseek(2); fdatasync(2) at the end of each pass through the file",
-    route: Route::MemoryToFile,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: Some(PASSES),
+    facts: MoverFacts {
+        name: "write-fdatasync",
+        summary: "write(2) at the file's position; in random order after an lseek(2); fdatasync(2) at the end of each pass through the file",
+        caution: Some(PASSES),
+        ..FILE_WRITE
+    },
     open: open_synced,
 };
 

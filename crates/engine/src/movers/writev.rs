@@ -3,23 +3,20 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::gather::Gather;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, finish};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "writev",
-    summary: "writev(2): all fields of a message in one call; the kernel copies them",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: true,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: None,
+    facts: MoverFacts {
+        name: "writev",
+        summary: "writev(2): all fields of a message in one call; the kernel copies them",
+        uses_fields: true,
+        ..STREAM
+    },
     open,
 };
 

@@ -6,8 +6,10 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
-use super::{Move, Offer, Setup, Tally};
 use crate::file::{to_be_written, written_places};
+use crate::mover::{Move, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// What weakens movers that synchronise.
