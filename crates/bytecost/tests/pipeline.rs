@@ -127,7 +127,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_secs(1),
     };
-    let mut mover = (null.open)(setup).unwrap();
+    let mut mover = null.open(setup).unwrap();
     let messages = 999;
     let ns = cost_ns(cell, block) * messages;
     let step = [(Counter::ElapsedNs, ns), (Counter::CpuNs, ns)];

@@ -26,7 +26,7 @@ pub mod walk;
 pub mod work;
 
 pub use corked::Corked;
-pub use mover::{InFlight, Move, Mover, Offer, Route};
+pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
 pub use movers::MOVERS;
 pub use pattern::{Checker, Pattern};
 pub use quick_ack::QuickAck;

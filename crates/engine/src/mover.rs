@@ -14,8 +14,57 @@ use crate::tally::Tally;
 pub struct Mover {
     /// What others need to know of it.
     pub facts: MoverFacts<&'static str>,
-    /// Makes it ready. To be called by the thread that will use it.
-    pub open: fn(Setup) -> io::Result<Box<dyn Move>>,
+    /// What kind of work it does, and what makes it ready for that.
+    pub open: Open,
+}
+
+/// What a mover does, and what makes it ready. To be called by the thread that will use it.
+#[derive(Clone, Copy, Debug)]
+pub enum Open {
+    /// One message after the other, without pause.
+    Stream(fn(Setup) -> io::Result<Box<dyn Move>>),
+    /// Requests to a file.
+    File(fn(Setup) -> io::Result<Box<dyn MoveFile>>),
+    /// A message at each beat. The caller sleeps until one, and offers then.
+    Beats {
+        /// The time from one beat to the next, in ns.
+        every_ns: u64,
+        /// What makes it ready.
+        open: fn(Setup) -> io::Result<Box<dyn Move>>,
+    },
+}
+
+impl Mover {
+    /// Makes it ready.
+    ///
+    /// # Errors
+    /// What the system calls answer that it needs; `InvalidInput` for a setup that it cannot use.
+    pub fn open(&self, setup: Setup) -> io::Result<Box<dyn Move>> {
+        Ok(match self.open {
+            Open::Stream(open) | Open::Beats { open, .. } => open(setup)?,
+            Open::File(open) => open(setup)?,
+        })
+    }
+
+    /// Makes a mover of files ready.
+    ///
+    /// # Errors
+    /// As [`Mover::open`]; `InvalidInput` for another mover.
+    pub fn open_file(&self, setup: Setup) -> io::Result<Box<dyn MoveFile>> {
+        match self.open {
+            Open::File(open) => open(setup),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// The time from one beat to the next in ns, where it does something at each.
+    #[must_use]
+    pub fn beat_ns(&self) -> Option<u64> {
+        match self.open {
+            Open::Beats { every_ns, .. } => Some(every_ns),
+            _ => None,
+        }
+    }
 }
 
 impl Deref for Mover {
@@ -99,6 +148,15 @@ pub enum Offer {
     Full,
 }
 
+/// Who works for a mover beside the thread that calls it.
+#[derive(Clone, Debug)]
+pub enum Helper {
+    /// A process, by its number: its CPU time is the mover's.
+    Process(u32),
+    /// A thread; once it is over, where it was held.
+    Thread(Option<Held>),
+}
+
 /// A mover at work. All calls come from one thread.
 pub trait Move {
     /// Sends the next message, all of it.
@@ -129,12 +187,29 @@ pub trait Move {
     /// What was done so far.
     fn tally(&self) -> Tally;
 
-    /// Of a mover of files: the place of the request that was offered last, below the depth.
+    /// Who works beside the thread that calls, where there is somebody.
+    fn helper(&self) -> Option<Helper> {
+        None
+    }
+
+    /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
+    /// in flight.
+    ///
+    /// # Errors
+    /// What the system call answers.
+    fn let_go(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A mover of files at work: its requests, each in a place below the depth.
+pub trait MoveFile: Move {
+    /// The place of the request that was offered last.
     fn place(&self) -> usize {
         0
     }
 
-    /// Of a mover of files: the place of a queued request that is over, each told once.
+    /// The place of a queued request that is over, each told once.
     ///
     /// # Errors
     /// What became of a request that failed.
@@ -146,31 +221,6 @@ pub trait Move {
     /// its offset in the file, and its first bytes, at most `most`.
     fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let _ = (place, most, see);
-    }
-
-    /// The process that does the work, where that is another one: its CPU time is the mover's.
-    fn helper(&self) -> Option<u32> {
-        None
-    }
-
-    /// Of a ping-pong that is over: where the other thread was held.
-    fn partner(&self) -> Option<Held> {
-        None
-    }
-
-    /// Of a mover that does something at each beat: the time from one beat to the next, in ns. The
-    /// caller sleeps until a beat, and offers then.
-    fn beat_ns(&self) -> Option<u64> {
-        None
-    }
-
-    /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
-    /// in flight.
-    ///
-    /// # Errors
-    /// What the system call answers.
-    fn let_go(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

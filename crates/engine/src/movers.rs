@@ -127,12 +127,4 @@ impl Mover {
     pub fn named(name: &str) -> Option<&'static Mover> {
         MOVERS.iter().find(|m| m.name == name)
     }
-
-    /// Whether it sleeps until the next beat after each message ([`Move::beat_ns`]).
-    ///
-    /// [`Move::beat_ns`]: crate::Move::beat_ns
-    #[must_use]
-    pub fn wakes(&self) -> bool {
-        [waking::MOVER.name, waking::WITH_WORK.name].contains(&self.name)
-    }
 }

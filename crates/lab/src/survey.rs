@@ -283,7 +283,7 @@ fn one_message(
     };
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
     taker.expect(size);
-    let mut mover = (mover.open)(setup)?;
+    let mut mover = mover.open(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::copying::{self, Carry};
-use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::mover::{FILE_COPY, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -17,12 +17,12 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_COPY
     },
-    open,
+    open: Open::File(open),
 };
 
 struct CopyFileRange;
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     copying::to_file(setup, |_| Ok(CopyFileRange))
 }
 

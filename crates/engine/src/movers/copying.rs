@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::file::too_short;
-use crate::mover::{Move, Offer};
+use crate::mover::{Move, MoveFile, Offer};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -48,7 +48,7 @@ struct Copying<C> {
 pub(super) fn to_file<C: Carry + 'static>(
     mut setup: Setup,
     make: impl FnOnce(usize) -> io::Result<C>,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let mut work = setup.take_file()?;
     let to = work.target.take().ok_or_else(|| {
         io::Error::new(
@@ -64,7 +64,7 @@ pub(super) fn to_file<C: Carry + 'static>(
 pub(super) fn to_null<C: Carry + 'static>(
     setup: Setup,
     make: impl FnOnce(usize) -> io::Result<C>,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
     opened(setup, null, make)
@@ -74,7 +74,7 @@ fn opened<C: Carry + 'static>(
     mut setup: Setup,
     to: OwnedFd,
     make: impl FnOnce(usize) -> io::Result<C>,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let block = work.block.clamp(1, setup.size.max(1));
     Ok(Box::new(Copying {
@@ -114,7 +114,9 @@ impl<C: Carry> Move for Copying<C> {
     fn tally(&self) -> Tally {
         self.tally
     }
+}
 
+impl<C: Carry> MoveFile for Copying<C> {
     fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let bytes = self.carry.carried();
         if !bytes.is_empty() {

@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 
 use super::sent_file::take;
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
-use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer};
+use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -22,7 +22,7 @@ pub const STREAM: Mover = Mover {
         caution: Some(CAUTION),
         ..FILE_SENT
     },
-    open: |setup| open(setup, Way::Stream),
+    open: Open::Stream(|setup| open(setup, Way::Stream)),
 };
 
 pub const TRANSFER_TO: Mover = Mover {
@@ -32,7 +32,7 @@ pub const TRANSFER_TO: Mover = Mover {
         release: Release::Never,
         ..STREAM.facts
     },
-    open: |setup| open(setup, Way::TransferTo),
+    open: Open::Stream(|setup| open(setup, Way::TransferTo)),
 };
 
 /// The socket, the file, and the ends of the pipes that stay open here.
@@ -85,7 +85,7 @@ impl Move for Java {
         self.tally
     }
 
-    fn helper(&self) -> Option<u32> {
-        Some(self.jvm.pid())
+    fn helper(&self) -> Option<Helper> {
+        Some(Helper::Process(self.jvm.pid()))
     }
 }

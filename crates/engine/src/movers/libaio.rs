@@ -8,7 +8,7 @@ use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use super::queued::{self, Queue};
-use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -22,10 +22,10 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| {
         Libaio::new(file, places).map_err(in_words)
     })

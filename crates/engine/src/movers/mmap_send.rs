@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::sent_file::take;
 use crate::file::too_short;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, finish};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -19,7 +19,7 @@ pub const MOVER: Mover = Mover {
         summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct MmapSend {

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 
-use crate::mover::{FILE_READ, Move, Mover, MoverFacts, Offer};
+use crate::mover::{FILE_READ, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -21,7 +21,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 struct MmapTouch {
@@ -33,7 +33,7 @@ struct MmapTouch {
     tally: Tally,
 }
 
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(mut setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
         return Err(io::Error::new(
@@ -84,6 +84,13 @@ impl Move for MmapTouch {
         self.tally
     }
 
+    fn let_go(&mut self) -> io::Result<()> {
+        self.map = None;
+        Ok(())
+    }
+}
+
+impl MoveFile for MmapTouch {
     fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let Some(map) = &self.map else { return };
         let mut piece = [0; 4096];
@@ -94,10 +101,5 @@ impl Move for MmapTouch {
             see(self.offset + at as u64, &part[..got]);
             at += part.len();
         }
-    }
-
-    fn let_go(&mut self) -> io::Result<()> {
-        self.map = None;
-        Ok(())
     }
 }

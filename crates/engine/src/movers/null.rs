@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::io;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, Route, WORK};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -15,7 +15,7 @@ pub const MOVER: Mover = Mover {
         route: Route::Nowhere,
         ..WORK
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Null {

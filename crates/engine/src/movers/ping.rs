@@ -7,9 +7,7 @@
 
 use std::io;
 
-use bytecost_spec::Held;
-
-use crate::mover::{Move, Mover, MoverFacts, Offer, Route, WORK};
+use crate::mover::{Helper, Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -33,7 +31,7 @@ const fn row(
             descriptors_per_flow,
             ..WORK
         },
-        open,
+        open: Open::Stream(open),
     }
 }
 
@@ -112,7 +110,7 @@ impl<E: End> Move for Playing<E> {
         }
     }
 
-    fn partner(&self) -> Option<Held> {
-        self.game.held().cloned()
+    fn helper(&self) -> Option<Helper> {
+        Some(Helper::Thread(self.game.held().cloned()))
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use super::reading::{self, Read};
 use super::send;
-use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -33,7 +33,7 @@ pub const PREAD_PLUS_5: Mover = Mover {
         summary: "planted: pread(2), and every twentieth request is read a second time",
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 /// One request in so many is carried out twice: 5 % more of the same work.
@@ -43,7 +43,7 @@ struct PlusFive {
     since: u32,
 }
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     reading::open(setup, PlusFive { since: 0 })
 }
 

@@ -7,7 +7,7 @@ use bytecost_sys::places::Places;
 use bytecost_sys::posix_aio::PosixAio;
 
 use super::queued::{self, Queue};
-use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -21,10 +21,10 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| Ok(PosixAio::new(file, places)))
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::reading::{self, Read};
-use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -14,12 +14,12 @@ pub const MOVER: Mover = Mover {
         summary: "pread(2): the offset is told, the file's position stays",
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 struct Pread;
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     reading::open(setup, Pread)
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::ReadWriteFlags;
 
 use super::reading::{self, Read};
-use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -16,12 +16,12 @@ pub const MOVER: Mover = Mover {
         summary: "preadv2(2) without flags: what a vector of one buffer costs",
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 struct Preadv2;
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     reading::open(setup, Preadv2)
 }
 

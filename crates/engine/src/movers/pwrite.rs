@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::writing::{self, PASSES, Write};
-use crate::mover::{FILE_WRITE, Move, Mover, MoverFacts};
+use crate::mover::{FILE_WRITE, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -14,7 +14,7 @@ pub const MOVER: Mover = Mover {
         summary: "pwrite(2): the offset is told, the file's position stays",
         ..FILE_WRITE
     },
-    open,
+    open: Open::File(open),
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
@@ -24,16 +24,16 @@ pub const WITH_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..FILE_WRITE
     },
-    open: open_synced,
+    open: Open::File(open_synced),
 };
 
 struct Pwrite;
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     writing::open(setup, false, Pwrite)
 }
 
-fn open_synced(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open_synced(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     writing::open(setup, true, Pwrite)
 }
 

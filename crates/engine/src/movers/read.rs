@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::SeekFrom;
 
 use super::reading::{self, Read};
-use crate::mover::{FILE_READ, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -16,13 +16,13 @@ pub const MOVER: Mover = Mover {
         summary: "read(2) at the file's position; in random order after an lseek(2)",
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 /// Where the file's position is.
 struct AtPosition(u64);
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     reading::open(setup, AtPosition(0))
 }
 

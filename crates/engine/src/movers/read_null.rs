@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::places::Places;
 
 use super::copying::{self, Carry, write_whole};
-use crate::mover::{FILE_TO_NULL, Move, Mover, MoverFacts};
+use crate::mover::{FILE_TO_NULL, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -16,7 +16,7 @@ pub const MOVER: Mover = Mover {
         summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
         ..FILE_TO_NULL
     },
-    open,
+    open: Open::File(open),
 };
 
 struct ReadNull {
@@ -25,7 +25,7 @@ struct ReadNull {
     len: usize,
 }
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     copying::to_null(setup, |block| {
         Ok(ReadNull {
             memory: Places::new(1, block)?,

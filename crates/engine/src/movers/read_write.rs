@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::sent_file::take;
 use crate::file::too_short;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, retry};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, retry};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -21,7 +21,7 @@ pub const MOVER: Mover = Mover {
         summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct ReadWrite {

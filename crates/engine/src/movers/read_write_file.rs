@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::places::Places;
 
 use super::copying::{self, Carry, write_whole};
-use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::mover::{FILE_COPY, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -16,12 +16,12 @@ pub const MOVER: Mover = Mover {
         summary: "pread(2) of a block into memory, pwrite(2) of it to the other file: two copies, two calls a block",
         ..FILE_COPY
     },
-    open,
+    open: Open::File(open),
 };
 
 struct ReadWrite(Places);
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     copying::to_file(setup, |block| Ok(ReadWrite(Places::new(1, block)?)))
 }
 

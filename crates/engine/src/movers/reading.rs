@@ -7,7 +7,7 @@ use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use crate::file::too_short;
-use crate::mover::{Move, Offer};
+use crate::mover::{Move, MoveFile, Offer};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -37,7 +37,7 @@ struct Reading<R> {
 }
 
 /// A mover of [`Read`].
-pub(super) fn open<R: Read + 'static>(mut setup: Setup, read: R) -> io::Result<Box<dyn Move>> {
+pub(super) fn open<R: Read + 'static>(mut setup: Setup, read: R) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     Ok(Box::new(Reading {
         file: work.file,
@@ -71,7 +71,9 @@ impl<R: Read> Move for Reading<R> {
     fn tally(&self) -> Tally {
         self.tally
     }
+}
 
+impl<R: Read> MoveFile for Reading<R> {
     fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         if let Some(bytes) = self.memory.bytes(place) {
             see(self.offset, &bytes[..bytes.len().min(most)]);

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, finish};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -17,7 +17,7 @@ pub const MOVER: Mover = Mover {
         summary: "send(2): one call a message; the kernel copies it",
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Send {

@@ -8,7 +8,7 @@ use std::io;
 use rustix::net::SendFlags;
 
 use super::send_fields;
-use crate::mover::{Move, Mover, MoverFacts, STREAM};
+use crate::mover::{Move, Mover, MoverFacts, Open, STREAM};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
         uses_fields: true,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 fn open(setup: Setup) -> io::Result<Box<dyn Move>> {

@@ -15,7 +15,7 @@ use bytecost_sys::errqueue::{self, Completion};
 use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
 use rustix::net::SendFlags;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, no_progress, retry};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -29,7 +29,7 @@ pub const MOVER: Mover = Mover {
         leaves_completions: true,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 /// Sends that may be outstanding; a power of two, so that the 32-bit counter wraps cleanly.

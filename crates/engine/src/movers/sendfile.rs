@@ -7,7 +7,7 @@ use bytecost_spec::survey::Release;
 
 use super::sent_file::{spliced, take};
 use crate::file::too_short;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, finish};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -19,7 +19,7 @@ pub const MOVER: Mover = Mover {
         release: Release::Never,
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Sendfile {

@@ -10,7 +10,7 @@ use bytecost_spec::survey::Release;
 
 use super::sendfile;
 use crate::corked::Corked;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -21,7 +21,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 3,
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 fn open(setup: Setup) -> io::Result<Box<dyn Move>> {

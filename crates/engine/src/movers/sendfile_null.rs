@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use super::copying::{self, Carry};
-use crate::mover::{FILE_TO_NULL, Move, Mover, MoverFacts};
+use crate::mover::{FILE_TO_NULL, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -19,12 +19,12 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_TO_NULL
     },
-    open,
+    open: Open::File(open),
 };
 
 struct SendfileNull;
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     copying::to_null(setup, |_| Ok(SendfileNull))
 }
 

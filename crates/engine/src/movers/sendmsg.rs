@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::gather::Gather;
 use rustix::net::SendFlags;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, finish};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
         uses_fields: true,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Sendmsg {

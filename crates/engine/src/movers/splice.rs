@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::sent_file::{spliced, take};
 use crate::file::too_short;
-use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, finish};
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -22,7 +22,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 /// The largest pipe that a user may ask for by default (fs.pipe-max-size).

@@ -7,7 +7,7 @@ use bytecost_sys::pipe::Pipe;
 
 use super::copying::{self, Carry};
 use super::splice::PIPE_BYTES;
-use crate::mover::{FILE_COPY, Move, Mover, MoverFacts};
+use crate::mover::{FILE_COPY, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -18,12 +18,12 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_COPY
     },
-    open,
+    open: Open::File(open),
 };
 
 struct SpliceFile(Pipe);
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     copying::to_file(setup, |_| Ok(SpliceFile(Pipe::new(PIPE_BYTES)?)))
 }
 

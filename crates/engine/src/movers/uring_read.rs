@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use super::queued::{self, Queue};
-use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 2,
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 const OPTIONS: Options = Options {
@@ -27,7 +27,7 @@ const OPTIONS: Options = Options {
     poller: false,
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| UringFile::new(file, places, OPTIONS))
 }
 

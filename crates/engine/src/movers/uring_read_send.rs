@@ -6,7 +6,7 @@ use bytecost_sys::uring_relay::UringRelay;
 
 use super::relay::{PIECES, Relay};
 use super::sent_file::take;
-use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -17,7 +17,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 3,
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_sys::uring::{Event, Uring};
 
-use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, STREAM, no_progress};
+use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 2,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 /// Messages that one call hands over. They are linked: on a stream two sends side by side could

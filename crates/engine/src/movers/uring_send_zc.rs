@@ -11,7 +11,7 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
 use super::uring_send::{BATCH, whole};
-use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, STREAM, no_progress};
+use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -26,7 +26,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 2,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct UringSendZc {

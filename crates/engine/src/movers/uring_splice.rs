@@ -10,7 +10,7 @@ use bytecost_sys::uring_relay::UringRelay;
 use super::relay::{PIECES, Relay};
 use super::sent_file::take;
 use super::splice::PIPE_BYTES;
-use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_SENT, InFlight, Move, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -22,7 +22,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 5,
         ..FILE_SENT
     },
-    open,
+    open: Open::Stream(open),
 };
 
 fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {

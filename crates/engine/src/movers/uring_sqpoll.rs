@@ -5,7 +5,7 @@ use std::io;
 use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
-use crate::mover::{FILE_READ, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -18,7 +18,7 @@ pub const MOVER: Mover = Mover {
         caution: Some("its poller keeps a CPU busy while requests come; that CPU time is counted"),
         ..FILE_READ
     },
-    open,
+    open: Open::File(open),
 };
 
 const OPTIONS: Options = Options {
@@ -27,6 +27,6 @@ const OPTIONS: Options = Options {
     poller: true,
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| UringFile::new(file, places, OPTIONS))
 }

@@ -6,7 +6,7 @@ use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued;
 use super::writing::PASSES;
-use crate::mover::{FILE_WRITE, InFlight, Move, Mover, MoverFacts};
+use crate::mover::{FILE_WRITE, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 
 pub const MOVER: Mover = Mover {
@@ -17,7 +17,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 2,
         ..FILE_WRITE
     },
-    open,
+    open: Open::File(open),
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
@@ -29,7 +29,7 @@ pub const WITH_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..FILE_WRITE
     },
-    open: open_synced,
+    open: Open::File(open_synced),
 };
 
 const OPTIONS: Options = Options {
@@ -38,13 +38,13 @@ const OPTIONS: Options = Options {
     poller: false,
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::writing(setup, false, |file, places| {
         UringFile::new(file, places, OPTIONS)
     })
 }
 
-fn open_synced(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open_synced(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::writing(setup, true, |file, places| {
         UringFile::new(file, places, OPTIONS)
     })

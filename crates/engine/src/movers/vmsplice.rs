@@ -8,7 +8,7 @@ use bytecost_sys::pipe::Pipe;
 use bytecost_sys::region::Region;
 
 use super::splice::{PIPE_BYTES, through_pipe};
-use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -25,7 +25,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Vmsplice {

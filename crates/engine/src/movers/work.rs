@@ -5,13 +5,13 @@
 
 use std::io;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, WORK};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
 /// A row of a mover that works.
-pub(super) const fn row(
+const fn row(
     name: &'static str,
     summary: &'static str,
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
@@ -22,7 +22,7 @@ pub(super) const fn row(
             summary,
             ..WORK
         },
-        open,
+        open: Open::Stream(open),
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::SeekFrom;
 
 use super::writing::{self, PASSES, Write};
-use crate::mover::{FILE_WRITE, Move, Mover, MoverFacts};
+use crate::mover::{FILE_WRITE, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
@@ -16,7 +16,7 @@ pub const MOVER: Mover = Mover {
         summary: "write(2) at the file's position; in random order after an lseek(2)",
         ..FILE_WRITE
     },
-    open,
+    open: Open::File(open),
 };
 
 pub const WITH_FDATASYNC: Mover = Mover {
@@ -26,17 +26,17 @@ pub const WITH_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..FILE_WRITE
     },
-    open: open_synced,
+    open: Open::File(open_synced),
 };
 
 /// Where the file's position is.
 struct AtPosition(u64);
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     writing::open(setup, false, AtPosition(0))
 }
 
-fn open_synced(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open_synced(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     writing::open(setup, true, AtPosition(0))
 }
 

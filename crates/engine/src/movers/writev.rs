@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use bytecost_sys::gather::Gather;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, STREAM, finish};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
@@ -17,7 +17,7 @@ pub const MOVER: Mover = Mover {
         uses_fields: true,
         ..STREAM
     },
-    open,
+    open: Open::Stream(open),
 };
 
 struct Writev {

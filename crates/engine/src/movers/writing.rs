@@ -7,7 +7,7 @@ use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use crate::file::{to_be_written, written_places};
-use crate::mover::{Move, Offer};
+use crate::mover::{Move, MoveFile, Offer};
 use crate::setup::Setup;
 use crate::tally::Tally;
 use crate::walk::Walk;
@@ -44,7 +44,7 @@ pub(super) fn open<W: Write + 'static>(
     mut setup: Setup,
     sync: bool,
     write: W,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     Ok(Box::new(Writing {
         file: work.file,
@@ -85,3 +85,5 @@ impl<W: Write> Move for Writing<W> {
         self.tally
     }
 }
+
+impl<W: Write> MoveFile for Writing<W> {}
