@@ -1,95 +1,73 @@
-//! The table of movers: each row a way to send a message, each in a file of its own.
+//! The table of movers: each row a way to send a message. A file has one of them, or a family that
+//! differs in one call.
 //!
 //! A new mover is one file under `movers/` and two lines here: its `mod` and its row.
 
 use crate::mover::Mover;
 
-mod copy_file_range;
-mod copying;
+mod file_copy;
 mod java;
 mod libaio;
 mod memcpy;
-mod mmap_send;
-mod mmap_touch;
+mod mmap;
 mod null;
 mod ping;
 #[cfg(feature = "planted")]
 mod planted;
 mod posix_aio;
-mod pread;
-mod preadv2;
-mod preadv2_nowait;
-mod pwrite;
 mod queued;
-mod read;
-mod read_null;
 mod read_write;
-mod read_write_file;
-mod reading;
-mod relay;
 mod send;
-mod send_fields;
-mod send_more;
 mod send_zerocopy;
 mod sendfile;
-mod sendfile_cork;
-mod sendfile_null;
-mod sendmsg;
 mod sent_file;
 mod splice;
-mod splice_file;
-mod uring_read;
-mod uring_read_fixed;
-mod uring_read_send;
+mod sync_file;
+mod uring_file;
+mod uring_relay;
 mod uring_send;
 mod uring_send_zc;
-mod uring_splice;
-mod uring_sqpoll;
-mod uring_write;
 mod vmsplice;
 mod waking;
 mod work;
-mod write;
-mod writev;
-mod writing;
 
 /// All movers, in the order of the documentation. The first says what the loop itself costs.
 pub const MOVERS: &[Mover] = &[
     null::MOVER,
-    send::MOVER,
-    send_fields::MOVER,
-    send_more::MOVER,
-    writev::MOVER,
-    sendmsg::MOVER,
+    send::SEND,
+    send::SEND_FIELDS,
+    send::SEND_MORE,
+    send::WRITEV,
+    send::SENDMSG,
     send_zerocopy::MOVER,
     sendfile::MOVER,
-    sendfile_cork::MOVER,
+    sendfile::WITH_CORK,
     splice::MOVER,
     vmsplice::MOVER,
     uring_send::MOVER,
     uring_send_zc::MOVER,
     read_write::MOVER,
-    mmap_send::MOVER,
-    uring_splice::MOVER,
-    uring_read_send::MOVER,
+    mmap::SEND,
+    uring_relay::SPLICE,
+    uring_relay::READ_SEND,
     java::STREAM,
     java::TRANSFER_TO,
-    read::MOVER,
-    pread::MOVER,
-    preadv2::MOVER,
-    preadv2_nowait::MOVER,
-    mmap_touch::MOVER,
+    sync_file::READ,
+    sync_file::PREAD,
+    sync_file::PREADV2,
+    sync_file::PREADV2_NOWAIT,
+    mmap::TOUCH,
     posix_aio::MOVER,
     libaio::MOVER,
-    uring_read::MOVER,
-    uring_read_fixed::MOVER,
-    uring_sqpoll::MOVER,
-    write::MOVER,
-    write::WITH_FDATASYNC,
-    pwrite::MOVER,
-    pwrite::WITH_FDATASYNC,
-    uring_write::MOVER,
-    uring_write::WITH_FDATASYNC,
+    uring_file::READ,
+    uring_file::READ_FIXED,
+    uring_file::SQPOLL,
+    sync_file::WRITE,
+    sync_file::WRITE_FDATASYNC,
+    sync_file::PWRITE,
+    sync_file::PWRITE_FDATASYNC,
+    uring_file::WRITE,
+    uring_file::WRITE_FDATASYNC,
     work::INTEGER,
     work::FLOAT,
     work::CHASE,
@@ -105,11 +83,11 @@ pub const MOVERS: &[Mover] = &[
     ping::TCP,
     waking::MOVER,
     waking::WITH_WORK,
-    read_null::MOVER,
-    sendfile_null::MOVER,
-    read_write_file::MOVER,
-    copy_file_range::MOVER,
-    splice_file::MOVER,
+    file_copy::READ_NULL,
+    file_copy::SENDFILE_NULL,
+    file_copy::READ_WRITE_FILE,
+    file_copy::COPY_FILE_RANGE,
+    file_copy::SPLICE_FILE,
     memcpy::MOVER,
     #[cfg(feature = "planted")]
     planted::SEND_1,

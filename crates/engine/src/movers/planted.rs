@@ -1,14 +1,9 @@
 //! Movers with a known truth, for tests of bytecost itself: ways that are equal, and one that does
 //! 5 % more work. They are in no build but one with the feature `planted`.
 
-use std::io;
-use std::os::fd::OwnedFd;
-
-use super::reading::{self, Read};
-use super::send;
-use crate::mover::{FILE_READ, MoveFile, Mover, MoverFacts, Open};
-use crate::setup::Setup;
-use crate::tally::Tally;
+use super::send::SEND;
+use super::sync_file::reading;
+use crate::mover::{FILE_READ, Mover, MoverFacts, Open};
 
 const EQUAL: &str = "planted: the same as another row, under another name";
 
@@ -18,9 +13,9 @@ const fn equal(name: &'static str) -> Mover {
         facts: MoverFacts {
             name,
             summary: EQUAL,
-            ..send::MOVER.facts
+            ..SEND.facts
         },
-        ..send::MOVER
+        ..SEND
     }
 }
 
@@ -33,35 +28,19 @@ pub const PREAD_PLUS_5: Mover = Mover {
         summary: "planted: pread(2), and every twentieth request is read a second time",
         ..FILE_READ
     },
-    open: Open::File(open),
+    open: Open::File(|setup| {
+        let mut since = 0;
+        reading(setup, move |file, bytes, offset, tally| {
+            since += 1;
+            if since == EVERY {
+                since = 0;
+                tally.calls += 1;
+                rustix::io::pread(file, &mut *bytes, offset)?;
+            }
+            rustix::io::pread(file, bytes, offset)
+        })
+    }),
 };
 
 /// One request in so many is carried out twice: 5 % more of the same work.
 const EVERY: u32 = 20;
-
-struct PlusFive {
-    since: u32,
-}
-
-fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
-    reading::open(setup, PlusFive { since: 0 })
-}
-
-impl Read for PlusFive {
-    fn read(
-        &mut self,
-        file: &OwnedFd,
-        bytes: &mut [u8],
-        offset: u64,
-        tally: &mut Tally,
-    ) -> rustix::io::Result<usize> {
-        self.since += 1;
-        if self.since == EVERY {
-            self.since = 0;
-            tally.calls += 1;
-            rustix::io::pread(file, &mut *bytes, offset)?;
-        }
-        tally.calls += 1;
-        rustix::io::pread(file, bytes, offset)
-    }
-}

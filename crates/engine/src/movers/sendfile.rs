@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 
 use super::sent_file::{spliced, take};
+use crate::corked::Corked;
 use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::Setup;
@@ -22,6 +23,23 @@ pub const MOVER: Mover = Mover {
     open: Open::Stream(open),
 };
 
+/// The call that brings the file then never sends a segment that is not full, whatever pieces the
+/// kernel cuts the file into; what is left goes out when the cork is taken off. Source: tcp(7),
+/// TCP_CORK, which was made for this pair.
+pub const WITH_CORK: Mover = Mover {
+    facts: MoverFacts {
+        name: "sendfile-cork",
+        summary: "as sendfile, with TCP_CORK set before each message and taken off after it: no segment but the last goes out before it is full",
+        descriptors_per_flow: 3,
+        ..MOVER.facts
+    },
+    open: Open::Stream(|setup| {
+        let socket = setup.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let kept = socket.try_clone()?;
+        Ok(Box::new(Corked::new(open(setup)?, kept)))
+    }),
+};
+
 struct Sendfile {
     socket: OwnedFd,
     file: OwnedFd,
@@ -30,7 +48,7 @@ struct Sendfile {
     tally: Tally,
 }
 
-pub(super) fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let work = take(&mut setup)?;
     Ok(Box::new(Sendfile {
