@@ -7,7 +7,7 @@ use std::time::Duration;
 use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 use crate::ring;
 
 /// How long the kernel's poller looks for requests before it sleeps, in ms.
@@ -32,7 +32,7 @@ pub struct UringFile {
     // Dropped first, so that no request outlives the memory it uses.
     ring: IoUring,
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     options: Options,
     in_flight: usize,
 }
@@ -43,7 +43,7 @@ impl UringFile {
     /// # Errors
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
-    pub fn new(file: OwnedFd, places: Places, options: Options) -> io::Result<UringFile> {
+    pub fn new(file: OwnedFd, places: IoBuffers, options: Options) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if options.poller {
             // The poller gives entries back after a batch, when some of it may be over already:
@@ -77,12 +77,12 @@ impl UringFile {
     /// The places.
     #[inline]
     #[must_use]
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &IoBuffers {
         &self.places
     }
 
     /// The places, to be filled.
-    pub fn places_mut(&mut self) -> &mut Places {
+    pub fn places_mut(&mut self) -> &mut IoBuffers {
         &mut self.places
     }
 
@@ -195,7 +195,8 @@ mod tests {
                 registered,
                 poller,
             };
-            let mut ring = UringFile::new(file(), Places::new(8, 4096).unwrap(), options).unwrap();
+            let mut ring =
+                UringFile::new(file(), IoBuffers::new(8, 4096).unwrap(), options).unwrap();
             for place in 0..8 {
                 ring.places_mut().bytes_mut(place).unwrap().fill(99);
                 ring.start(place, 8192 * place as u64).unwrap();
@@ -229,7 +230,7 @@ mod tests {
             write: false,
         };
         for count in [1, 4] {
-            let places = Places::new(count, 4096).unwrap();
+            let places = IoBuffers::new(count, 4096).unwrap();
             let mut ring = UringFile::new(file(), places, options).unwrap();
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
             for _ in 0..5000 {
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_when_a_ring_is_dropped_is_waited_for() {
-        let places = Places::new(4, 4096).unwrap();
+        let places = IoBuffers::new(4, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         for place in 0..4 {
             ring.start(place, 0).unwrap();
@@ -254,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_file_has_an_end() {
-        let places = Places::new(1, 4096).unwrap();
+        let places = IoBuffers::new(1, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         assert_eq!(ring.enter(1, Duration::from_millis(10)).unwrap(), None);
     }
