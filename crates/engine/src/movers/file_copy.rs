@@ -9,7 +9,7 @@ use bytecost_sys::pipe::Pipe;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite};
 
-use super::splice::PIPE_BYTES;
+use super::file_send::PIPE_BYTES;
 use crate::file::too_short;
 use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
