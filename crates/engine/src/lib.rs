@@ -17,6 +17,7 @@ pub mod receivers;
 pub mod servers;
 pub mod services;
 mod setup;
+pub mod statement;
 pub mod walk;
 pub mod work;
 

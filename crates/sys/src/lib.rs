@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod call_listener;
 pub mod census;
 pub mod children;
 pub mod clock;
