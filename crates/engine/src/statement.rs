@@ -7,8 +7,8 @@
 use std::ops::RangeInclusive;
 
 use bytecost_spec::evidence::Leg;
-use bytecost_sys::gather;
 use rustix::io::ReadWriteFlags;
+use rustix::mm::MapFlags;
 use rustix::net::SendFlags;
 use rustix::pipe::SpliceFlags;
 
@@ -98,6 +98,9 @@ pub struct Moved {
     pub in_flight: u64,
 }
 
+/// The option of setsockopt(2), tcp(7).
+const TCP_CORK: u32 = 3;
+
 /// The most calls that it takes to wait for a message, and to end a game of turns.
 const MOST_WAITS: u64 = 3;
 const MOST_AT_END: u64 = 4;
@@ -132,31 +135,102 @@ impl Call {
         self.times * of.start()..=self.times * of.end()
     }
 
-    /// The same, made so often.
+    /// The same with these flags besides.
+    pub(crate) const fn with(self, flags: u32) -> Call {
+        let flags = self.flags | flags;
+        Call { flags, ..self }
+    }
+
+    /// The same, made for each of these.
+    pub(crate) const fn each(self, each: Each) -> Call {
+        Call { each, ..self }
+    }
+
+    /// The same, made so often for each.
     #[must_use]
     pub const fn times(self, times: u64) -> Call {
         Call { times, ..self }
     }
 }
 
-/// A call with these flags, once for each of what it is made for.
-#[must_use]
-pub const fn call(name: &'static str, flags: u32, each: Each) -> Call {
-    Call {
-        name,
-        flags,
-        times: 1,
-        each,
+impl Statement {
+    /// The same, by these calls.
+    pub(crate) const fn by(self, calls: &'static [Call]) -> Statement {
+        Statement { calls, ..self }
+    }
+
+    /// The same, where all of this is there.
+    pub(crate) const fn needing(self, needs: &'static [Need]) -> Statement {
+        Statement { needs, ..self }
     }
 }
 
-/// Flags of send(2).
-pub const MSG_NOSIGNAL: u32 = SendFlags::NOSIGNAL.bits();
-/// Flags of send(2).
-pub const MSG_MORE: u32 = SendFlags::MORE.bits();
-/// Flags of send(2).
-pub const MSG_ZEROCOPY: u32 = gather::MSG_ZEROCOPY.bits();
-/// Flags of splice(2).
-pub const SPLICE_F_MOVE: u32 = SpliceFlags::MOVE.bits();
+/// One call a message, without flags.
+#[must_use]
+pub const fn call(name: &'static str) -> Call {
+    Call {
+        name,
+        flags: 0,
+        times: 1,
+        each: Each::Message,
+    }
+}
+
+const fn copied(copies: &'static [Leg]) -> Statement {
+    Statement { copies, ..NOTHING }
+}
+
+/// Moves nothing, or copies nothing.
+pub(crate) const NOTHING: Statement = Statement {
+    calls: &[],
+    copies: &[],
+    needs: &[],
+};
+/// Copied into the socket, and out of it.
+pub(crate) const SENT: Statement = copied(&[Leg::IntoKernel, Leg::ToReader]);
+/// Sent from where it lies, which who receives on the same machine cannot hold.
+pub(crate) const PINNED: Statement = copied(&[Leg::Delivery, Leg::ToReader]);
+/// Pages that the socket refers to.
+pub(crate) const TAKEN: Statement = copied(&[Leg::ToReader]);
+/// A file through memory to a socket.
+pub(crate) const READ_AND_SENT: Statement =
+    copied(&[Leg::FromFile, Leg::IntoKernel, Leg::ToReader]);
+/// A file into memory.
+pub(crate) const FROM_FILE: Statement = copied(&[Leg::FromFile]);
+/// Memory, or pages of a file, into a file.
+pub(crate) const INTO_FILE: Statement = copied(&[Leg::IntoFile]);
+/// A file through memory to another.
+pub(crate) const FILE_TO_FILE: Statement = copied(&[Leg::FromFile, Leg::IntoFile]);
+
+/// Flags of send(2) and its like.
+pub(crate) const NOSIGNAL: u32 = SendFlags::NOSIGNAL.bits();
+pub(crate) const MORE: u32 = SendFlags::MORE.bits();
+pub(crate) const ZEROCOPY: u32 = 0x0400_0000;
+/// Flags of recv(2).
+const ERRQUEUE: u32 = 0x2000;
+const DONTWAIT: u32 = 0x40;
 /// Flags of preadv2(2).
-pub const RWF_NOWAIT: u32 = ReadWriteFlags::NOWAIT.bits();
+pub(crate) const NOWAIT: u32 = ReadWriteFlags::NOWAIT.bits();
+/// Flags of io_uring_enter(2).
+const GETEVENTS: u32 = 1;
+pub(crate) const SQ_WAKEUP: u32 = 2;
+const EXT_ARG: u32 = 8;
+
+/// send(2), as the kernel has it.
+pub(crate) const SENDTO: Call = call("sendto").with(NOSIGNAL);
+/// Asks the error queue which buffers are back.
+pub(crate) const COMPLETIONS: Call = call("recvmsg").with(ERRQUEUE | DONTWAIT).each(Each::Wait);
+/// Puts the cork on and takes it off.
+pub(crate) const CORKS: Call = call("setsockopt").with(TCP_CORK).times(2);
+pub(crate) const SPLICE: Call = call("splice").with(SpliceFlags::MOVE.bits());
+/// Hands requests over and waits for them, for a while.
+pub(crate) const ENTER: Call = call("io_uring_enter").with(GETEVENTS | EXT_ARG);
+pub(crate) const WAITS: Call = ENTER.each(Each::Wait);
+/// Hands requests over and does not wait.
+pub(crate) const HANDS_OVER: Call = call("io_uring_enter").each(Each::Several);
+/// Of a poller: one that has gone to sleep.
+pub(crate) const WAKES: Call = call("io_uring_enter").with(SQ_WAKEUP).each(Each::Wait);
+/// At the ends of a pass through the file.
+pub(crate) const SEEKS: Call = call("lseek").each(Each::Pass);
+pub(crate) const SYNCS: Call = call("fdatasync").each(Each::Pass);
+pub(crate) const MAPS: Call = call("mmap").with(MapFlags::SHARED.bits()).each(Each::Pass);

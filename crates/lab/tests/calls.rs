@@ -21,7 +21,7 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Each, Moved};
-use bytecost_engine::{FileWork, MOVERS, Move, Mover, Offer, Route, Setup, Walk};
+use bytecost_engine::{FileWork, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Walk};
 use bytecost_lab::transports::set_patience;
 use bytecost_spec::{Access, Reaping};
 use bytecost_sys::call_listener::{CALLS, Call, CallListener, Told};
@@ -30,8 +30,6 @@ use rustix::net::sockopt;
 
 #[path = "calls/requests.rs"]
 mod requests;
-#[path = "calls/rows.rs"]
-mod rows;
 
 use requests::Requests;
 
@@ -47,8 +45,8 @@ const ROOM_BYTES: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether a mover is through, while it makes no call.
 const SOON: Duration = Duration::from_millis(5);
-/// A flag that is put to those of a call, or taken from them.
-const ANOTHER_FLAG: u32 = statement::MSG_MORE;
+/// A flag that is put to those of a call, or taken from them: as it happens, MSG_MORE.
+const ANOTHER_FLAG: u32 = 0x8000;
 
 /// By name and flags, how often a call was made.
 type Counted = BTreeMap<(&'static str, u32), u64>;
@@ -69,7 +67,7 @@ fn main() -> ExitCode {
 }
 
 fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
-    let mut stated = rows::of(mover).calls.to_vec();
+    let mut stated = mover.states.calls.to_vec();
     let Seen {
         counted,
         gap,
@@ -145,7 +143,7 @@ fn wrong(stated: &[statement::Call], counted: &Counted) -> Vec<Vec<statement::Ca
         changed[at] = call;
         changed
     };
-    let never = statement::call("tee", 0, Each::Message);
+    let never = statement::call("tee");
     let mut all = vec![[stated, &[never]].concat()];
     for (at, call) in stated.iter().enumerate() {
         // What was not waited for is not seen.
@@ -181,7 +179,7 @@ struct Seen {
 fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     let (setup, reader) = ready(mover)?;
     let ours = own(&setup)?;
-    let names = rows::of(mover).calls;
+    let names = mover.states.calls;
     let heard: Vec<Call> = CALLS
         .iter()
         .filter(|c| c.moves || names.iter().any(|stated| stated.name == c.name))
@@ -233,16 +231,19 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
 
 /// Opens a mover and has it move all messages; what the kernel counts meanwhile, but for calls.
 fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
-    let is_asked = rows::of(mover).calls.iter().any(is_request);
+    let is_asked = mover.states.calls.iter().any(is_request);
     let mut requests = is_asked.then(|| Requests::open(Path::new("/")));
     let before = descriptors()? - given(&setup);
-    let mut engine = (mover.open)(setup)?;
+    let mut engine = match mover.open {
+        Open::File(open) => Engine::File(open(setup)?),
+        _ => Engine::Other(mover.open(setup)?),
+    };
     let descriptors = descriptors()? - before;
     if let Some(Ok(requests)) = &mut requests {
         requests.begin()?;
     }
     is_counting.store(true, Ordering::Release);
-    let messages = carry_out(&mut *engine)?;
+    let messages = carry_out(&mut engine)?;
     is_counting.store(false, Ordering::Release);
     let (counted, gap) = match requests {
         Some(Ok(requests)) => (requests.counted(), None),
@@ -263,29 +264,46 @@ fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<See
     })
 }
 
-/// Moves all messages to the last completion: how many that were.
-fn carry_out(engine: &mut dyn Move) -> io::Result<u64> {
-    let mut offered = 0;
-    while offered < MESSAGES {
-        match engine.offer()? {
-            Offer::Full => reap(engine)?,
-            _ => offered += 1,
+/// A mover at work.
+enum Engine {
+    File(Box<dyn MoveFile>),
+    Other(Box<dyn Move>),
+}
+
+impl Engine {
+    fn as_move(&mut self) -> &mut dyn Move {
+        match self {
+            Engine::File(engine) => &mut **engine,
+            Engine::Other(engine) => &mut **engine,
         }
     }
-    engine.flush()?;
-    loop {
-        let tally = engine.tally();
-        if tally.messages >= offered && tally.held == tally.released {
-            return Ok(tally.messages);
+
+    fn reap(&mut self) -> io::Result<()> {
+        self.as_move().reap(1)?;
+        if let Engine::File(engine) = self {
+            while engine.finished()?.is_some() {}
         }
-        reap(engine)?;
+        Ok(())
     }
 }
 
-fn reap(engine: &mut dyn Move) -> io::Result<()> {
-    engine.reap(1)?;
-    while engine.finished()?.is_some() {}
-    Ok(())
+/// Moves all messages to the last completion: how many that were.
+fn carry_out(engine: &mut Engine) -> io::Result<u64> {
+    let mut offered = 0;
+    while offered < MESSAGES {
+        match engine.as_move().offer()? {
+            Offer::Full => engine.reap()?,
+            _ => offered += 1,
+        }
+    }
+    engine.as_move().flush()?;
+    loop {
+        let tally = engine.as_move().tally();
+        if tally.messages >= offered && tally.held == tally.released {
+            return Ok(tally.messages);
+        }
+        engine.reap()?;
+    }
 }
 
 /// What a mover is made from, and who reads what it sends.

@@ -1,9 +1,9 @@
 //! What a server and a client say to each other on one connection: bytes become requests,
 //! requests are answered in their order. It knows no socket, so that all models can use it.
 
-use crate::services::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
+use crate::service::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
 
-use super::{Setup, Tally};
+use crate::server::{Setup, Tally};
 
 /// Bytes of answers beyond which no further request is answered before they are sent. A client
 /// that asks and does not read is held up by this, and cannot fill the server's memory.
@@ -194,7 +194,7 @@ const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::services::{Service, Setup as Serving};
+    use crate::service::{Service, Setup as Serving};
     use bytecost_host::Roots;
 
     fn desk(service: &str, size: usize) -> Desk {

@@ -17,7 +17,7 @@ use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
 use super::arrival::Arrival;
 use super::conversation::Desk;
 use super::guest::{Guest, Wants};
-use super::{Limits, Setup, Tally};
+use crate::server::{Limits, Setup, Tally};
 
 /// How long to wait before a connection is tried again for which there was no room.
 pub(super) const RETRY: Duration = Duration::from_millis(50);

@@ -13,17 +13,14 @@ use rustix::io::Errno;
 
 use super::guest::Wants;
 use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Server, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "epoll",
-    summary: "one thread for all connections: epoll_wait tells which are ready, by level",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
+    facts: ServerFacts {
+        name: "epoll",
+        summary: "one thread for all connections: epoll_wait tells which are ready, by level",
+        ..ONE_THREAD
+    },
     serve,
 };
 

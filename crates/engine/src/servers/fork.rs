@@ -21,17 +21,17 @@ use super::conversation::Desk;
 use super::crowd::{RETRY, attend};
 use super::guest::Guest;
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "fork",
-    summary: "a process for each connection, forked when it comes",
-    bound: None,
-    in_turn: false,
-    task_per_connection: true,
-    needs_lone_thread: true,
-    takes_workers: false,
-    caution: Some("counters of the server must include its children's, which end before it"),
+    facts: ServerFacts {
+        name: "fork",
+        summary: "a process for each connection, forked when it comes",
+        task_per_connection: true,
+        needs_lone_thread: true,
+        caution: Some("counters of the server must include its children's, which end before it"),
+        ..ONE_THREAD
+    },
     serve,
 };
 

@@ -11,7 +11,7 @@ use super::arrival::Arrival;
 use super::conversation::Desk;
 use super::guest::{Guest, Wants};
 use super::ticker::Ticker;
-use super::{Limits, Setup, Tally};
+use crate::server::{Limits, Setup, Tally};
 
 /// Connections that are taken before those that are there are served again.
 pub(super) const ADMITTED_AT_ONCE: usize = 64;

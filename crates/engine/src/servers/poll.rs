@@ -11,17 +11,14 @@ use bytecost_sys::readiness::{Interest, PollSet};
 
 use super::guest::Wants;
 use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Server, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "poll",
-    summary: "one thread for all connections: poll goes through all of them each time",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
+    facts: ServerFacts {
+        name: "poll",
+        summary: "one thread for all connections: poll goes through all of them each time",
+        ..ONE_THREAD
+    },
     serve,
 };
 

@@ -22,17 +22,15 @@ use super::conversation::Desk;
 use super::guest::{Guest, Wants};
 use super::hall::ADMITTED_AT_ONCE;
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "pool",
-    summary: "a fixed number of threads, each of which serves whichever connection is ready",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: true,
-    caution: None,
+    facts: ServerFacts {
+        name: "pool",
+        summary: "a fixed number of threads, each of which serves whichever connection is ready",
+        takes_workers: true,
+        ..ONE_THREAD
+    },
     serve,
 };
 

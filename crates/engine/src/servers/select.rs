@@ -12,21 +12,19 @@ use bytecost_sys::readiness::{self, FD_SETSIZE, FdSet};
 
 use super::guest::Wants;
 use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Bound, Server, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "select",
-    summary: "one thread for all connections: select goes through all of them each time",
-    bound: Some(Bound {
-        connections: FD_SETSIZE - OWN_DESCRIPTORS,
-        reason: "a set of select(2) has room for descriptors below FD_SETSIZE (1024), some of \
+    facts: ServerFacts {
+        name: "select",
+        summary: "one thread for all connections: select goes through all of them each time",
+        bound: Some((
+            (FD_SETSIZE - OWN_DESCRIPTORS) as u64,
+            "a set of select(2) has room for descriptors below FD_SETSIZE (1024), some of \
                  which the process needs itself; take poll or epoll for more",
-    }),
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
+        )),
+        ..ONE_THREAD
+    },
     serve,
 };
 

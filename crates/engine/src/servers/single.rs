@@ -9,19 +9,18 @@ use std::io;
 
 use super::conversation::Desk;
 use super::crowd::Crowd;
-use super::{Server, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "single",
-    summary: "one connection at a time: the next is taken when the one before has gone",
-    bound: None,
-    in_turn: true,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: Some(
-        "it serves in turn by design: of many connections that are kept open, one is served",
-    ),
+    facts: ServerFacts {
+        name: "single",
+        summary: "one connection at a time: the next is taken when the one before has gone",
+        in_turn: true,
+        caution: Some(
+            "it serves in turn by design: of many connections that are kept open, one is served",
+        ),
+        ..ONE_THREAD
+    },
     serve,
 };
 

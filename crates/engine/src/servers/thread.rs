@@ -9,17 +9,15 @@ use std::thread::{Builder, scope};
 
 use super::conversation::Desk;
 use super::crowd::Crowd;
-use super::{Server, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "thread",
-    summary: "a thread for each connection, which blocks until its client asks",
-    bound: None,
-    in_turn: false,
-    task_per_connection: true,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
+    facts: ServerFacts {
+        name: "thread",
+        summary: "a thread for each connection, which blocks until its client asks",
+        task_per_connection: true,
+        ..ONE_THREAD
+    },
     serve,
 };
 

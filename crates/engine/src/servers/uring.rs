@@ -16,17 +16,17 @@ use rustix::net::{Shutdown, shutdown};
 use super::arrival::Arrival;
 use super::conversation::{Conversation, Desk, READ_BYTES};
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "uring",
-    summary: "one thread for all connections: io_uring with multishot accept and receive",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: Some("connections that the kernel has taken already may exceed the limit by a few"),
+    facts: ServerFacts {
+        name: "uring",
+        summary: "one thread for all connections: io_uring with multishot accept and receive",
+        caution: Some(
+            "connections that the kernel has taken already may exceed the limit by a few",
+        ),
+        ..ONE_THREAD
+    },
     serve,
 };
 
