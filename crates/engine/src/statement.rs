@@ -63,7 +63,7 @@ pub enum Each {
 /// What there must be for a mover to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// A stream: of a message it makes more packets than one.
+    /// A stream, since it makes several datagrams of a message.
     Stream,
     /// A socket of TCP.
     Tcp,
@@ -71,8 +71,8 @@ pub enum Need {
     Inet,
     /// A receiver that is there, since a program of its own cannot be led to another place.
     Receiver,
-    /// A file on a disk.
-    Disk,
+    /// A file system that answers at once where it would have to wait (RWF_NOWAIT).
+    Nowait,
     /// The page cache, which must not be passed by.
     PageCache,
     /// io_uring, which may be forbidden.
@@ -135,6 +135,12 @@ impl Call {
         self.times * of.start()..=self.times * of.end()
     }
 
+    /// Whether it is a request of io_uring, which is no call by itself.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        self.name.starts_with("IORING_OP_")
+    }
+
     /// The same with these flags besides.
     pub(crate) const fn with(self, flags: u32) -> Call {
         let flags = self.flags | flags;
@@ -154,6 +160,18 @@ impl Call {
 }
 
 impl Statement {
+    /// How many system calls are made for what was moved.
+    #[must_use]
+    pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
+        let (mut least, mut most) = (0, 0);
+        for call in self.calls.iter().filter(|call| !call.is_request()) {
+            let count = call.count(moved);
+            least += count.start();
+            most += count.end();
+        }
+        least..=most
+    }
+
     /// The same, by these calls.
     pub(crate) const fn by(self, calls: &'static [Call]) -> Statement {
         Statement { calls, ..self }

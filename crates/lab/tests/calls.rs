@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_engine::statement::{self, Each, Moved};
+use bytecost_engine::statement::{self, Call, Each, Moved};
 use bytecost_engine::{FileWork, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Walk};
 use bytecost_lab::transports::set_patience;
 use bytecost_spec::{Access, Reaping};
-use bytecost_sys::call_listener::{CALLS, Call, CallListener, Told};
+use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::net::sockopt;
 
@@ -78,7 +78,7 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
         Err(why) => return skipped(&format!("seccomp(2) is refused: {why}")),
     };
     if gap.is_some() {
-        stated.retain(|call| !is_request(call));
+        stated.retain(|call| !call.is_request());
     }
     holds(&stated, &counted, &moved)?;
     for wrong in wrong(&stated, &counted) {
@@ -97,10 +97,6 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
     })
 }
 
-fn is_request(call: &statement::Call) -> bool {
-    call.name.starts_with("IORING_OP_")
-}
-
 /// Whether a call counts although no row states it.
 fn moves(name: &str) -> bool {
     CALLS.iter().all(|call| call.moves || call.name != name)
@@ -116,7 +112,7 @@ fn skipped(why: &str) -> Result<(), Failed> {
 }
 
 /// Whether what was counted is what a row states, all of it and no more.
-fn holds(stated: &[statement::Call], counted: &Counted, moved: &Moved) -> Result<(), String> {
+fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String> {
     let mut rest = counted.clone();
     for call in stated {
         let found = rest.remove(&(call.name, call.flags)).unwrap_or(0);
@@ -137,7 +133,7 @@ fn holds(stated: &[statement::Call], counted: &Counted, moved: &Moved) -> Result
 
 /// What a row could state and what does not hold: other flags, another number, a call less, and a
 /// call more.
-fn wrong(stated: &[statement::Call], counted: &Counted) -> Vec<Vec<statement::Call>> {
+fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
     let with = |at: usize, call| {
         let mut changed = stated.to_vec();
         changed[at] = call;
@@ -154,7 +150,7 @@ fn wrong(stated: &[statement::Call], counted: &Counted) -> Vec<Vec<statement::Ca
         missing.remove(at);
         all.extend(Some(missing).filter(|_| moves(call.name)));
         let flags = call.flags ^ ANOTHER_FLAG;
-        all.push(with(at, statement::Call { flags, ..*call }));
+        all.push(with(at, Call { flags, ..*call }));
         if !matches!(call.each, Each::Several | Each::Wait) {
             all.extend([
                 with(at, call.times(2 * call.times)),
@@ -180,7 +176,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     let (setup, reader) = ready(mover)?;
     let ours = own(&setup)?;
     let names = mover.states.calls;
-    let heard: Vec<Call> = CALLS
+    let heard: Vec<SystemCall> = CALLS
         .iter()
         .filter(|c| c.moves || names.iter().any(|stated| stated.name == c.name))
         .copied()
@@ -202,7 +198,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
         }
     };
     let mut calls = Counted::new();
-    let mut see = |told: Told| {
+    let mut see = |told: PendingCall| {
         let counts = is_counting.load(Ordering::Acquire);
         if counts && (!mover.is_helped() || is_about(&told, &ours)) {
             *calls.entry((told.name, told.flags)).or_default() += 1;
@@ -231,7 +227,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
 
 /// Opens a mover and has it move all messages; what the kernel counts meanwhile, but for calls.
 fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
-    let is_asked = mover.states.calls.iter().any(is_request);
+    let is_asked = mover.states.calls.iter().any(Call::is_request);
     let mut requests = is_asked.then(|| Requests::open(Path::new("/")));
     let before = descriptors()? - given(&setup);
     let mut engine = match mover.open {
@@ -398,7 +394,7 @@ fn own(setup: &Setup) -> io::Result<Vec<PathBuf>> {
 
 /// Whether a call is about one of these: a program that does the work makes calls of its own, and
 /// is asked through pipes.
-fn is_about(told: &Told, ours: &[PathBuf]) -> bool {
+fn is_about(told: &PendingCall, ours: &[PathBuf]) -> bool {
     told.first.iter().any(|fd| {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", told.thread));
         link.is_ok_and(|link| ours.contains(&link))

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::payload::{Layout, Source};
+use bytecost_engine::statement::Moved;
 use bytecost_engine::{
-    Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Setup, Tally,
+    Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Route, Setup, Tally,
 };
 use bytecost_lab::flow::{Ask, Finish, Intake, stream};
 use bytecost_lab::gate::CountingGate;
@@ -277,22 +278,31 @@ fn a_buffer_that_is_used_too_early_is_caught() {
 }
 
 #[test]
-fn counted_calls_are_offered_messages() {
-    for (name, calls) in [
-        ("send", 1),
-        ("sendmsg", 1),
-        ("writev", 1),
-        ("send-fields", 8),
-        ("send-more", 8),
-        ("null", 0),
-    ] {
-        let (a, b) = pair(Transport::Unix);
+fn counted_calls_are_those_that_the_row_states() {
+    let of_memory = |m: &&Mover| [Route::Nowhere, Route::MemoryToSocket].contains(&m.route);
+    for mover in MOVERS.iter().filter(of_memory) {
+        let (a, b) = pair(Transport::Loopback);
         let reader = swallow(b);
-        let mut engine = Mover::named(name).unwrap().open(setup(Some(a))).unwrap();
+        let Ok(mut engine) = mover.open(setup(Some(a))) else {
+            eprintln!("{} does not work here", mover.name);
+            continue;
+        };
         let gate = CountingGate::new(10, 50);
         let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
-        assert_eq!(window.total.calls, calls * window.total.messages, "{name}");
-        assert!(window.total.messages >= 59, "{name}");
+        let moved = Moved {
+            messages: window.total.messages,
+            fields: 8,
+            blocks: 1,
+            pass: 16,
+            in_flight: 16,
+        };
+        let (stated, calls) = (mover.states.count(&moved), window.total.calls);
+        assert!(
+            stated.contains(&calls),
+            "{}: {calls}, {stated:?}",
+            mover.name
+        );
+        assert!(window.total.messages > 0, "{}", mover.name);
         drop(engine);
         reader.join().unwrap();
     }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A system call that can be listened to.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct SystemCall {
     /// Its name, as in the manual.
     pub name: &'static str,
     /// Whether it moves bytes, or has a mover's bytes moved.
@@ -22,8 +22,8 @@ pub struct Call {
     flags: Option<usize>,
 }
 
-const fn moving(name: &'static str, number: c_long, flags: Option<usize>) -> Call {
-    Call {
+const fn moving(name: &'static str, number: c_long, flags: Option<usize>) -> SystemCall {
+    SystemCall {
         name,
         moves: true,
         number,
@@ -33,7 +33,7 @@ const fn moving(name: &'static str, number: c_long, flags: Option<usize>) -> Cal
 
 /// All that can be listened to. What setsockopt(2) sets and what futex(2) does stand for their
 /// flags.
-pub const CALLS: &[Call] = &[
+pub const CALLS: &[SystemCall] = &[
     moving("read", libc::SYS_read, None),
     moving("readv", libc::SYS_readv, None),
     moving("pread64", libc::SYS_pread64, None),
@@ -63,7 +63,7 @@ pub const CALLS: &[Call] = &[
     moving("io_submit", libc::SYS_io_submit, None),
     moving("io_getevents", libc::SYS_io_getevents, None),
     moving("io_uring_enter", libc::SYS_io_uring_enter, Some(3)),
-    Call {
+    SystemCall {
         name: "futex",
         moves: false,
         number: libc::SYS_futex,
@@ -77,7 +77,7 @@ const NO_FILE: u32 = u32::MAX;
 
 /// A call that is about to be carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct PendingCall {
     /// Its name.
     pub name: &'static str,
     /// Its flags; 0 where it has none.
@@ -102,7 +102,7 @@ impl CallListener {
     /// # Errors
     /// What seccomp(2) answers: ENOSYS and EINVAL where the kernel does not have it, EBUSY where
     /// somebody listens to this thread already.
-    pub fn of_this_thread(calls: &[Call]) -> io::Result<CallListener> {
+    pub fn of_this_thread(calls: &[SystemCall]) -> io::Result<CallListener> {
         let count = u8::try_from(calls.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         rustix::thread::set_no_new_privs(true)?;
         let step = |code: u32, jt: u8, k: u32| sock_filter {
@@ -147,7 +147,7 @@ impl CallListener {
     ///
     /// # Errors
     /// What poll(2) and ioctl(2) answer.
-    pub fn next(&self, patience: Duration, see: impl FnOnce(Told)) -> io::Result<bool> {
+    pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
         let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
         let time = Timespec {
             tv_sec: patience.as_secs() as i64,
@@ -213,12 +213,12 @@ fn gone_or(done: libc::c_int) -> io::Result<bool> {
     }
 }
 
-fn told(data: &libc::seccomp_data, thread: u32) -> Option<Told> {
+fn told(data: &libc::seccomp_data, thread: u32) -> Option<PendingCall> {
     let call = CALLS.iter().find(|c| c.number == c_long::from(data.nr))?;
     if call.number == libc::SYS_mmap && data.args[MAPPED] as u32 == NO_FILE {
         return None;
     }
-    Some(Told {
+    Some(PendingCall {
         name: call.name,
         flags: call.flags.map_or(0, |at| data.args[at] as u32),
         thread,
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn calls_are_told_with_their_flags_and_go_on() {
         let (hand_over, taken) = mpsc::channel();
-        let moving: Vec<Call> = CALLS.iter().filter(|c| c.moves).copied().collect();
+        let moving: Vec<SystemCall> = CALLS.iter().filter(|c| c.moves).copied().collect();
         let caller = thread::spawn(move || {
             hand_over
                 .send(CallListener::of_this_thread(&moving))

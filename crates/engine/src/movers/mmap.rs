@@ -22,9 +22,7 @@ pub const SEND: Mover = Mover {
         summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
         ..FILE_SENT
     },
-    states: SENT
-        .by(&[MAPS, SENDTO.each(Each::Block)])
-        .needing(&[Need::Stream]),
+    states: SENT.by(&[MAPS, SENDTO.each(Each::Block)]),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;

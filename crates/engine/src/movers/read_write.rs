@@ -12,7 +12,7 @@ use super::sent_file::take;
 use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, retry};
 use crate::setup::Setup;
-use crate::statement::{Each, Need, READ_AND_SENT, SEEKS, call};
+use crate::statement::{Each, READ_AND_SENT, SEEKS, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -22,13 +22,11 @@ pub const MOVER: Mover = Mover {
         summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
         ..FILE_SENT
     },
-    states: READ_AND_SENT
-        .by(&[
-            call("read").each(Each::Block),
-            call("write").each(Each::Block),
-            SEEKS,
-        ])
-        .needing(&[Need::Stream]),
+    states: READ_AND_SENT.by(&[
+        call("read").each(Each::Block),
+        call("write").each(Each::Block),
+        SEEKS,
+    ]),
     open: Open::Stream(open),
 };
 

@@ -21,7 +21,7 @@ pub const MOVER: Mover = Mover {
         release: Release::Never,
         ..FILE_SENT
     },
-    states: TAKEN.by(&[call("sendfile")]).needing(&[Need::Stream]),
+    states: TAKEN.by(&[call("sendfile")]),
     open: Open::Stream(open),
 };
 

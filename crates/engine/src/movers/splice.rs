@@ -11,7 +11,7 @@ use super::sent_file::{spliced, take};
 use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::Setup;
-use crate::statement::{Need, SPLICE, TAKEN};
+use crate::statement::{SPLICE, TAKEN};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -23,7 +23,7 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_SENT
     },
-    states: TAKEN.by(&[SPLICE.times(2)]).needing(&[Need::Stream]),
+    states: TAKEN.by(&[SPLICE.times(2)]),
     open: Open::Stream(open),
 };
 

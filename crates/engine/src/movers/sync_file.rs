@@ -64,7 +64,7 @@ pub const PREADV2_NOWAIT: Mover = Mover {
     },
     states: FROM_FILE
         .by(&[call("preadv2").with(NOWAIT)])
-        .needing(&[Need::Disk]),
+        .needing(&[Need::Nowait]),
     open: Open::File(|setup| reading(setup, nowait)),
 };
 

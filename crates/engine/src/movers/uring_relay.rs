@@ -30,7 +30,7 @@ pub const SPLICE: Mover = Mover {
     },
     states: TAKEN
         .by(&[call("IORING_OP_SPLICE").times(2), ENTER])
-        .needing(&[Need::Uring, Need::Stream]),
+        .needing(&[Need::Uring]),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
@@ -56,7 +56,7 @@ pub const READ_SEND: Mover = Mover {
             call("IORING_OP_SEND").each(Each::Block),
             ENTER,
         ])
-        .needing(&[Need::Uring, Need::Stream]),
+        .needing(&[Need::Uring]),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;

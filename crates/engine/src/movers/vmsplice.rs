@@ -11,7 +11,7 @@ use super::splice::{PIPE_BYTES, through_pipe};
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{Need, SPLICE, TAKEN, call};
+use crate::statement::{SPLICE, TAKEN, call};
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -26,9 +26,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..STREAM
     },
-    states: TAKEN
-        .by(&[call("vmsplice"), SPLICE])
-        .needing(&[Need::Stream]),
+    states: TAKEN.by(&[call("vmsplice"), SPLICE]),
     open: Open::Stream(open),
 };
 
