@@ -13,15 +13,15 @@
 
 pub use crate::server::{Limits, Server, Setup, Tally};
 
-mod arrival;
+mod accepted;
+mod connection;
 mod conversation;
-mod crowd;
 mod epoll;
 mod epoll_edge;
+mod event_loop;
 mod fork;
-mod guest;
-mod hall;
 mod listener;
+mod open_connections;
 mod poll;
 mod pool;
 mod select;

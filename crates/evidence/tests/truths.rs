@@ -19,7 +19,7 @@ use bytecost_evidence::Events;
 use bytecost_evidence::copies::{Copies, Whose};
 use bytecost_evidence::events::{Exchange, Parties};
 use bytecost_spec::evidence::{CopyMeans, Event, Leg};
-use bytecost_sys::gather::MSG_ZEROCOPY;
+use bytecost_sys::iovecs::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
 use rustix::fs::{MemfdFlags, memfd_create};
 

@@ -7,36 +7,38 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod buffer_ring;
+pub mod cache_lines;
 pub mod call_listener;
-pub mod census;
 pub mod children;
 pub mod clock;
-pub mod companion;
 pub mod errqueue;
 pub mod file_map;
-pub mod gather;
+pub mod helper_process;
+pub mod io_buffers;
+pub mod iovecs;
 pub mod libaio;
-pub mod lines;
+pub mod mapped_words;
 pub mod memory_policy;
-pub mod multishot;
 pub mod network;
 pub mod packet;
 pub mod perf;
 pub mod pipe;
-pub mod places;
 pub mod posix_aio;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod ring;
 pub mod sampler;
 pub mod sched;
 pub mod signals;
-pub mod switchboard;
 pub mod tcp;
-pub mod ticks;
+pub mod time_stamp;
 pub mod tun;
 pub mod udp;
-pub mod uring;
+pub mod uring_client;
 pub mod uring_file;
 pub mod uring_relay;
-pub mod words;
+pub mod uring_server;
+pub mod uring_socket;
+pub mod usage;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 
 /// `struct io_event` of linux/aio_abi.h.
 #[repr(C)]
@@ -23,7 +23,7 @@ const IOCB_CMD_PREAD: u16 = 0;
 pub struct Libaio {
     context: libc::c_ulong,
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     /// One request a place; the kernel copies them when they are submitted.
     blocks: Box<[UnsafeCell<libc::iocb>]>,
     /// Requests that are to be submitted.
@@ -39,7 +39,7 @@ impl Libaio {
     /// # Errors
     /// What io_setup(2) answers: EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel
     /// has none.
-    pub fn new(file: OwnedFd, places: Places) -> io::Result<Libaio> {
+    pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
         let count = places.count();
         let mut context: libc::c_ulong = 0;
         // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
@@ -64,7 +64,7 @@ impl Libaio {
     /// The places.
     #[inline]
     #[must_use]
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &IoBuffers {
         &self.places
     }
 
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn requests_end_in_their_places() {
-        let mut aio = Libaio::new(file(16), Places::new(8, 4096).unwrap()).unwrap();
+        let mut aio = Libaio::new(file(16), IoBuffers::new(8, 4096).unwrap()).unwrap();
         for round in 0..3 {
             for place in 0..8 {
                 aio.start(place, 4096 * (15 - place as u64)).unwrap();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_disk_has_an_end() {
-        let mut aio = Libaio::new(file(1), Places::new(1, 4096).unwrap()).unwrap();
+        let mut aio = Libaio::new(file(1), IoBuffers::new(1, 4096).unwrap()).unwrap();
         assert_eq!(aio.enter(1, Duration::from_millis(10)).unwrap(), None);
     }
 }

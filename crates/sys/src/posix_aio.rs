@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
 
 /// How long what is in flight is waited for when it is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -13,7 +13,7 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Requests that read a file into places.
 pub struct PosixAio {
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     /// One request a place. The library writes to them, so they lie still.
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
     /// What is waited for: null where nothing is in flight.
@@ -25,7 +25,7 @@ pub struct PosixAio {
 impl PosixAio {
     /// Room for a request in each place.
     #[must_use]
-    pub fn new(file: OwnedFd, places: Places) -> PosixAio {
+    pub fn new(file: OwnedFd, places: IoBuffers) -> PosixAio {
         // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });
         let count = places.count();
@@ -41,7 +41,7 @@ impl PosixAio {
     /// The places.
     #[inline]
     #[must_use]
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &IoBuffers {
         &self.places
     }
 
@@ -159,7 +159,7 @@ mod tests {
         for block in 0..16_u64 {
             rustix::io::pwrite(&file, &[block as u8 + 1; 4096], block * 4096).unwrap();
         }
-        let mut aio = PosixAio::new(file, Places::new(8, 4096).unwrap());
+        let mut aio = PosixAio::new(file, IoBuffers::new(8, 4096).unwrap());
         for place in 0..8 {
             aio.start(place, 4096 * (15 - place as u64)).unwrap();
         }
@@ -179,7 +179,7 @@ mod tests {
         drop(aio);
         let (read, write) = rustix::pipe::pipe().unwrap();
         drop(read);
-        let mut aio = PosixAio::new(write, Places::new(1, 8).unwrap());
+        let mut aio = PosixAio::new(write, IoBuffers::new(1, 8).unwrap());
         aio.start(0, 0).unwrap();
         assert!(aio.wait(Duration::from_secs(60)).unwrap().is_some());
         assert_eq!(aio.finished(), Some((0, -libc::EBADF)));

@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
+use crate::ring;
 
 /// How long the kernel's poller looks for requests before it sleeps, in ms.
 const IDLE_MS: u32 = 1000;
@@ -31,7 +32,7 @@ pub struct UringFile {
     // Dropped first, so that no request outlives the memory it uses.
     ring: IoUring,
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     options: Options,
     in_flight: usize,
 }
@@ -42,7 +43,7 @@ impl UringFile {
     /// # Errors
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
-    pub fn new(file: OwnedFd, places: Places, options: Options) -> io::Result<UringFile> {
+    pub fn new(file: OwnedFd, places: IoBuffers, options: Options) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if options.poller {
             // The poller gives entries back after a batch, when some of it may be over already:
@@ -51,15 +52,7 @@ impl UringFile {
                 .setup_sqpoll(IDLE_MS)
                 .build(entries.saturating_mul(2))?
         } else {
-            IoUring::builder()
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .build(entries)
-                .or_else(|e| match e.raw_os_error() {
-                    // Kernels before 6.1 know neither flag.
-                    Some(libc::EINVAL) => IoUring::new(entries),
-                    _ => Err(e),
-                })?
+            ring::of_one_thread(entries)?
         };
         if options.registered {
             let vectors: Vec<libc::iovec> = (0..places.count())
@@ -84,12 +77,12 @@ impl UringFile {
     /// The places.
     #[inline]
     #[must_use]
-    pub fn places(&self) -> &Places {
+    pub fn places(&self) -> &IoBuffers {
         &self.places
     }
 
     /// The places, to be filled.
-    pub fn places_mut(&mut self) -> &mut Places {
+    pub fn places_mut(&mut self) -> &mut IoBuffers {
         &mut self.places
     }
 
@@ -145,26 +138,7 @@ impl UringFile {
         if self.options.poller && want == 0 && !self.ring.submission().need_wakeup() {
             return Ok(Some(0));
         }
-        let time = Timespec::new()
-            .sec(timeout.as_secs())
-            .nsec(timeout.subsec_nanos());
-        let mut calls = 0;
-        loop {
-            calls += 1;
-            let entered = if want == 0 {
-                self.ring.submit()
-            } else {
-                self.ring
-                    .submitter()
-                    .submit_with_args(want, &SubmitArgs::new().timespec(&time))
-            };
-            match entered {
-                Ok(_) => return Ok(Some(calls)),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(None),
-                Err(e) => return Err(e),
-            }
-        }
+        ring::enter(&self.ring, want, timeout)
     }
 
     /// The next request that is over: its place, which is free again, and its bytes or a negative
@@ -221,7 +195,8 @@ mod tests {
                 registered,
                 poller,
             };
-            let mut ring = UringFile::new(file(), Places::new(8, 4096).unwrap(), options).unwrap();
+            let mut ring =
+                UringFile::new(file(), IoBuffers::new(8, 4096).unwrap(), options).unwrap();
             for place in 0..8 {
                 ring.places_mut().bytes_mut(place).unwrap().fill(99);
                 ring.start(place, 8192 * place as u64).unwrap();
@@ -255,7 +230,7 @@ mod tests {
             write: false,
         };
         for count in [1, 4] {
-            let places = Places::new(count, 4096).unwrap();
+            let places = IoBuffers::new(count, 4096).unwrap();
             let mut ring = UringFile::new(file(), places, options).unwrap();
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
             for _ in 0..5000 {
@@ -270,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_when_a_ring_is_dropped_is_waited_for() {
-        let places = Places::new(4, 4096).unwrap();
+        let places = IoBuffers::new(4, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         for place in 0..4 {
             ring.start(place, 0).unwrap();
@@ -280,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_file_has_an_end() {
-        let places = Places::new(1, 4096).unwrap();
+        let places = IoBuffers::new(1, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         assert_eq!(ring.enter(1, Duration::from_millis(10)).unwrap(), None);
     }

@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::libaio::Libaio;
-use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use super::queued::{self, Queue};
@@ -48,7 +48,7 @@ fn in_words(error: io::Error) -> io::Error {
 }
 
 impl Queue for Libaio {
-    fn places(&self) -> &Places {
+    fn places(&self) -> &IoBuffers {
         self.places()
     }
 

@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::region::Region;
 
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
@@ -28,7 +28,7 @@ struct Memcpy {
     source: Source,
     region: Region,
     /// One place: where all messages go.
-    to: Places,
+    to: IoBuffers,
     tally: Tally,
 }
 
@@ -40,7 +40,7 @@ impl Memcpy {
         Ok(Memcpy {
             source,
             region,
-            to: Places::new(1, setup.size)?,
+            to: IoBuffers::new(1, setup.size)?,
             tally: Tally::default(),
         })
     }

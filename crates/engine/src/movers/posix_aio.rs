@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::posix_aio::PosixAio;
 
 use super::queued::{self, Queue};
@@ -31,7 +31,7 @@ fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
 }
 
 impl Queue for PosixAio {
-    fn places(&self) -> &Places {
+    fn places(&self) -> &IoBuffers {
         self.places()
     }
 

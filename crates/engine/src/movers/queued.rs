@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 
 use crate::file::{too_short, written_places};
 use crate::mover::{Move, MoveFile, Offer};
@@ -19,7 +19,7 @@ const PORTIONS: usize = 8;
 /// Something that carries requests out while others are asked for.
 pub(super) trait Queue {
     /// The memory of the requests.
-    fn places(&self) -> &Places;
+    fn places(&self) -> &IoBuffers;
 
     /// Queues or starts a request for all of a place.
     fn start(&mut self, place: usize, offset: u64, tally: &mut Tally) -> io::Result<()>;
@@ -62,11 +62,11 @@ pub(super) struct Queued<Q> {
 /// A mover that reads: the file, places for all its requests, and what to do with them.
 pub(super) fn reading<Q: Queue + 'static>(
     mut setup: Setup,
-    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+    make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
-    let queue = make(work.file, Places::new(depth, setup.size)?)?;
+    let queue = make(work.file, IoBuffers::new(depth, setup.size)?)?;
     Ok(Box::new(Queued::new(queue, walk, depth, &setup, None)))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn reading<Q: Queue + 'static>(
 pub(super) fn writing<Q: Queue + 'static>(
     mut setup: Setup,
     sync: bool,
-    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+    make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::uring_file::{Options, UringFile};
 
 use super::queued::{self, Queue};
@@ -118,7 +118,7 @@ fn writing(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
 }
 
 impl Queue for UringFile {
-    fn places(&self) -> &Places {
+    fn places(&self) -> &IoBuffers {
         self.places()
     }
 

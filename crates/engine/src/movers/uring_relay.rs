@@ -3,8 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use bytecost_sys::io_buffers::ALIGN_BYTES;
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::places::ALIGN_BYTES;
 use bytecost_sys::uring_relay::{Half, UringRelay};
 use rustix::io::Errno;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_sys::uring::{Event, Uring};
+use bytecost_sys::uring_socket::{SendEvent, UringSocket};
 
 use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
 use crate::payload::{Layout, Source};
@@ -30,7 +30,7 @@ pub const MOVER: Mover = Mover {
 pub(super) const BATCH: usize = 8;
 
 struct UringSend {
-    ring: Uring,
+    ring: UringSocket,
     source: Source,
     size: usize,
     batch: usize,
@@ -43,7 +43,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
     let batch = BATCH.min(setup.slots);
-    let ring = Uring::new(batch as u32, socket, region, false)?;
+    let ring = UringSocket::new(batch as u32, socket, region, false)?;
     let (size, patience) = (setup.size, setup.patience);
     Ok(Box::new(UringSend {
         ring,
@@ -82,7 +82,7 @@ impl Move for UringSend {
                 return Err(no_progress());
             }
             while let Some(event) = self.ring.event() {
-                if let Event::Done { result, .. } = event {
+                if let SendEvent::Done { result, .. } = event {
                     whole(result, self.size)?;
                     missing -= 1;
                     self.tally.messages += 1;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::Release;
-use bytecost_sys::uring::{Event, Uring};
+use bytecost_sys::uring_socket::{SendEvent, UringSocket};
 
 use super::uring_send::{BATCH, whole};
 use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
@@ -36,7 +36,7 @@ pub const MOVER: Mover = Mover {
 };
 
 struct UringSendZc {
-    ring: Uring,
+    ring: UringSocket,
     source: Source,
     size: usize,
     batch: usize,
@@ -57,7 +57,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
     let batch = BATCH.min(setup.slots);
     // Each request has two events, and those of every slot may be waiting at once.
-    let ring = Uring::new(
+    let ring = UringSocket::new(
         (2 * setup.slots).clamp(16, 4096) as u32,
         socket,
         region,
@@ -84,7 +84,7 @@ impl UringSendZc {
         }
         while let Some(event) = self.ring.event() {
             match event {
-                Event::Done { tag, result, more } => {
+                SendEvent::Done { tag, result, more } => {
                     whole(result, self.size)?;
                     self.queued -= 1;
                     self.tally.messages += 1;
@@ -95,7 +95,7 @@ impl UringSendZc {
                         self.held[tag as usize] = false;
                     }
                 }
-                Event::Back { tag, copied } => {
+                SendEvent::Back { tag, copied } => {
                     self.held[tag as usize] = false;
                     self.tally.released += 1;
                     self.tally.copied += u64::from(copied);

@@ -7,8 +7,8 @@
 
 use std::io;
 
-use super::conversation::Desk;
-use super::crowd::Crowd;
+use super::conversation::Worker;
+use super::open_connections::OpenConnections;
 use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
@@ -25,17 +25,18 @@ pub const SERVER: Server = Server {
 };
 
 fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut desk = Desk::new(&setup);
-    let crowd = Crowd::new(setup)?;
+    let mut worker = Worker::new(&setup);
+    let open = OpenConnections::new(setup)?;
     std::thread::scope(|scope| {
-        let door = std::thread::Builder::new().spawn_scoped(scope, || crowd.keep_door())?;
-        while let Some(ticket) = crowd.admit() {
-            ticket.attend(&mut desk);
+        let stopper = std::thread::Builder::new().spawn_scoped(scope, || open.wait_for_stop())?;
+        while let Some(connection) = open.accept() {
+            connection.serve(&mut worker);
         }
-        crowd.end();
-        door.join()
+        open.end();
+        stopper
+            .join()
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     })?;
-    crowd.add(desk.tally);
-    Ok(crowd.tally())
+    open.add(worker.tally);
+    Ok(open.tally())
 }

@@ -60,7 +60,7 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
 /// Whether this machine has it, where that is no matter of a path; none where it is not known.
 fn is_here(need: &Need, helpers: &Helpers) -> Option<bool> {
     match need {
-        Need::Uring => Some(bytecost_sys::uring::probe().is_ok()),
+        Need::Uring => Some(bytecost_sys::ring::probe().is_ok()),
         Need::Linux(major, minor) => {
             let release = rustix::system::uname()
                 .release()

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytecost_engine::services::Framing;
 use bytecost_sys::clock::monotonic_ns;
-use bytecost_sys::multishot::Piece;
-use bytecost_sys::switchboard::{Rang, Switchboard};
+use bytecost_sys::uring_client::{ClientEvent, UringClient};
+use bytecost_sys::uring_server::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 4096;
 
 pub(in crate::load) struct Uring {
     load: Load,
-    board: Switchboard,
+    board: UringClient,
     source: Source,
     /// The address that each client has connected from last, as the source has it.
     from: Vec<u8>,
@@ -58,7 +58,7 @@ impl Wire for Uring {
         let lines = load.connections + load.idle;
         let sizes = [load.at_once() * request_bytes, answer_bytes];
         Ok(Uring {
-            board: Switchboard::new(load.address, lines, load.connections, sizes, load.kept)?,
+            board: UringClient::new(load.address, lines, load.connections, sizes, load.kept)?,
             source: Source::of(load),
             from: vec![0; lines as usize],
             seen_ns: monotonic_ns(),
@@ -96,18 +96,18 @@ impl Wire for Uring {
         loop {
             let trouble = |e: io::Error| of(&e);
             return Some(match self.board.next_rang()? {
-                Rang::Connected {
+                ClientEvent::Connected {
                     line,
                     result: Err(e),
                 } if self.goes_on(line, &e) => continue,
-                Rang::Connected { line, result } => {
+                ClientEvent::Connected { line, result } => {
                     Happened::Connected(line, result.map_err(trouble))
                 }
-                Rang::Received { line, piece } => {
+                ClientEvent::Received { line, piece } => {
                     let piece = piece.map_err(trouble);
                     Happened::Heard(line, piece.and_then(|piece| piece.ok_or(Trouble::Closed)))
                 }
-                Rang::Sent { line, result } => Happened::Sent(line, result.map_err(trouble)),
+                ClientEvent::Sent { line, result } => Happened::Sent(line, result.map_err(trouble)),
             });
         }
     }

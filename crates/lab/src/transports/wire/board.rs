@@ -3,16 +3,16 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use bytecost_sys::words::Words;
+use bytecost_sys::mapped_words::MappedWords;
 
 /// Flows that there is room for: one for each port.
 const FLOWS: usize = 1 << 16;
-/// Words of one: a cache line, so that no two flows write to the same.
+/// MappedWords of one: a cache line, so that no two flows write to the same.
 const WORDS: usize = 8;
 
 /// The board, mapped.
 #[derive(Debug)]
-pub struct Board(Words);
+pub struct Board(MappedWords);
 
 /// What has come of a flow so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Board {
     /// # Errors
     /// What mmap(2) answers.
     pub fn new(map: impl AsFd) -> io::Result<Board> {
-        Ok(Board(Words::new(map, FLOWS * WORDS)?))
+        Ok(Board(MappedWords::new(map, FLOWS * WORDS)?))
     }
 
     /// What has come of the flow from this port. The parts may be of different moments, but none
