@@ -54,7 +54,8 @@ pub enum Each {
     Pass,
     /// A turn there and back: one for each direction, and a few more that may be the end.
     Turn,
-    /// Several messages that are in flight together, as many as there are or fewer.
+    /// Several messages that are in flight together, as many as there are or fewer; at least one
+    /// call is for more than one message.
     Several,
     /// Whatever has to be waited for: nothing, or a few for each message.
     Wait,
@@ -121,7 +122,7 @@ impl Each {
                 passes - 1..=passes
             }
             Each::Turn => 2 * messages..=2 * messages + MOST_AT_END,
-            Each::Several => messages.div_ceil(moved.in_flight)..=messages / 2,
+            Each::Several => messages.div_ceil(moved.in_flight)..=messages.saturating_sub(1),
             Each::Wait => 0..=MOST_WAITS * messages,
         }
     }
@@ -240,7 +241,7 @@ pub(crate) const SENDTO: Call = call("sendto").with(NOSIGNAL);
 pub(crate) const COMPLETIONS: Call = call("recvmsg").with(ERRQUEUE | DONTWAIT).each(Each::Wait);
 /// Puts the cork on and takes it off.
 pub(crate) const CORKS: Call = call("setsockopt").with(TCP_CORK).times(2);
-pub(crate) const SPLICE: Call = call("splice").with(SpliceFlags::MOVE.bits());
+pub(crate) const SPLICES: Call = call("splice").with(SpliceFlags::MOVE.bits());
 /// Hands requests over and waits for them, for a while.
 pub(crate) const ENTER: Call = call("io_uring_enter").with(GETEVENTS | EXT_ARG);
 pub(crate) const WAITS: Call = ENTER.each(Each::Wait);

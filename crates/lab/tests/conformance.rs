@@ -31,6 +31,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 mod endpoints;
 #[path = "conformance/files.rs"]
 mod files;
+mod machine;
 #[path = "conformance/meters.rs"]
 mod meters;
 #[path = "conformance/needed.rs"]

@@ -28,6 +28,7 @@ pub mod posix_aio;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod request_queue;
 pub mod ring;
 pub mod sampler;
 pub mod sched;

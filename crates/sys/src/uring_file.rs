@@ -8,6 +8,7 @@ use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode, squeue};
 
 use crate::io_buffers::IoBuffers;
+use crate::request_queue::RequestQueue;
 use crate::ring;
 
 /// How long the kernel's poller looks for requests before it sleeps, in ms.
@@ -74,30 +75,27 @@ impl UringFile {
         })
     }
 
-    /// The places.
-    #[inline]
-    #[must_use]
-    pub fn places(&self) -> &IoBuffers {
-        &self.places
-    }
-
-    /// The places, to be filled.
-    pub fn places_mut(&mut self) -> &mut IoBuffers {
-        &mut self.places
-    }
-
     /// The file.
     #[must_use]
     pub fn file(&self) -> &OwnedFd {
         &self.file
     }
 
-    /// Queues a request for all of a place at an offset of the file.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses the place.
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: the request uses one place, which nobody sees until the request is over, and
+        // whose memory is never given back before that.
+        unsafe { self.ring.submission().push(entry) }.map_err(|_| io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl RequestQueue for UringFile {
     #[inline]
-    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+    fn places(&self) -> &IoBuffers {
+        &self.places
+    }
+
+    #[inline]
+    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
         let len = u32::try_from(self.places.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
         let at = self.places.begin(place)?;
@@ -121,18 +119,7 @@ impl UringFile {
         pushed
     }
 
-    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: the request uses one place, which nobody sees until the request is over, and
-        // whose memory is never given back before that.
-        unsafe { self.ring.submission().push(entry) }.map_err(|_| io::ErrorKind::WouldBlock.into())
-    }
-
-    /// Hands over what is queued and waits for at least `want` requests: how many system calls
-    /// that took, or none when `timeout` ran out before.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
-    pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+    fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
         let there = self.ring.completion().len();
         let want = want.saturating_sub(there);
         if self.options.poller && want == 0 && !self.ring.submission().need_wakeup() {
@@ -141,10 +128,8 @@ impl UringFile {
         ring::enter(&self.ring, want, timeout)
     }
 
-    /// The next request that is over: its place, which is free again, and its bytes or a negative
-    /// error number.
     #[inline]
-    pub fn finished(&mut self) -> Option<(usize, i32)> {
+    fn finished(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
         let place = entry.user_data() as usize;
         self.places.end(place);
@@ -195,10 +180,10 @@ mod tests {
                 registered,
                 poller,
             };
-            let mut ring =
-                UringFile::new(file(), IoBuffers::new(8, 4096).unwrap(), options).unwrap();
+            let mut places = IoBuffers::new(8, 4096).unwrap();
+            (0..8).for_each(|place| places.bytes_mut(place).unwrap().fill(99));
+            let mut ring = UringFile::new(file(), places, options).unwrap();
             for place in 0..8 {
-                ring.places_mut().bytes_mut(place).unwrap().fill(99);
                 ring.start(place, 8192 * place as u64).unwrap();
             }
             assert!(ring.start(3, 0).is_err(), "its place is in use");

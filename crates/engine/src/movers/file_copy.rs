@@ -9,11 +9,11 @@ use bytecost_sys::pipe::Pipe;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite};
 
-use super::splice::PIPE_BYTES;
+use super::file_send::PIPE_BYTES;
 use crate::file::too_short;
 use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
-use crate::statement::{Each, FILE_TO_FILE, FROM_FILE, INTO_FILE, NOTHING, SPLICE, call};
+use crate::statement::{Each, FILE_TO_FILE, FROM_FILE, INTO_FILE, NOTHING, SPLICES, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -116,7 +116,7 @@ pub const SPLICE_FILE: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_COPY
     },
-    states: INTO_FILE.by(&[SPLICE.each(Each::Block).times(2)]),
+    states: INTO_FILE.by(&[SPLICES.each(Each::Block).times(2)]),
     open: Open::File(|setup| {
         to_file(setup, |_| {
             let pipe = Pipe::new(PIPE_BYTES)?;

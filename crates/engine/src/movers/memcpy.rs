@@ -66,23 +66,14 @@ impl Move for Memcpy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::cell::Reaping;
 
     #[test]
     fn every_message_of_the_ring_arrives_whole_and_is_counted() {
         let setup = || Setup {
-            socket: None,
-            java: None,
-            file: None,
-            size: 5000,
-            fields: 1,
             slots: 4,
             flow: 3,
             fresh: true,
-            refill: false,
-            reaping: Reaping::Full,
-            huge_pages: bytecost_spec::HugePages::Auto,
-            patience: std::time::Duration::from_secs(1),
+            ..Setup::new(5000, std::time::Duration::from_secs(1))
         };
         let pattern = setup().pattern(false);
         let mut mover = Memcpy::new(setup()).unwrap();

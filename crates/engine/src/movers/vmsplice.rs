@@ -7,11 +7,11 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
 use bytecost_sys::region::Region;
 
-use super::splice::{PIPE_BYTES, through_pipe};
+use super::file_send::{PIPE_BYTES, through_pipe};
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{SPLICE, TAKEN, call};
+use crate::statement::{SPLICES, TAKEN, call};
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -26,7 +26,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..STREAM
     },
-    states: TAKEN.by(&[call("vmsplice"), SPLICE]),
+    states: TAKEN.by(&[call("vmsplice"), SPLICES]),
     open: Open::Stream(open),
 };
 

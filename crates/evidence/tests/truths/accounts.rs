@@ -10,6 +10,7 @@ use bytecost_evidence::CpuAccountant;
 use bytecost_evidence::cpu_accounts::Whose;
 use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
 use bytecost_sys::io_buffers::IoBuffers;
+use bytecost_sys::request_queue::RequestQueue;
 use bytecost_sys::uring_file::{Options, UringFile};
 use bytecost_sys::{clock, process};
 

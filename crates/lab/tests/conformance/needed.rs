@@ -8,7 +8,7 @@ use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Survey, Transport};
 use libtest_mimic::Failed;
 
-use super::{ensure, is_root};
+use super::{ensure, is_root, machine};
 
 /// File systems that are known to answer at once what they would have to wait for.
 const NOWAIT: &[&str] = &["btrfs", "ext4", "xfs"];
@@ -23,7 +23,7 @@ pub fn over_transports(survey: &Survey, helpers: &Helpers) -> Result<(), Failed>
             Need::Tcp => Some(row.transport.is_tcp()),
             Need::Inet => Some(row.transport != Transport::Unix),
             Need::Receiver => Some(row.transport.has_receiver()),
-            _ => is_here(need, helpers),
+            _ => Some(machine::has(need, || helpers.java_version().is_some()).unwrap_or(true)),
         };
         all.extend(wrong(
             &row.name,
@@ -50,29 +50,11 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
                 let is_known = row.cache != Cache::Memory && NOWAIT.contains(&&*found.file_system);
                 is_known.then_some(true)
             }
-            _ => is_here(need, helpers),
+            _ => Some(machine::has(need, || helpers.java_version().is_some()).unwrap_or(true)),
         };
         all.extend(wrong(&row.name, row.cache.name(), is_there, &row.refused));
     }
     none(all)
-}
-
-/// Whether this machine has it, where that is no matter of a path; none where it is not known.
-fn is_here(need: &Need, helpers: &Helpers) -> Option<bool> {
-    match need {
-        Need::Uring => Some(bytecost_sys::ring::probe().is_ok()),
-        Need::Linux(major, minor) => {
-            let release = rustix::system::uname()
-                .release()
-                .to_string_lossy()
-                .into_owned();
-            let mut numbers = release.split(['.', '-']).map(|n| n.parse().unwrap_or(0));
-            let here: (u32, u32) = (numbers.next()?, numbers.next()?);
-            Some(here >= (*major, *minor))
-        }
-        Need::Java => Some(helpers.java_version().is_some()),
-        _ => Some(true),
-    }
 }
 
 /// What is wrong with a refusal, or with its absence.
