@@ -253,3 +253,4 @@ pub(crate) const WAKES: Call = call("io_uring_enter").with(SQ_WAKEUP).each(Each:
 pub(crate) const SEEKS: Call = call("lseek").each(Each::Pass);
 pub(crate) const SYNCS: Call = call("fdatasync").each(Each::Pass);
 pub(crate) const MAPS: Call = call("mmap").with(MapFlags::SHARED.bits()).each(Each::Pass);
+pub(crate) const UNMAPS: Call = call("munmap").each(Each::Pass);

@@ -21,7 +21,9 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Need};
-use bytecost_engine::{FileWork, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Walk};
+use bytecost_engine::{
+    FileWork, InFlight, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Tally, Walk,
+};
 use bytecost_lab::transports::set_patience;
 use bytecost_spec::{Access, Reaping};
 use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
@@ -77,6 +79,7 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
         counted,
         gap,
         moved,
+        calls,
         descriptors,
     } = match seen(mover)? {
         Ok(seen) => seen,
@@ -91,6 +94,10 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
             return Err(format!("{wrong:?} would hold as well: {counted:?}").into());
         }
     }
+    let own = mover.states.count(&moved);
+    if counts_all(mover) && !own.contains(&calls) {
+        return Err(format!("it counts {calls} calls itself, not {own:?}").into());
+    }
     let most = mover.descriptors_per_flow as usize;
     // What a program is given is closed here, and a listener when the connection is there.
     let is_most = mover.is_helped() || mover.route.is_ping();
@@ -100,6 +107,14 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
     gap.map_or(Ok(()), |why| {
         skipped(&format!("requests to io_uring cannot be counted: {why}"))
     })
+}
+
+/// Whether it counts its calls itself: of a game of two that is one side's, and of a library what
+/// it is asked for.
+fn counts_all(mover: &Mover) -> bool {
+    let by_library = mover.in_flight == InFlight::SeveralByThreads
+        && !mover.states.calls.iter().any(Call::is_request);
+    !mover.route.is_ping() && !by_library
 }
 
 /// Whether a call counts although no row states it.
@@ -172,6 +187,8 @@ struct Seen {
     /// Why its requests to io_uring are not among that, where it states some.
     gap: Option<String>,
     moved: Moved,
+    /// As many calls as it counts itself.
+    calls: u64,
     /// Open at once.
     descriptors: usize,
 }
@@ -244,7 +261,7 @@ fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<See
         requests.begin()?;
     }
     is_counting.store(true, Ordering::Release);
-    let messages = carry_out(&mut engine)?;
+    let tally = carry_out(&mut engine)?;
     is_counting.store(false, Ordering::Release);
     let (counted, gap) = match requests {
         Some(Ok(requests)) => (requests.counted(), None),
@@ -255,12 +272,13 @@ fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<See
         counted,
         gap,
         moved: Moved {
-            messages,
+            messages: tally.messages,
             fields: FIELDS as u64,
             blocks: (SIZE / BLOCK) as u64,
             pass: PASS,
             in_flight: DEPTH as u64,
         },
+        calls: tally.calls,
         descriptors,
     })
 }
@@ -288,8 +306,8 @@ impl Engine {
     }
 }
 
-/// Moves all messages to the last completion: how many that were.
-fn carry_out(engine: &mut Engine) -> io::Result<u64> {
+/// Moves all messages to the last completion.
+fn carry_out(engine: &mut Engine) -> io::Result<Tally> {
     let mut offered = 0;
     while offered < MESSAGES {
         match engine.as_move().offer()? {
@@ -301,7 +319,7 @@ fn carry_out(engine: &mut Engine) -> io::Result<u64> {
     loop {
         let tally = engine.as_move().tally();
         if tally.messages >= offered && tally.held == tally.released {
-            return Ok(tally.messages);
+            return Ok(tally);
         }
         engine.reap()?;
     }

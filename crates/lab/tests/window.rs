@@ -7,9 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::payload::{Layout, Source};
-use bytecost_engine::statement::Moved;
 use bytecost_engine::{
-    Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Route, Setup, Tally,
+    Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Setup, Tally,
 };
 use bytecost_lab::flow::{Ask, Finish, Intake, stream};
 use bytecost_lab::gate::CountingGate;
@@ -267,37 +266,6 @@ fn a_buffer_that_is_used_too_early_is_caught() {
         .expect("the first message was overwritten by the third")
         .to_string();
     assert!(error.contains("byte 0 of the stream is wrong"), "{error}");
-}
-
-#[test]
-fn counted_calls_are_those_that_the_row_states() {
-    let of_memory = |m: &&Mover| [Route::Nowhere, Route::MemoryToSocket].contains(&m.route);
-    for mover in MOVERS.iter().filter(of_memory) {
-        let (a, b) = pair(Transport::Loopback);
-        let reader = swallow(b);
-        let Ok(mut engine) = mover.open(setup(Some(a))) else {
-            eprintln!("{} does not work here", mover.name);
-            continue;
-        };
-        let gate = CountingGate::new(10, 50);
-        let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
-        let moved = Moved {
-            messages: window.total.messages,
-            fields: 8,
-            blocks: 1,
-            pass: 16,
-            in_flight: 16,
-        };
-        let (stated, calls) = (mover.states.count(&moved), window.total.calls);
-        assert!(
-            stated.contains(&calls),
-            "{}: {calls}, {stated:?}",
-            mover.name
-        );
-        assert!(window.total.messages > 0, "{}", mover.name);
-        drop(engine);
-        reader.join().unwrap();
-    }
 }
 
 #[test]

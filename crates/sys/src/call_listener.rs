@@ -31,6 +31,13 @@ const fn moving(name: &'static str, number: c_long, flags: Option<usize>) -> Sys
     }
 }
 
+const fn other(name: &'static str, number: c_long, flags: Option<usize>) -> SystemCall {
+    SystemCall {
+        moves: false,
+        ..moving(name, number, flags)
+    }
+}
+
 /// All that can be listened to. What setsockopt(2) sets and what futex(2) does stand for their
 /// flags.
 pub const CALLS: &[SystemCall] = &[
@@ -63,12 +70,8 @@ pub const CALLS: &[SystemCall] = &[
     moving("io_submit", libc::SYS_io_submit, None),
     moving("io_getevents", libc::SYS_io_getevents, None),
     moving("io_uring_enter", libc::SYS_io_uring_enter, Some(3)),
-    SystemCall {
-        name: "futex",
-        moves: false,
-        number: libc::SYS_futex,
-        flags: Some(1),
-    },
+    other("munmap", libc::SYS_munmap, None),
+    other("futex", libc::SYS_futex, Some(1)),
 ];
 
 /// Where an argument of mmap(2) tells the file, and what it is where there is none.

@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytecost_engine::statement::Moved;
-use bytecost_engine::{InFlight, MOVERS, Route};
+use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
 use bytecost_lab::survey::Helpers;
@@ -133,21 +132,6 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
         Counter::Bytes,
     ] {
         read(readings, counter)?;
-    }
-    let moved = Moved {
-        messages: read(readings, Counter::Messages)?,
-        fields: 1,
-        blocks: cell.size_bytes.div_ceil(cell.block_bytes),
-        pass: cell.file_slots(),
-        in_flight: 1,
-    };
-    let stated = mover.states.count(&moved);
-    if mover.in_flight == InFlight::One && stated.start() == stated.end() {
-        let calls = read(readings, Counter::Calls)?;
-        let again = read(readings, Counter::NowaitMisses).unwrap_or(0);
-        ensure(stated.contains(&(calls - again)), || {
-            format!("{calls} calls, {again} of them again, not {stated:?} as stated")
-        })?;
     }
     Ok(())
 }
