@@ -29,7 +29,7 @@ pub mod work;
 pub use corked::Corked;
 pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
 pub use movers::MOVERS;
-pub use pattern::{Checker, Pattern};
+pub use pattern::{Checker, PayloadPattern};
 pub use quick_ack::QuickAck;
 pub use receiver::{Receiver, Take};
 pub use receivers::RECEIVERS;

@@ -19,6 +19,7 @@ pub mod io_buffers;
 pub mod iovecs;
 pub mod libaio;
 pub mod mapped_words;
+mod mapping;
 pub mod memory_policy;
 pub mod network;
 pub mod packet;

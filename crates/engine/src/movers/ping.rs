@@ -8,7 +8,7 @@
 use std::io;
 
 use crate::mover::{Helper, Move, Mover, MoverFacts, Offer, Open, Route, WORK};
-use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
+use crate::ping::{FutexEnd, Game, LineEnd, NUMBER_BYTES, PingEnd, pipes, tcp, unix};
 use crate::setup::Setup;
 use crate::statement::{Call, Each, NOTHING, call};
 use crate::tally::Tally;
@@ -101,12 +101,12 @@ struct Playing<E> {
     turns: u32,
 }
 
-fn playing<E: End>(ends: (E, E), turns: u32) -> io::Result<Box<dyn Move>> {
+fn playing<E: PingEnd>(ends: (E, E), turns: u32) -> io::Result<Box<dyn Move>> {
     let game = Game::new(ends)?;
     Ok(Box::new(Playing { game, turns }))
 }
 
-impl<E: End> Move for Playing<E> {
+impl<E: PingEnd> Move for Playing<E> {
     fn offer(&mut self) -> io::Result<Offer> {
         self.game.play(self.turns)?;
         Ok(Offer::Moved)
