@@ -21,7 +21,7 @@ pub struct Statement {
     /// whose pages are in the page cache.
     pub copies: &'static [Leg],
     /// Where all of this is there it works, and elsewhere it does not.
-    pub needs: &'static [Need],
+    pub needs: &'static [Requirement],
 }
 
 /// A system call of a kind, or a request of io_uring.
@@ -63,7 +63,7 @@ pub enum Each {
 
 /// What there must be for a mover to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum Requirement {
     /// A stream, since it makes several datagrams of a message.
     Stream,
     /// A socket of TCP.
@@ -179,7 +179,7 @@ impl Statement {
     }
 
     /// The same, where all of this is there.
-    pub(crate) const fn needing(self, needs: &'static [Need]) -> Statement {
+    pub(crate) const fn needing(self, needs: &'static [Requirement]) -> Statement {
         Statement { needs, ..self }
     }
 }

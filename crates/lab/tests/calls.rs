@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_engine::statement::{self, Call, Each, Moved, Need};
+use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
 use bytecost_engine::{
     FileWork, InFlight, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Tally, Walk,
 };
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 }
 
 fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
-    let is_missing = |need: &&Need| machine::has(need, || JAVA.is_some()) == Some(false);
+    let is_missing = |need: &&Requirement| machine::has(need, || JAVA.is_some()) == Some(false);
     if let Some(need) = mover.states.needs.iter().find(is_missing) {
         return skipped(&format!("it needs {need:?}, which is not here"));
     }

@@ -14,7 +14,7 @@ use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, Release, finish, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::{FileWork, Setup};
-use crate::statement::{CORKS, Each, Need, READ_AND_SENT, SEEKS, SPLICES, TAKEN, call};
+use crate::statement::{CORKS, Each, READ_AND_SENT, Requirement, SEEKS, SPLICES, TAKEN, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -39,7 +39,9 @@ pub const SENDFILE_CORK: Mover = Mover {
         descriptors_per_flow: 3,
         ..SENDFILE.facts
     },
-    states: TAKEN.by(&[CORKS, call("sendfile")]).needing(&[Need::Tcp]),
+    states: TAKEN
+        .by(&[CORKS, call("sendfile")])
+        .needing(&[Requirement::Tcp]),
     open: Open::Stream(|setup| {
         let socket = setup.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let kept = socket.try_clone()?;

@@ -10,7 +10,7 @@ use super::file_send::take;
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
 use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
-use crate::statement::{Each, Need, READ_AND_SENT, SEEKS, TAKEN, call};
+use crate::statement::{Each, READ_AND_SENT, Requirement, SEEKS, TAKEN, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -29,7 +29,7 @@ pub const STREAM: Mover = Mover {
             call("write").each(Each::Block),
             SEEKS,
         ])
-        .needing(&[Need::Java, Need::Receiver]),
+        .needing(&[Requirement::Java, Requirement::Receiver]),
     open: Open::Stream(|setup| open(setup, Way::Stream)),
 };
 
@@ -42,7 +42,7 @@ pub const TRANSFER_TO: Mover = Mover {
     },
     states: TAKEN
         .by(&[call("sendfile")])
-        .needing(&[Need::Java, Need::Receiver]),
+        .needing(&[Requirement::Java, Requirement::Receiver]),
     open: Open::Stream(|setup| open(setup, Way::TransferTo)),
 };
 

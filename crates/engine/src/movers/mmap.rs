@@ -12,7 +12,7 @@ use super::file_send::take;
 use crate::file::too_short;
 use crate::mover::{FILE_READ, FILE_SENT, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::FileWork;
-use crate::statement::{Each, MAPS, NOTHING, Need, SENDTO, SENT, UNMAPS};
+use crate::statement::{Each, MAPS, NOTHING, Requirement, SENDTO, SENT, UNMAPS};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -45,7 +45,9 @@ pub const TOUCH: Mover = Mover {
         ),
         ..FILE_READ
     },
-    states: NOTHING.by(&[MAPS, UNMAPS]).needing(&[Need::PageCache]),
+    states: NOTHING
+        .by(&[MAPS, UNMAPS])
+        .needing(&[Requirement::PageCache]),
     open: Open::File(|mut setup| {
         let work = setup.take_file()?;
         if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {

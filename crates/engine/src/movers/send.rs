@@ -11,7 +11,7 @@ use rustix::net::SendFlags;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{Each, MORE, NOSIGNAL, Need, SENDTO, SENT, call};
+use crate::statement::{Each, MORE, NOSIGNAL, Requirement, SENDTO, SENT, call};
 use crate::tally::Tally;
 
 pub const SEND: Mover = Mover {
@@ -36,7 +36,7 @@ pub const SEND_FIELDS: Mover = Mover {
     },
     states: SENT
         .by(&[SENDTO.each(Each::Field)])
-        .needing(&[Need::Stream]),
+        .needing(&[Requirement::Stream]),
     open: Open::Stream(|setup| field_by_field(setup, SendFlags::empty())),
 };
 

@@ -18,7 +18,7 @@ use rustix::net::SendFlags;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{COMPLETIONS, NOSIGNAL, Need, PINNED, ZEROCOPY, call};
+use crate::statement::{COMPLETIONS, NOSIGNAL, PINNED, Requirement, ZEROCOPY, call};
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -32,7 +32,7 @@ pub const MOVER: Mover = Mover {
     },
     states: PINNED
         .by(&[call("sendmsg").with(NOSIGNAL | ZEROCOPY), COMPLETIONS])
-        .needing(&[Need::Inet]),
+        .needing(&[Requirement::Inet]),
     open: Open::Stream(open),
 };
 

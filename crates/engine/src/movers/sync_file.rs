@@ -11,7 +11,7 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 use crate::file::{to_be_written, too_short, written_places};
 use crate::mover::{FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
-use crate::statement::{FROM_FILE, INTO_FILE, NOWAIT, Need, SEEKS, SYNCS, call};
+use crate::statement::{FROM_FILE, INTO_FILE, NOWAIT, Requirement, SEEKS, SYNCS, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -64,7 +64,7 @@ pub const PREADV2_NOWAIT: Mover = Mover {
     },
     states: FROM_FILE
         .by(&[call("preadv2").with(NOWAIT)])
-        .needing(&[Need::Nowait]),
+        .needing(&[Requirement::Nowait]),
     open: Open::File(|setup| reading(setup, nowait)),
 };
 

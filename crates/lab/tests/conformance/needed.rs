@@ -2,7 +2,7 @@
 //! refuse it, and where something is not there, it must.
 
 use bytecost_engine::Mover;
-use bytecost_engine::statement::Need;
+use bytecost_engine::statement::Requirement;
 use bytecost_lab::survey::Helpers;
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Cache, Survey, Transport};
@@ -18,11 +18,11 @@ pub fn over_transports(survey: &Survey, helpers: &Helpers) -> Result<(), Failed>
     let had = |t: Transport| !t.is_made() || is_root();
     let mut all = Vec::new();
     for row in survey.movers.iter().filter(|row| had(row.transport)) {
-        let is_there = |need: &Need| match need {
-            Need::Stream => Some(row.transport.most_message_bytes().is_none()),
-            Need::Tcp => Some(row.transport.is_tcp()),
-            Need::Inet => Some(row.transport != Transport::Unix),
-            Need::Receiver => Some(row.transport.has_receiver()),
+        let is_there = |need: &Requirement| match need {
+            Requirement::Stream => Some(row.transport.most_message_bytes().is_none()),
+            Requirement::Tcp => Some(row.transport.is_tcp()),
+            Requirement::Inet => Some(row.transport != Transport::Unix),
+            Requirement::Receiver => Some(row.transport.has_receiver()),
             _ => Some(machine::has(need, || helpers.java_version().is_some()).unwrap_or(true)),
         };
         all.extend(wrong(
@@ -44,9 +44,9 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
     };
     let mut all = Vec::new();
     for row in found.movers.iter().filter(|row| had(row.cache)) {
-        let is_there = |need: &Need| match need {
-            Need::PageCache => Some(row.cache != Cache::Direct),
-            Need::Nowait => {
+        let is_there = |need: &Requirement| match need {
+            Requirement::PageCache => Some(row.cache != Cache::Direct),
+            Requirement::Nowait => {
                 let is_known = row.cache != Cache::Memory && NOWAIT.contains(&&*found.file_system);
                 is_known.then_some(true)
             }
@@ -61,7 +61,7 @@ pub fn on_files(found: &FileSurvey, helpers: &Helpers) -> Result<(), Failed> {
 fn wrong(
     mover: &str,
     place: &str,
-    is_there: impl Fn(&Need) -> Option<bool>,
+    is_there: impl Fn(&Requirement) -> Option<bool>,
     refused: &Option<String>,
 ) -> Option<String> {
     let needs = Mover::named(mover).map(|mover| mover.states.needs)?;
