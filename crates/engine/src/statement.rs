@@ -195,6 +195,9 @@ pub const fn call(name: &'static str) -> Call {
     }
 }
 
+/// io_uring, and nothing else.
+pub(crate) const URING: &[Requirement] = &[Requirement::Uring];
+
 const fn copied(copies: &'static [Leg]) -> Statement {
     Statement { copies, ..NOTHING }
 }

@@ -21,10 +21,12 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
-use bytecost_engine::{
-    FileWork, InFlight, MOVERS, Move, MoveFile, Mover, Offer, Open, Route, Setup, Tally, Walk,
-};
+use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
+use bytecost_lab::flow::{Finish, stream};
+use bytecost_lab::gate::CountingGate;
+use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::set_patience;
+use bytecost_meter::FakeMeter;
 use bytecost_spec::{Access, Reaping};
 use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -34,7 +36,7 @@ mod machine;
 #[path = "calls/requests.rs"]
 mod requests;
 
-use requests::Requests;
+use requests::UringRequests;
 
 const SIZE: usize = 16 << 10;
 const FIELDS: usize = 8;
@@ -247,21 +249,22 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     })
 }
 
-/// Opens a mover and has it move all messages; what the kernel counts meanwhile, but for calls.
+/// Opens a mover and has it move all messages to the last completion; what the kernel counts
+/// meanwhile, but for calls.
 fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
     let is_asked = mover.states.calls.iter().any(Call::is_request);
-    let mut requests = is_asked.then(|| Requests::open(Path::new("/")));
-    let before = descriptors()? - given(&setup);
-    let mut engine = match mover.open {
-        Open::File(open) => Engine::File(open(setup)?),
-        _ => Engine::Other(mover.open(setup)?),
+    let mut requests = is_asked.then(|| UringRequests::open(Path::new("/")));
+    let before = open_descriptors()? - given(&setup);
+    let mut descriptors = 0;
+    let opened = || -> io::Result<()> {
+        descriptors = open_descriptors()? - before;
+        if let Some(Ok(requests)) = &mut requests {
+            requests.begin()?;
+        }
+        is_counting.store(true, Ordering::Release);
+        Ok(())
     };
-    let descriptors = descriptors()? - before;
-    if let Some(Ok(requests)) = &mut requests {
-        requests.begin()?;
-    }
-    is_counting.store(true, Ordering::Release);
-    let tally = carry_out(&mut engine)?;
+    let total = carry_out(mover, setup, opened)?;
     is_counting.store(false, Ordering::Release);
     let (counted, gap) = match requests {
         Some(Ok(requests)) => (requests.counted(), None),
@@ -272,56 +275,41 @@ fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<See
         counted,
         gap,
         moved: Moved {
-            messages: tally.messages,
+            messages: total.messages,
             fields: FIELDS as u64,
             blocks: (SIZE / BLOCK) as u64,
             pass: PASS,
             in_flight: DEPTH as u64,
         },
-        calls: tally.calls,
+        calls: total.calls,
         descriptors,
     })
 }
 
-/// A mover at work.
-enum Engine {
-    File(Box<dyn MoveFile>),
-    Other(Box<dyn Move>),
-}
-
-impl Engine {
-    fn as_move(&mut self) -> &mut dyn Move {
-        match self {
-            Engine::File(engine) => &mut **engine,
-            Engine::Other(engine) => &mut **engine,
+/// The loops of a trial, with a word when the mover is ready.
+fn carry_out(
+    mover: &Mover,
+    setup: Setup,
+    opened: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Tally> {
+    let (gate, mut meter) = (CountingGate::new(0, MESSAGES), FakeMeter::new(&[]));
+    let finish = Finish {
+        closed: || (),
+        messages_least: 0,
+    };
+    match mover.open {
+        Open::File(open) => {
+            let mut engine = open(setup)?;
+            opened()?;
+            let places = file::written_places(SIZE, DEPTH);
+            let mut requests = Requests::new(&mut *engine, places, None, None);
+            Ok(requests.run(&gate, &mut meter, finish)?.total)
         }
-    }
-
-    fn reap(&mut self) -> io::Result<()> {
-        self.as_move().reap(1)?;
-        if let Engine::File(engine) = self {
-            while engine.finished()?.is_some() {}
+        _ => {
+            let mut engine = mover.open(setup)?;
+            opened()?;
+            Ok(stream(&mut *engine, &gate, &mut meter, finish)?.total)
         }
-        Ok(())
-    }
-}
-
-/// Moves all messages to the last completion.
-fn carry_out(engine: &mut Engine) -> io::Result<Tally> {
-    let mut offered = 0;
-    while offered < MESSAGES {
-        match engine.as_move().offer()? {
-            Offer::Full => engine.reap()?,
-            _ => offered += 1,
-        }
-    }
-    engine.as_move().flush()?;
-    loop {
-        let tally = engine.as_move().tally();
-        if tally.messages >= offered && tally.held == tally.released {
-            return Ok(tally);
-        }
-        engine.reap()?;
     }
 }
 
@@ -397,7 +385,7 @@ fn file_work(mover: &Mover) -> io::Result<FileWork> {
 }
 
 /// Descriptors that this process has open, with one to look at them.
-fn descriptors() -> io::Result<usize> {
+fn open_descriptors() -> io::Result<usize> {
     Ok(std::fs::read_dir("/proc/self/fd")?.count())
 }
 

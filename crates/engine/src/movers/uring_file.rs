@@ -9,7 +9,7 @@ use super::sync_file::PASSES;
 use crate::mover::{FILE_READ, FILE_WRITE, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
 use crate::statement::{
-    FROM_FILE, HANDS_OVER, INTO_FILE, Requirement, SQ_WAKEUP, SYNCS, WAITS, WAKES, call,
+    FROM_FILE, HANDS_OVER, INTO_FILE, SQ_WAKEUP, SYNCS, URING, WAITS, WAKES, call,
 };
 
 pub const READ: Mover = Mover {
@@ -22,7 +22,7 @@ pub const READ: Mover = Mover {
     },
     states: FROM_FILE
         .by(&[call("IORING_OP_READ"), HANDS_OVER, WAITS])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::File(|setup| reading(setup, Options::default())),
 };
 
@@ -35,7 +35,7 @@ pub const READ_FIXED: Mover = Mover {
     },
     states: FROM_FILE
         .by(&[call("IORING_OP_READ_FIXED"), HANDS_OVER, WAITS])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::File(|setup| reading(setup, REGISTERED)),
 };
 
@@ -53,7 +53,7 @@ pub const SQPOLL: Mover = Mover {
             WAKES,
             WAITS.with(SQ_WAKEUP),
         ])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::File(|setup| {
         let poller = true;
         reading(
@@ -76,7 +76,7 @@ pub const WRITE: Mover = Mover {
     },
     states: INTO_FILE
         .by(&[call("IORING_OP_WRITE"), HANDS_OVER, WAITS])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::File(|setup| writing(setup, false)),
 };
 
@@ -90,7 +90,7 @@ pub const WRITE_FDATASYNC: Mover = Mover {
     },
     states: INTO_FILE
         .by(&[call("IORING_OP_WRITE"), HANDS_OVER, WAITS, SYNCS])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::File(|setup| writing(setup, true)),
 };
 

@@ -14,7 +14,7 @@ use crate::mover::{
     FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,
 };
 use crate::setup::Setup;
-use crate::statement::{ENTER, Each, READ_AND_SENT, Requirement, TAKEN, call};
+use crate::statement::{ENTER, Each, READ_AND_SENT, TAKEN, URING, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -29,7 +29,7 @@ pub const SPLICE: Mover = Mover {
     },
     states: TAKEN
         .by(&[call("IORING_OP_SPLICE").times(2), ENTER])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
@@ -55,7 +55,7 @@ pub const READ_SEND: Mover = Mover {
             call("IORING_OP_SEND").each(Each::Block),
             ENTER,
         ])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;

@@ -12,7 +12,7 @@ use bytecost_sys::uring_socket::{SendEvent, UringSocket};
 use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, Release, STREAM, no_progress};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{ENTER, Each, PINNED, Requirement, SENT, WAITS, call};
+use crate::statement::{ENTER, Each, PINNED, Requirement, SENT, URING, WAITS, call};
 use crate::tally::Tally;
 
 pub const COPIED: Mover = Mover {
@@ -25,7 +25,7 @@ pub const COPIED: Mover = Mover {
     },
     states: SENT
         .by(&[call("IORING_OP_SEND"), ENTER.each(Each::Several)])
-        .needing(&[Requirement::Uring]),
+        .needing(URING),
     open: Open::Stream(|setup| {
         let batch = BATCH.min(setup.slots);
         open(setup, false, batch)

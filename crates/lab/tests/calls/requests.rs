@@ -26,14 +26,14 @@ const NAMES: &[(usize, &str)] = &[
 const ANOTHER: &str = "IORING_OP_…";
 
 /// Counts while it lives.
-pub struct Requests(Object<WORDS>);
+pub struct UringRequests(Object<WORDS>);
 
-impl Requests {
-    pub fn open(root: &Path) -> io::Result<Requests> {
+impl UringRequests {
+    pub fn open(root: &Path) -> io::Result<UringRequests> {
         let types = bpf::types(root)?;
         let mut object = Object::load(OBJECT, &types)?;
         object.attach("submitted", "io_uring_submit_req", &types)?;
-        Ok(Requests(object))
+        Ok(UringRequests(object))
     }
 
     /// Begins anew.
