@@ -99,9 +99,6 @@ pub struct Moved {
     pub in_flight: u64,
 }
 
-/// The option of setsockopt(2), tcp(7).
-const TCP_CORK: u32 = 3;
-
 /// The most calls that it takes to wait for a message, and to end a game of turns.
 const MOST_WAITS: u64 = 3;
 const MOST_AT_END: u64 = 4;
@@ -231,6 +228,8 @@ pub(crate) const ZEROCOPY: u32 = 0x0400_0000;
 /// Flags of recv(2).
 const ERRQUEUE: u32 = 0x2000;
 const DONTWAIT: u32 = 0x40;
+/// The option of setsockopt(2), tcp(7).
+const TCP_CORK: u32 = 3;
 /// Flags of preadv2(2).
 pub(crate) const NOWAIT: u32 = ReadWriteFlags::NOWAIT.bits();
 /// Flags of io_uring_enter(2).

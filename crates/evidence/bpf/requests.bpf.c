@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
 // Requests of io_uring that a process makes, by opcode, at the moment at which the kernel takes
-// them (tp_btf; since Linux 6.3, io_uring_submit_sqe before). `requests.bpf.o` beside this file is
-// what the program brings along.
+// them (tp_btf, since Linux 6.3). `requests.bpf.o` beside this file is what the tests of the lab
+// bring along.
 
 #include "kernel.h"
 
 #define OPCODES 64
 
-// `crates/evidence/src/requests.rs` reads it, as words in this order.
+// `crates/lab/tests/calls/requests.rs` reads it, as words in this order.
 struct sums {
 	u64 process;
 	u64 requests[OPCODES];

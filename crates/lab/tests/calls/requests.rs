@@ -7,7 +7,7 @@ use std::path::Path;
 use aya::include_bytes_aligned;
 use bytecost_evidence::bpf::{self, Object};
 
-/// Built from the file beside it.
+/// Built from the file beside the object.
 static OBJECT: &[u8] = include_bytes_aligned!("../../../evidence/bpf/requests.bpf.o");
 /// Words of `struct sums` in `requests.bpf.c`, of which the first is set here.
 const WORDS: usize = 1 + 64;
