@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_engine::{Mover, Route, file};
+use bytecost_engine::{Mover, file};
 use bytecost_spec::cell::Ring;
 use bytecost_spec::evidence::{CopiedBytes, Leg};
-use bytecost_spec::survey::Release;
 use bytecost_spec::{Cache, Cell, Reading};
 
 use super::{Watch, way};
@@ -96,11 +95,10 @@ fn must_copy(cell: &Cell, leg: Leg) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;
     };
-    let writes = matches!(mover.route, Route::MemoryToFile | Route::FileToFile);
+    let is_stated = mover.states.copies.contains(&leg);
     match leg {
-        Leg::IntoFile => writes && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM,
-        // Who has its buffer back at once has had it copied.
-        Leg::IntoKernel => mover.has_peer() && mover.release == Release::AtReturn,
+        Leg::IntoFile => is_stated && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM,
+        Leg::IntoKernel => is_stated,
         _ => false,
     }
 }
@@ -317,6 +315,8 @@ mod tests {
             let mover = Mover::named(name).unwrap();
             let known = known(&cell("uring-read", Cache::Cold), mover, &Files::default());
             assert!(legs.iter().all(|leg| way(&known).contains(leg)), "{name}");
+            let stated = mover.states.copies;
+            assert!(legs.iter().all(|leg| stated.contains(leg)), "{name}");
         }
         assert!(MOVERS.iter().any(|m| m.name == BY_FILE_SYSTEM));
     }
