@@ -7,6 +7,7 @@ use rustix::mm::ProtFlags;
 use rustix::param::page_size;
 
 use crate::mapping::Mapping;
+use crate::syscall::checked;
 
 /// How much of a file is asked about in one call.
 const CHUNK_BYTES: u64 = 256 << 20;
@@ -83,7 +84,7 @@ impl FileMap {
         // SAFETY: the range lies within the mapping, which lives as long as `self`. The kernel
         // only reads it, and answers EFAULT where no page is behind it; no reference is made.
         let sent = unsafe { libc::syscall(libc::SYS_sendto, socket, at, len, flags, 0, 0) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        checked(sent)
     }
 
     #[inline]
@@ -111,9 +112,7 @@ pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64
         let mut pages = vec![0_u8; piece.div_ceil(page_size())];
         let start = map.0.start().cast();
         // SAFETY: the range is mapped, and there is a byte for each of its pages.
-        if unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) })?;
         resident += pages.iter().filter(|p| **p & 1 == 1).count() as u64;
         all += pages.len() as u64;
         at += piece as u64;

@@ -34,6 +34,7 @@ pub mod ring;
 pub mod sampler;
 pub mod sched;
 pub mod signals;
+mod syscall;
 pub mod tcp;
 pub mod time_stamp;
 pub mod tun;

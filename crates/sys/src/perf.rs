@@ -10,6 +10,8 @@ use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::io::Errno;
 
+use crate::syscall::checked;
+
 mod inherited;
 
 pub use inherited::{Counted, Inherited};
@@ -212,16 +214,12 @@ impl Group {
                 abi::PERF_FLAG_FD_CLOEXEC.into(),
             )
         };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut id = 0_u64;
         // SAFETY: PERF_EVENT_IOC_ID writes one u64 to `id`, which outlives the call.
-        if unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) })?;
         self.ids[self.members.len()] = id;
         self.members.push(fd);
         Ok(())
@@ -233,10 +231,7 @@ impl Group {
     /// The kernel's own.
     pub fn enable(&mut self) -> io::Result<()> {
         // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
-        match unsafe { ioctls::ENABLE(self.members[0].as_raw_fd(), 0) } {
-            0.. => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        checked(unsafe { ioctls::ENABLE(self.members[0].as_raw_fd(), 0) }).map(drop)
     }
 
     /// How many events it holds.

@@ -10,6 +10,7 @@ use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::mm::ProtFlags;
 
 use crate::mapping::Mapping;
+use crate::syscall::checked;
 
 /// Pages of records of one CPU: a power of two, as the kernel asks. 256 KiB where a page has 4.
 const RING_PAGES: usize = 64;
@@ -80,10 +81,7 @@ impl Sampler {
     pub fn enable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
-            match unsafe { ioctls::ENABLE(ring.event.as_raw_fd(), 0) } {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+            checked(unsafe { ioctls::ENABLE(ring.event.as_raw_fd(), 0) }).map(drop)
         })
     }
 
@@ -94,10 +92,7 @@ impl Sampler {
     pub fn disable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_DISABLE takes no pointer.
-            match unsafe { ioctls::DISABLE(ring.event.as_raw_fd(), 0) } {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+            checked(unsafe { ioctls::DISABLE(ring.event.as_raw_fd(), 0) }).map(drop)
         })
     }
 
@@ -165,9 +160,7 @@ impl Ring {
                 abi::PERF_FLAG_FD_CLOEXEC.into(),
             )
         };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         let event = unsafe { OwnedFd::from_raw_fd(fd) };
         let page_bytes = rustix::param::page_size();

@@ -8,6 +8,8 @@ use perf_event_open_sys::perf_event_open;
 
 use super::{PerfEvent, Scope};
 
+use crate::syscall::checked;
+
 /// A counter of the thread that opened it and of every thread and process that this one or its
 /// own start later, whatever CPU they run on, as `perf stat` counts: those that have ended
 /// included.
@@ -46,9 +48,7 @@ impl Inherited {
         // counting (no sample buffer, no signal); pid 0 and cpu -1 mean the calling thread.
         let fd =
             unsafe { perf_event_open(&raw mut attr, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         Ok(Inherited(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
