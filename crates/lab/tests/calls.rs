@@ -93,7 +93,7 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
     holds(&stated, &counted, &moved)?;
     for wrong in wrong(&stated, &counted) {
         if holds(&wrong, &counted, &moved).is_ok() {
-            return Err(format!("{wrong:?} would hold as well: {counted:?}").into());
+            return Err(format!("{wrong:?} would hold as well: {}", in_words(&counted)).into());
         }
     }
     let own = mover.states.count(&moved);
@@ -141,16 +141,23 @@ fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String
         let range = call.count(moved);
         if !range.contains(&found) {
             return Err(format!(
-                "{} with flags {:#x}: {found} times, not {range:?} as stated: {counted:x?}",
-                call.name, call.flags
+                "{} with flags {:#x}: {found} times, not {range:?} as stated: {}",
+                call.name,
+                call.flags,
+                in_words(counted)
             ));
         }
     }
     rest.retain(|(name, _), _| moves(name));
     match rest.is_empty() {
         true => Ok(()),
-        false => Err(format!("calls that are not stated: {rest:x?}")),
+        false => Err(format!("calls that are not stated: {}", in_words(&rest))),
     }
+}
+
+fn in_words(counted: &Counted) -> String {
+    let each = |((name, flags), count): (&(&str, u32), &u64)| format!("{name} {flags:#x}: {count}");
+    counted.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
 /// What a row could state and what does not hold: other flags, another number, a call less, and a
@@ -238,7 +245,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
         Err(why) => Some(why),
     };
     let worked = working.join().map_err(|_| "the mover panicked")?;
-    let mut seen = worked.map_err(|e| format!("{e}; until then: {calls:x?}"))?;
+    let mut seen = worked.map_err(|e| format!("{e}; until then: {}", in_words(&calls)))?;
     if let Some(reader) = reader {
         reader.join().map_err(|_| "the reader panicked")??;
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 use libc::{c_long, sock_filter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::syscall::checked;
+
 /// A system call that can be listened to.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemCall {
@@ -138,11 +140,9 @@ impl CallListener {
                 &raw const program,
             )
         };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let fd = checked(fd)? as i32;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
-        Ok(CallListener(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+        Ok(CallListener(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Shows the next call while its thread waits, and lets it go on; false where none came for
@@ -206,13 +206,10 @@ impl CallListener {
 
 /// Whether an ioctl went well; false where the thread that it is about has ended.
 fn gone_or(done: libc::c_int) -> io::Result<bool> {
-    if done >= 0 {
-        return Ok(true);
-    }
-    let error = io::Error::last_os_error();
-    match error.raw_os_error() {
-        Some(libc::ENOENT | libc::EINTR) => Ok(false),
-        _ => Err(error),
+    match checked(done) {
+        Ok(_) => Ok(true),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
