@@ -297,20 +297,11 @@ pub(crate) fn cell_of(id: &str) -> Option<Cell> {
     Cell::from_id(id)
 }
 
-/// The value of an axis as a number, for axes whose values are numbers.
-pub(crate) fn number_of(axis: Axis, value: &str) -> Option<f64> {
-    match axis {
-        _ if is_bytes(axis) => units::parse_bytes(value).ok().map(|n| n as f64),
-        Axis::Fields | Axis::Threads | Axis::Mtu | Axis::Depth => value.parse().ok(),
-        _ => None,
-    }
-}
-
 /// Sorts values by their number, where all are numbers; else their order stays.
 pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
-    if values.iter().all(|v| number_of(axis, v).is_some()) {
+    if values.iter().all(|v| axis.number(v).is_some()) {
         values.sort_by(|a, b| {
-            let (a, b) = (number_of(axis, a), number_of(axis, b));
+            let (a, b) = (axis.number(a), axis.number(b));
             a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0))
         });
     }
@@ -318,24 +309,9 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
 
 /// A value for readers: sizes with their unit and a space.
 pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
-    if is_bytes(axis) {
+    if axis.is_bytes() {
         units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
     } else {
         value.to_owned()
     }
-}
-
-/// Whether an axis's numbers are bytes.
-pub(crate) fn is_bytes(axis: Axis) -> bool {
-    matches!(
-        axis,
-        Axis::Size
-            | Axis::SocketBuffer
-            | Axis::ReadSize
-            | Axis::Ring
-            | Axis::Answer
-            | Axis::Segment
-            | Axis::AckBytes
-            | Axis::Block
-    )
 }

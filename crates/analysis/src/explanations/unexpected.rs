@@ -130,8 +130,8 @@ fn clause(held: &Held<'_>) -> Option<String> {
     Some(
         format!(
             "{} was expected to be {outcome} than {} in {} and in {} of {} was not",
-            words::named(first.axis, &first.value),
-            words::named(first.axis, &first.baseline_value),
+            first.axis.subject(&first.value),
+            first.axis.subject(&first.baseline_value),
             words::metric(first.metric),
             held.otherwise.len(),
             words::count(all, "place")

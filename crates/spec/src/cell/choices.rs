@@ -4,16 +4,32 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::units;
 
 /// What lies between the two ends.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Transport {
     /// TCP over the loopback device.
+    #[default]
     Loopback,
     /// A stream socket of the Unix domain.
     Unix,
@@ -26,25 +42,13 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All transports, in the order of the documentation.
-    pub const ALL: &[Transport] = &[
-        Transport::Loopback,
-        Transport::Unix,
-        Transport::Veth,
-        Transport::Wire,
-        Transport::WireUdp,
-    ];
+    /// All, in the order of the documentation.
+    pub const ALL: &[Transport] = Transport::VARIANTS;
 
-    /// The transport's name.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Transport::Loopback => "loopback",
-            Transport::Unix => "unix",
-            Transport::Veth => "veth",
-            Transport::Wire => "wire",
-            Transport::WireUdp => "wire-udp",
-        }
+        self.into()
     }
 
     /// What it is, for lists.
@@ -108,24 +112,36 @@ impl Transport {
 
 /// Who waits for whom.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Pattern {
     /// The sender sends without pause.
+    #[default]
     Stream,
     /// The sender waits for an answer after each message.
     Ask,
 }
 
 impl Pattern {
-    /// The pattern's name.
+    /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Pattern::Stream => "stream",
-            Pattern::Ask => "ask",
-        }
+        self.into()
     }
 }
 
@@ -143,8 +159,11 @@ impl Pattern {
     Serialize,
     Deserialize,
     JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Nodelay {
     /// On where answers are waited for, off while streaming: what a careful program does.
     #[default]
@@ -156,14 +175,10 @@ pub enum Nodelay {
 }
 
 impl Nodelay {
-    pub(super) const ALL: &[Nodelay] = &[Nodelay::Auto, Nodelay::On, Nodelay::Off];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Nodelay::Auto => "auto",
-            Nodelay::On => "on",
-            Nodelay::Off => "off",
-        }
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -181,8 +196,11 @@ impl Nodelay {
     Serialize,
     Deserialize,
     JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum HugePages {
     /// As the system does it.
     #[default]
@@ -200,46 +218,67 @@ impl HugePages {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            HugePages::Auto => "auto",
-            HugePages::On => "on",
-            HugePages::Off => "off",
-        }
+        self.into()
     }
 }
 
 /// When the payload is written.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Payload {
     /// Once, before the trial; messages then go round in the ring.
+    #[default]
     Prepared,
     /// Every field of every message is filled with memset before it is sent.
     Refilled,
 }
 
 impl Payload {
-    pub(super) const ALL: &[Payload] = &[Payload::Prepared, Payload::Refilled];
-
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Payload::Prepared => "prepared",
-            Payload::Refilled => "refilled",
-        }
+        self.into()
     }
 }
 
 /// What a sender does about zero-copy completions.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reaping {
     /// It takes them all, and never writes to a buffer that the kernel still reads.
+    #[default]
     Full,
     /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
     OneLook,
@@ -248,26 +287,35 @@ pub enum Reaping {
 }
 
 impl Reaping {
-    pub(super) const ALL: &[Reaping] = &[Reaping::Full, Reaping::OneLook, Reaping::Never];
-
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Reaping::Full => "full",
-            Reaping::OneLook => "one-look",
-            Reaping::Never => "never",
-        }
+        self.into()
     }
 }
 
 /// Where the pages of a file are when it is read.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Cache {
     /// It is a memory file: there is no disk behind it.
+    #[default]
     Memory,
     /// In the page cache.
     Warm,
@@ -279,27 +327,37 @@ pub enum Cache {
 
 impl Cache {
     /// All, in the order of the documentation.
-    pub const ALL: &[Cache] = &[Cache::Memory, Cache::Warm, Cache::Cold, Cache::Direct];
+    pub const ALL: &[Cache] = Cache::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Cache::Memory => "memory",
-            Cache::Warm => "warm",
-            Cache::Cold => "cold",
-            Cache::Direct => "direct",
-        }
+        self.into()
     }
 }
 
 /// In which order a file is gone through.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Access {
     /// From the beginning to the end.
+    #[default]
     Sequential,
     /// In a random order of blocks.
     Random,
@@ -307,30 +365,45 @@ pub enum Access {
 
 impl Access {
     /// All, in the order of the documentation.
-    pub const ALL: &[Access] = &[Access::Sequential, Access::Random];
+    pub const ALL: &[Access] = Access::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Access::Sequential => "sequential",
-            Access::Random => "random",
-        }
+        self.into()
     }
 }
 
 /// What a receiver asks for in one call.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadSize {
     /// So many bytes.
     Bytes(u64),
     /// One field.
+    #[default]
     Field,
     /// One message.
     Message,
+}
+
+impl From<u64> for ReadSize {
+    fn from(bytes: u64) -> ReadSize {
+        ReadSize::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for ReadSize {
@@ -345,14 +418,32 @@ impl fmt::Display for ReadSize {
 
 /// Payload memory of one flow.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Ring {
     /// So many bytes.
     Bytes(u64),
     /// Exactly one message.
+    #[default]
     Message,
+}
+
+impl From<u64> for Ring {
+    fn from(bytes: u64) -> Ring {
+        Ring::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for Ring {
@@ -366,14 +457,32 @@ impl fmt::Display for Ring {
 
 /// What an answer consists of.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// So many bytes.
     Bytes(u64),
     /// As much as one field.
+    #[default]
     Field,
+}
+
+impl From<u64> for Answer {
+    fn from(bytes: u64) -> Answer {
+        Answer::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for Answer {

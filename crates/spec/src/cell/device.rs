@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// The most that can be asked of a device in one packet, in bytes, and the least: the kernel's
 /// GSO_MAX_SIZE (include/linux/netdevice.h), and what IPv4 allows as an MTU.
-pub const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 576..=524_280;
+pub const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 576..=524_280;
 
 /// What takes the packets of a wire.
 #[derive(
@@ -21,8 +22,11 @@ pub const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 576..=524_280;
     Serialize,
     Deserialize,
     JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Device {
     /// A tun device: packets of IP, without frames.
     #[default]
@@ -33,15 +37,12 @@ pub enum Device {
 
 impl Device {
     /// All, in the order of the documentation.
-    pub const ALL: &[Device] = &[Device::Tun, Device::Veth];
+    pub const ALL: &[Device] = Device::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Device::Tun => "tun",
-            Device::Veth => "veth",
-        }
+        self.into()
     }
 
     /// What it is, in words.

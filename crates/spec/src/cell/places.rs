@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use super::Invalid;
 
@@ -16,11 +17,26 @@ const MOST_LISTED: usize = 512;
 
 /// How near two CPUs are to each other. Which ones that are is the machine's to say.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Nearness {
     /// One logical CPU for both.
+    #[default]
     SameCpu,
     /// Two hardware threads of one core.
     SmtSibling,
@@ -33,25 +49,13 @@ pub enum Nearness {
 }
 
 impl Nearness {
-    /// All, from near to far.
-    pub const ALL: &[Nearness] = &[
-        Nearness::SameCpu,
-        Nearness::SmtSibling,
-        Nearness::SameCache,
-        Nearness::CrossCache,
-        Nearness::CrossNode,
-    ];
+    /// All, in the order of the documentation.
+    pub const ALL: &[Nearness] = Nearness::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Nearness::SameCpu => "same-cpu",
-            Nearness::SmtSibling => "smt-sibling",
-            Nearness::SameCache => "same-cache",
-            Nearness::CrossCache => "cross-cache",
-            Nearness::CrossNode => "cross-node",
-        }
+        self.into()
     }
 
     /// What it means, for lists.
@@ -167,8 +171,11 @@ impl FromStr for Placement {
     Serialize,
     Deserialize,
     JsonSchema,
+    VariantArray,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Noise {
     /// Nothing.
     #[default]
@@ -183,17 +190,12 @@ pub enum Noise {
 
 impl Noise {
     /// All, in the order of the documentation.
-    pub const ALL: &[Noise] = &[Noise::Idle, Noise::Spin, Noise::Stream, Noise::Chase];
+    pub const ALL: &[Noise] = Noise::VARIANTS;
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Noise::Idle => "idle",
-            Noise::Spin => "spin",
-            Noise::Stream => "stream",
-            Noise::Chase => "chase",
-        }
+        self.into()
     }
 }
 

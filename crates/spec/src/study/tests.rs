@@ -81,7 +81,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
     check(
         "threads = [1, 2]",
         "thread = [1]",
-        "line 17, column 1: unknown field `thread`",
+        "line 17, column 1: axis `thread` is not known: choose from transport, ",
     );
     check(
         "blocks-least = 6",
@@ -302,7 +302,7 @@ fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
         "axis `weight` is not known",
     );
     check("\"64KiB\", ", "\"0\", ", "size `0` is out of bounds");
-    check("size =", "weight =", "unknown field `weight`");
+    check("size =", "weight =", "axis `weight` is not known");
 }
 
 #[test]
