@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check bench bench-truth page fuzz deny bpf same-bpf chromium clang qemu mounts
+.PHONY: help test test-kernels check bench bench-truth page goldens size fuzz deny bpf same-bpf chromium clang qemu mounts
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -79,6 +79,14 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	BYTECOST_FINDINGS="$(PAGES)/findings.json" ../twice.sh "$(SECOND_TIME)" "the page" npm test
 	BYTECOST_FINDINGS="$$(dirname "$$real")/findings.json" \
 		node --test --test-name-pattern 'fits its schema' findings.test.mjs
+
+goldens: # Recorded runs of every built-in study anew, and what is said of them; as root, a quiet machine, five minutes
+	@cargo build --release --locked -p bytecost
+	tests/goldens/record.sh "$(TARGET)/release/bytecost" crates/bytecost/tests/goldens
+	BYTECOST_GOLDENS=accept cargo test --locked -p bytecost --test goldens
+
+size: # Lines of Rust by crate
+	@tests/size.sh
 
 fuzz: # All fuzz targets, briefly
 	@cargo test --locked -p bytecost-fuzz

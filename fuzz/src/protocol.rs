@@ -256,6 +256,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(bytes: &
     }
 }
 
+// Invariant 8.
 target!(any_bytes_are_a_message_or_an_error, 3_000, any_bytes);
 target!(a_spoilt_message_is_a_message_or_an_error, 1_000, spoilt);
 

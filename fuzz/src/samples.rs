@@ -162,5 +162,6 @@ fn place(input: &[u8]) -> usize {
 
 target!(any_bytes_are_a_log_or_a_broken_line, 1_000, any_bytes);
 target!(a_spoilt_log_is_a_log_or_a_broken_line, 1_000, spoilt);
+// Invariant 6.
 target!(a_log_cut_off_anywhere_is_a_prefix, 1_000, cut);
 target!(a_changed_byte_costs_no_other_line, 1_000, one_byte);

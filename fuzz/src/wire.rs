@@ -58,6 +58,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
+// Invariant 8.
 target!(any_bytes_are_an_opening_or_strange, 3_000, any_bytes);
 target!(a_spoilt_opening_is_an_opening_or_strange, 3_000, spoilt);
 

@@ -10,11 +10,11 @@
 //! window: the mean over windows is right for all that, while a median of such windows is one of the
 //! steps (`crates/analysis/tests/books.rs` has it).
 
-use bytecost_spec::evidence::Evidence;
+use bytecost_spec::evidence::{CPU_USERS, CpuUser, Evidence};
 use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 use bytecost_stats::{mean, student_mean};
 
-use crate::result::{Account, BookLine, CellBooks, Closed};
+use crate::result::{BookLine, CellBooks, Closed};
 use crate::trials::{CellTrials, Trials};
 use crate::value::{machine, read};
 use crate::{FEWEST, LEVEL};
@@ -27,12 +27,20 @@ const SAME_WINDOW: f64 = 0.25;
 
 /// One trial's.
 struct Page {
-    /// By [`Account::ALL`], in ns; they add up to the time of all CPUs.
-    lines: Vec<f64>,
+    /// In ns; they add up to the time of all CPUs.
+    lines: Vec<(CpuUser, f64)>,
     capacity: f64,
     own: f64,
     /// What the machine did that was not others'.
     of_cell: f64,
+}
+
+impl Page {
+    /// CPU time of a user, in ns.
+    fn of(&self, user: CpuUser) -> f64 {
+        let line = self.lines.iter().find(|(of, _)| *of == user);
+        line.map_or(0.0, |(_, ns)| *ns)
+    }
 }
 
 /// The books of every cell that moves something and has enough trials; none of runs of old.
@@ -47,12 +55,13 @@ fn of_cell(cell: &CellTrials<'_>, evidence: &[Evidence]) -> Option<CellBooks> {
     if pages.len() < FEWEST {
         return None;
     }
-    let lines = Account::ALL.iter().enumerate().filter_map(|(i, &account)| {
-        let shares: Vec<f64> = pages.iter().map(|p| p.lines[i] / p.capacity).collect();
-        let is_there = shares.iter().any(|s| *s != 0.0) || account == Account::LeftOver;
+    let lines = CPU_USERS.iter().filter_map(|row| {
+        let user = row.user;
+        let shares: Vec<f64> = pages.iter().map(|p| p.of(user) / p.capacity).collect();
+        let is_there = shares.iter().any(|s| *s != 0.0) || user == CpuUser::LeftOver;
         let share = student_mean(&shares).filter(|_| is_there)?;
         Some(BookLine {
-            account,
+            user,
             share: share.value,
             error: share.standard_error,
         })
@@ -64,7 +73,7 @@ fn of_cell(cell: &CellTrials<'_>, evidence: &[Evidence]) -> Option<CellBooks> {
         return None;
     }
     let of_own = |of: fn(&Page) -> f64| -> Vec<f64> { pages.iter().map(|p| of(p) / own).collect() };
-    let left = student_mean(&of_own(|p| p.lines[Account::ALL.len() - 1]))?;
+    let left = student_mean(&of_own(|p| p.of(CpuUser::LeftOver)))?;
     let interval = left.interval(LEVEL)?;
     let (left_over, error) = (left.value, left.standard_error);
     let closed = if left_over.abs() > MOST_LEFT_OVER && left_over.abs() > 2.0 * error {
@@ -116,18 +125,18 @@ fn page(sample: &Sample) -> Option<Page> {
     let known = own + kernel + interrupts + background + instrument + others;
     Some(Page {
         lines: vec![
-            sender,
-            sender_workers,
-            receiver,
-            receiver_workers,
-            kernel,
-            interrupts,
-            background,
-            instrument,
-            others,
-            idle,
-            steal,
-            busy - known,
+            (CpuUser::SenderThreads, sender),
+            (CpuUser::SenderWorkers, sender_workers),
+            (CpuUser::ReceiverThreads, receiver),
+            (CpuUser::ReceiverWorkers, receiver_workers),
+            (CpuUser::KernelThreads, kernel),
+            (CpuUser::Interrupts, interrupts),
+            (CpuUser::Background, background),
+            (CpuUser::Instrument, instrument),
+            (CpuUser::OtherProcesses, others),
+            (CpuUser::Idle, idle),
+            (CpuUser::Steal, steal),
+            (CpuUser::LeftOver, busy - known),
         ],
         capacity,
         own,

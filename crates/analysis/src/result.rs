@@ -22,7 +22,7 @@ mod speed_up;
 mod twin;
 
 pub use audited::{AuditFigure, Audited, Ruling};
-pub use books::{Account, BookLine, CellBooks, Closed};
+pub use books::{BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};

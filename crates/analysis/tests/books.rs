@@ -3,7 +3,8 @@
 
 mod world;
 
-use bytecost_analysis::{Account, Analysis, CellBooks, Closed, Verdict};
+use bytecost_analysis::{Analysis, CellBooks, Closed, Verdict};
+use bytecost_spec::evidence::CpuUser;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample};
 use bytecost_stats::Generator;
@@ -94,6 +95,7 @@ fn books_without_a_hole_are_closed_and_add_up() {
     assert!(!kinds(&analysis).iter().any(|k| k.contains("books")));
 }
 
+// Invariant 11.
 #[test]
 fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
     // A fifth of the sides' time, by nobody's clock.
@@ -151,7 +153,7 @@ fn workers_that_a_side_has_measured_are_its_own_and_no_hole() {
     let workers = found
         .lines
         .iter()
-        .find(|l| l.account == Account::SenderWorkers);
+        .find(|l| l.user == CpuUser::SenderWorkers);
     assert!((workers.unwrap().share - hidden / 2.0 / WINDOW_NS).abs() < 0.001);
 }
 
@@ -233,6 +235,7 @@ fn sham(g: &mut Generator, sample: &mut Sample) {
 
 /// Blocks are measured again for what others did: the sham's cost comes out the same with repeats
 /// and without. Had each of its dear trials been repeated, it would come out cheaper.
+// Invariant 11.
 #[test]
 fn repeats_do_not_choose_by_what_a_mover_does_itself() {
     let measured = |seed, repeats: bool| {

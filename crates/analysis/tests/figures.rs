@@ -60,6 +60,7 @@ fn each_choice_of_the_other_axes_is_a_panel() {
     assert_eq!(held[0], [(Axis::Transport, "unix".to_owned())]);
 }
 
+// Invariant 5.
 #[test]
 fn what_was_not_measured_is_a_gap_with_its_reason() {
     let mut world = World::new(STUDY);

@@ -154,6 +154,7 @@ fn the_null_mover_is_the_floor_and_never_compared() {
     );
 }
 
+// Invariant 5.
 #[test]
 fn absent_readings_propagate_with_their_reason() {
     let mut world = quiet();
@@ -343,6 +344,7 @@ fn foreign_samples_and_failures_do_no_harm() {
     assert_eq!(world.analyse().findings, before.findings);
 }
 
+// Invariant 3.
 #[test]
 fn the_same_run_gives_the_same_bytes_that_the_schema_describes() {
     let world = quiet();

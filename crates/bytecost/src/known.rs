@@ -7,11 +7,11 @@ use bytecost_spec::{Invalid, Study, Survey};
 /// The tables as a survey that has tried nothing yet.
 pub fn tables() -> Survey {
     Survey {
-        mover_facts: MOVERS.iter().map(|row| row.facts()).collect(),
-        receiver_facts: RECEIVERS.iter().map(|row| row.facts()).collect(),
+        mover_facts: MOVERS.iter().map(|row| row.facts.owned()).collect(),
+        receiver_facts: RECEIVERS.iter().map(|row| row.facts.owned()).collect(),
         serving: Some(ServerSurvey {
-            servers: SERVERS.iter().map(|row| row.facts()).collect(),
-            services: SERVICES.iter().map(|row| row.facts()).collect(),
+            servers: SERVERS.iter().map(|row| row.facts.owned()).collect(),
+            services: SERVICES.iter().map(|row| row.facts.owned()).collect(),
             ..ServerSurvey::default()
         }),
         ..Survey::default()

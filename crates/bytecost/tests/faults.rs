@@ -160,6 +160,7 @@ fn listening(user: u32) -> Vec<String> {
     addresses
 }
 
+// Invariant 10.
 #[test]
 fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
     if !geteuid().is_root() {
@@ -189,11 +190,13 @@ fn the_defaults_need_no_root_and_listen_on_the_loopback_alone() {
     assert!(matches!(end.status, Some(0 | 1 | 130)), "{}", end.stderr);
 }
 
+// Invariant 5.
 #[test]
 fn without_root_veth_is_refused_with_what_to_do() {
     refused_without_root("veth");
 }
 
+// Invariant 5.
 #[test]
 fn without_root_wire_is_refused_with_what_to_do() {
     refused_without_root("wire");

@@ -96,6 +96,7 @@ fn files_are_measured_without_another_end_and_leave_nothing() {
     );
 }
 
+// Invariant 9.
 #[test]
 fn a_killed_run_leaves_no_file() {
     let (place, dir) = (Place::new(), beside());
@@ -127,6 +128,7 @@ fn a_killed_run_leaves_no_file() {
     assert_eq!(count(dir.path()), 0, "a file was left");
 }
 
+// Invariant 9.
 #[test]
 fn a_file_of_the_users_is_read_whole_and_stays_as_it_was() {
     let (place, dir) = (Place::new(), beside());

@@ -255,6 +255,7 @@ fn a_reader_that_has_seen_enough_ends_the_session() {
     server.serves();
 }
 
+// Invariant 10.
 #[test]
 fn who_can_reach_the_port_is_said_where_it_is_more_than_this_machine() {
     let mut running = Running::start("serve --port 0 --listen 0.0.0.0");

@@ -104,6 +104,7 @@ fn another_version_is_told_so() {
     }
 }
 
+// Invariant 8.
 #[test]
 fn silence_keeps_nobody_from_being_served_and_ends() {
     let server = Server::start("--json --size 4KiB");
@@ -126,6 +127,7 @@ fn silence_keeps_nobody_from_being_served_and_ends() {
     );
 }
 
+// Invariant 8.
 #[test]
 fn a_crowd_is_bounded() {
     let server = Server::start("--json --size 4KiB");

@@ -117,6 +117,7 @@ fn a_run_of_old_is_resumed_with_a_note() {
     assert_eq!(last_block(&place.run()), 6);
 }
 
+// Invariant 6.
 #[test]
 fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let place = measured();

@@ -59,6 +59,7 @@ fn interrupted_by(signal: Signal) -> Place {
     place
 }
 
+// Invariant 9.
 #[test]
 fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
     let place = interrupted_by(Signal::INT);
@@ -86,6 +87,7 @@ fn a_termination_keeps_what_is_finished() {
     interrupted_by(Signal::TERM);
 }
 
+// Invariant 9.
 #[test]
 fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let place = Place::new();

@@ -126,6 +126,7 @@ fn a_quota_holds_back_and_says_for_how_long() {
     assert_eq!(held_ns > 0 && periods > 0, !all.is_empty(), "{held_ns} ns");
 }
 
+// Invariant 9.
 #[test]
 fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     let _alone = OTHERS.write().unwrap_or_else(PoisonError::into_inner);

@@ -48,6 +48,7 @@ fn is_ended(child: &mut Child) {
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }
 
+// Invariant 9.
 #[test]
 fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
     let place = Place::new();

@@ -52,6 +52,7 @@ fn a_report_is_the_same_every_time() {
     assert_eq!(after_the_run, read());
 }
 
+// Invariant 7.
 #[test]
 fn the_log_is_the_plan_that_the_manifest_gives() {
     let place = Place::with_run();

@@ -102,6 +102,7 @@ fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
     assert!(Noise::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
 }
 
+// Invariant 9.
 #[test]
 fn a_killed_run_takes_its_neighbour_along() {
     let place = Place::new();

@@ -101,6 +101,7 @@ fn whole_files_are_sent_from_the_page_cache_and_from_the_disk_and_leave_nothing(
     }
 }
 
+// Invariant 9.
 #[test]
 fn a_file_of_the_users_is_sent_whole_and_stays_as_it_was() {
     let (place, dir) = (Place::new(), beside());

@@ -215,6 +215,7 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
     served.end(Signal::INT);
 }
 
+// Invariant 10.
 #[test]
 fn who_can_reach_the_server_is_said_where_it_is_more_than_this_machine() {
     let mut running = Running::start("serve top --port 0 --listen 0.0.0.0");

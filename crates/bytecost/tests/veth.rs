@@ -21,6 +21,7 @@ fn is_root() -> bool {
     is_root
 }
 
+// Invariant 9.
 #[test]
 fn a_killed_run_leaves_no_namespace_and_no_link() {
     if !is_root() {
@@ -35,6 +36,7 @@ fn a_killed_run_leaves_no_namespace_and_no_link() {
     ended(&mut place.bytecost(&words)).measured();
 }
 
+// Invariant 9.
 #[test]
 fn an_interrupted_run_leaves_no_namespace_and_no_link() {
     if is_root() {

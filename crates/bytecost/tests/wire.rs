@@ -46,6 +46,7 @@ fn have_device(pids: &[u32]) -> bool {
     pids.iter().filter(|pid| has_device(**pid)).count() == 2
 }
 
+// Invariant 9.
 #[test]
 fn a_killed_run_leaves_no_device_no_network_and_no_process() {
     if is_root() {
@@ -54,6 +55,7 @@ fn a_killed_run_leaves_no_device_no_network_and_no_process() {
     }
 }
 
+// Invariant 9.
 #[test]
 fn an_interrupted_run_leaves_no_device_no_network_and_no_process() {
     if is_root() {

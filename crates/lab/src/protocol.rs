@@ -357,6 +357,7 @@ mod tests {
         );
     }
 
+    // Invariant 8.
     #[test]
     fn a_length_is_bounded_before_anything_is_allocated() {
         let frame = u32::MAX.to_le_bytes();

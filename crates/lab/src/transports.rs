@@ -211,6 +211,7 @@ mod tests {
         }
     }
 
+    // Invariant 10.
     #[test]
     fn no_other_machine_can_reach_a_listener() {
         for transport in HERE {
@@ -260,6 +261,7 @@ mod tests {
         );
     }
 
+    // Invariant 8.
     #[test]
     fn nobody_is_waited_for_without_end() {
         let listener = listen(&cell(&[]), None).unwrap();

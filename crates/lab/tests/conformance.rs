@@ -75,6 +75,7 @@ fn main() -> ExitCode {
     trials.push(Trial::test("null moves nothing and has no peer", null));
     trials.push(Trial::test("memcpy counts what it copies", memcpy));
     trials.push(Trial::test(
+        // Invariant 9.
         "a lost endpoint fails the trial alone",
         endpoints::lost_endpoint,
     ));

@@ -186,6 +186,7 @@ fn thinking_keeps_the_rate_down() {
 }
 
 /// Ten times as many requests allocate no more than a few.
+// Invariant 4.
 #[test]
 fn asking_does_not_allocate() {
     for way in ways() {

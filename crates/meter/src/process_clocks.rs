@@ -254,6 +254,7 @@ mod tests {
         }
     }
 
+    // Invariant 11.
     #[test]
     fn each_process_has_one_owner_and_children_are_their_parents() {
         let root = planted(&[

@@ -19,6 +19,7 @@ fn allocations<M: Meter>(mut meter: M) -> u64 {
     counted.count_total
 }
 
+// Invariant 4.
 #[test]
 fn reading_does_not_allocate() {
     assert_eq!(allocations(ThreadMeter::open()), 0);

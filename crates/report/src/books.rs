@@ -1,41 +1,40 @@
 //! The books of each cell as a table: where the time of all CPUs went in its windows.
 
-use bytecost_analysis::{Account, Analysis, CellBooks, Closed};
-use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUserRow};
-use bytecost_spec::units;
+use bytecost_analysis::{Analysis, CellBooks, Closed};
+use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUser, CpuUserRow};
 
 use crate::counted::{Counted, MOST_ROWS, NOTHING, label};
 
-/// Accounts that stand in one column.
-type Group = (&'static str, &'static [Account]);
+/// Users that stand in one column.
+type Column = (&'static str, &'static [CpuUser]);
 
-/// The columns of a terminal, which has no room for each account.
-const SHORT: &[Group] = &[
-    ("sender", &[Account::Sender]),
-    ("receiver", &[Account::Receiver]),
+/// The columns of a terminal, which has no room for each user.
+const SHORT: &[Column] = &[
+    ("sender", &[CpuUser::SenderThreads]),
+    ("receiver", &[CpuUser::ReceiverThreads]),
     (
         "their workers",
-        &[Account::SenderWorkers, Account::ReceiverWorkers],
+        &[CpuUser::SenderWorkers, CpuUser::ReceiverWorkers],
     ),
     (
         "kernel threads, interrupts",
-        &[Account::KernelThreads, Account::Interrupts],
+        &[CpuUser::KernelThreads, CpuUser::Interrupts],
     ),
     (
         "anything else",
         &[
-            Account::Background,
-            Account::Instrument,
-            Account::OtherProcesses,
+            CpuUser::Background,
+            CpuUser::Instrument,
+            CpuUser::OtherProcesses,
         ],
     ),
 ];
 
-/// The table with a column for each account; none of runs without books.
+/// The table with a column for each user; none of runs without books.
 pub(crate) fn books(a: &Analysis) -> Option<Counted> {
-    let groups: Vec<Group> = Account::ALL
+    let groups: Vec<Column> = CPU_USERS
         .iter()
-        .map(|account| (account.title(), std::slice::from_ref(account)))
+        .map(|row| (row.title, std::slice::from_ref(&row.user)))
         .collect();
     table(a, &groups)
 }
@@ -47,19 +46,19 @@ pub(crate) fn short(a: &Analysis) -> Option<Counted> {
     Some(table)
 }
 
-fn table(a: &Analysis, groups: &[Group]) -> Option<Counted> {
-    let is_used = |(_, accounts): &&Group| {
+fn table(a: &Analysis, groups: &[Column]) -> Option<Counted> {
+    let is_used = |(_, users): &&Column| {
         let mut lines = a.books.iter().flat_map(|b| &b.lines);
-        lines.any(|l| accounts.contains(&l.account))
+        lines.any(|l| users.contains(&l.user))
     };
-    let groups: Vec<&Group> = groups.iter().filter(is_used).collect();
+    let groups: Vec<&Column> = groups.iter().filter(is_used).collect();
     let mut columns = vec!["cell".to_owned()];
     columns.extend(groups.iter().map(|(title, _)| (*title).to_owned()));
     columns.push("left over of own CPU time".to_owned());
     let rows = a.books.iter().take(MOST_ROWS).filter_map(|books| {
         let cell = a.cells.iter().find(|c| c.id == books.cell)?;
-        let share = |accounts: &[Account]| {
-            let lines = books.lines.iter().filter(|l| accounts.contains(&l.account));
+        let share = |users: &[CpuUser]| {
+            let lines = books.lines.iter().filter(|l| users.contains(&l.user));
             let sum = lines.map(|l| l.share).reduce(|a, b| a + b);
             sum.map_or_else(|| NOTHING.to_owned(), percent)
         };
@@ -70,7 +69,7 @@ fn table(a: &Analysis, groups: &[Group]) -> Option<Counted> {
     let rows: Vec<(String, Vec<String>)> = rows.collect();
     let first = a.books.first()?;
     let mut notes = Vec::new();
-    if !first.lines.iter().any(|l| l.account == Account::Interrupts) {
+    if !first.lines.iter().any(|l| l.user == CpuUser::Interrupts) {
         notes.push("Interrupts on idle CPUs cannot be told apart from what is left over: the scheduler's own account of all tasks cannot be read here.".to_owned());
     }
     let closed = a.books.iter().filter(|b| b.closed == Closed::Yes).count();
@@ -150,6 +149,6 @@ fn left_over(books: &CellBooks) -> String {
 fn percent(share: f64) -> String {
     match share.abs() < 0.0005 {
         true => "0 %".to_owned(),
-        false => format!("{} %", units::number((1000.0 * share).round() / 10.0)),
+        false => format!("{:.1} %", 100.0 * share),
     }
 }

@@ -139,6 +139,7 @@ fn the_page_in_words_and_paths() {
     insta::assert_snapshot!("page", text_and_paths(&html(&fixture::analysis())));
 }
 
+// Invariant 3.
 #[test]
 fn the_same_result_gives_the_same_bytes() {
     for make in [

@@ -147,6 +147,7 @@ mod tests {
         assert_eq!(names(dir.path()), ["taken"]);
     }
 
+    // Invariant 9.
     #[test]
     fn leftovers_of_the_dead_go_and_files_of_the_living_stay() {
         let dir = tempfile::tempdir().unwrap();

@@ -235,6 +235,7 @@ mod tests {
         assert!(load(b"\xff\xfe\n").unwrap_err().contains("line 1"));
     }
 
+    // Invariant 8.
     #[test]
     fn a_line_has_a_bound_for_readers_and_writers() {
         let endless = vec![b'x'; MOST_LINE_BYTES];

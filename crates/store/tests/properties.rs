@@ -113,6 +113,7 @@ fn record() -> impl Strategy<Value = Record> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, rng_seed: RngSeed::Fixed(20_261_121), ..ProptestConfig::default() })]
 
+    // Invariant 6.
     #[test]
     fn any_records_come_back_and_any_truncation_leaves_a_prefix(
         records in vec(record(), 0..8),

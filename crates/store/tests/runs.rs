@@ -98,6 +98,7 @@ fn only_one_process_appends_at_a_time() {
     second.append(&failure(0)).unwrap();
 }
 
+// Invariant 6.
 #[test]
 fn a_run_that_was_cut_short_goes_on_at_the_start_of_a_line() {
     let (_dir, root) = root();
@@ -320,6 +321,7 @@ fn a_leg_is_noted_and_no_sample_changes() {
     assert_eq!(manifest.measurer().build, Some("ab"));
 }
 
+// Invariant 6.
 #[test]
 fn records_that_are_lost_are_told() {
     let (_dir, root) = root();

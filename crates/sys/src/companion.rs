@@ -64,6 +64,7 @@ mod tests {
         assert!(child.wait().unwrap().success());
     }
 
+    // Invariant 9.
     #[test]
     fn a_helper_ends_with_the_thread_that_started_it() {
         let (mut child, mut read) = std::thread::spawn(|| {

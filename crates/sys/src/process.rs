@@ -215,6 +215,7 @@ mod tests {
         .unwrap();
     }
 
+    // Invariant 9.
     #[test]
     fn an_orphan_is_told_so() {
         // No process is its own parent.

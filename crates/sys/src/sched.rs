@@ -182,6 +182,7 @@ mod tests {
         while clock::monotonic_ns() < until {}
     }
 
+    // Invariant 9.
     #[test]
     fn a_thread_that_does_not_let_go_is_ended_by_the_kernel() {
         if taken(Policy::Fifo(1)).is_err() {

@@ -1,83 +1,14 @@
 //! Who used the CPUs in the windows of a cell, as findings.json tells it.
 
-use bytecost_spec::evidence::CpuAccounts;
+use bytecost_spec::evidence::{CpuAccounts, CpuUser};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Whose CPU time it is.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Account {
-    /// The sender's threads (the clients', where there is a server).
-    Sender,
-    /// What works for them in their process or as its child: io-wq, POSIX aio, Java.
-    SenderWorkers,
-    /// The receiver's threads (the server's, with its children).
-    Receiver,
-    /// What works for those.
-    ReceiverWorkers,
-    /// ksoftirqd, kworker and other kernel threads, which work on nobody's clock.
-    KernelThreads,
-    /// Interrupts on idle CPUs, which are on nobody's clock either.
-    Interrupts,
-    /// The background load that the cell asked for.
-    Background,
-    /// bytecost itself: who coordinates, and over wire who acknowledges.
-    Instrument,
-    /// Processes that are not ours.
-    OtherProcesses,
-    /// Nobody: the CPUs were idle.
-    Idle,
-    /// The hypervisor.
-    Steal,
-    /// What is left of the time of all CPUs.
-    LeftOver,
-}
-
-impl Account {
-    /// All of them, in the order of tables.
-    pub const ALL: &[Account] = &[
-        Account::Sender,
-        Account::SenderWorkers,
-        Account::Receiver,
-        Account::ReceiverWorkers,
-        Account::KernelThreads,
-        Account::Interrupts,
-        Account::Background,
-        Account::Instrument,
-        Account::OtherProcesses,
-        Account::Idle,
-        Account::Steal,
-        Account::LeftOver,
-    ];
-
-    /// Its heading.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Account::Sender => "sender",
-            Account::SenderWorkers => "sender's workers",
-            Account::Receiver => "receiver",
-            Account::ReceiverWorkers => "receiver's workers",
-            Account::KernelThreads => "kernel threads",
-            Account::Interrupts => "interrupts on idle CPUs",
-            Account::Background => "background load",
-            Account::Instrument => "bytecost",
-            Account::OtherProcesses => "other processes",
-            Account::Idle => "idle",
-            Account::Steal => "steal",
-            Account::LeftOver => "left over",
-        }
-    }
-}
 
 /// A line of a cell's books.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BookLine {
-    /// Whose.
-    pub account: Account,
+    /// Whose CPU time it is. What a side measures of itself does not tell workers and children apart.
+    pub user: CpuUser,
     /// Its share of the time of all CPUs in the windows, in the mean over trials.
     pub share: f64,
     /// Standard error of that.

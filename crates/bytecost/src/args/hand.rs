@@ -30,7 +30,7 @@ pub fn applies_by_hand(axis: Axis, mover: &Mover) -> bool {
         pattern: Pattern::Ask,
         ..Cell::default()
     };
-    let applies = CellFacts::moved_by(&cell, &mover.facts()).applies(axis);
+    let applies = CellFacts::moved_by(&cell, mover).applies(axis);
     applies && !NOT_BY_HAND.contains(&axis)
 }
 

@@ -11,6 +11,7 @@ fn reads_content(file: &TestFile, len: u64) {
     assert_eq!(content().mismatch(0, &bytes), None);
 }
 
+// Invariant 9.
 #[test]
 fn a_file_grows_keeps_its_content_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -133,7 +134,7 @@ fn two(blocks: u64) -> (TestFile, TestFile, crate::FileWork) {
 }
 
 fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move>> {
-    (crate::Mover::named(name).unwrap().open)(crate::Setup {
+    crate::Mover::named(name).unwrap().open(crate::Setup {
         socket: None,
         java: None,
         file: Some(work),

@@ -215,6 +215,7 @@ fn fake(script: &str, patience: Duration, expected: &str) {
     let _ = peer.shutdown(Shutdown::Both);
 }
 
+// Invariant 9.
 #[test]
 fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
     let soon = Duration::from_millis(200);

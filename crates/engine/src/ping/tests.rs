@@ -80,6 +80,7 @@ fn against<E: End>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
     error
 }
 
+// Invariant 8.
 #[test]
 fn a_side_that_dies_ends_the_other() {
     fn check<E: End>(way: &str, ends: (E, E)) {
@@ -128,6 +129,7 @@ fn a_side_that_answers_wrongly_is_told_by_its_own_reason() {
     );
 }
 
+// Invariant 8.
 #[test]
 fn silence_ends_with_patience() {
     fn check<E: End>(way: &str, (mut asks, answers): (E, E)) {

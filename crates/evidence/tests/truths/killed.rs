@@ -47,6 +47,7 @@ fn a_process_that_counts_until_it_is_killed() {
     thread::sleep(PATIENCE);
 }
 
+// Invariant 9.
 #[test]
 fn nothing_stays_attached_when_who_counted_is_killed() {
     // What it reads and asks would be counted with the calls of the others.

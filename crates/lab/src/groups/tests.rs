@@ -118,6 +118,7 @@ fn throttling_is_read_in_the_unit_of_the_version() {
     assert_eq!(gone[&Counter::CgroupPeriods], Reading::absent("it is gone"));
 }
 
+// Invariant 9.
 #[test]
 fn groups_of_the_dead_go_and_those_of_the_living_and_of_others_stay() {
     let (dir, roots) = machine(&format!("{V1}{V2}"));

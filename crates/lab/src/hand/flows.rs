@@ -322,6 +322,7 @@ mod tests {
         true
     }
 
+    // Invariant 4.
     #[test]
     fn a_flow_that_tells_what_it_does_allocates_nothing() {
         for pattern in [Exchange::Stream, Exchange::Ask] {

@@ -22,6 +22,7 @@ pub const FAULTS: &[Fault] = &[
     ("a request in single bytes is answered", single_bytes),
     ("who has sent all is answered to the end", half_closed),
     ("who stalls in a request holds up nobody", stalled),
+    // Invariant 8.
     ("who stalls in a request is closed", stalled_is_closed),
     ("who feeds a request in crumbs is closed", crumbs_are_closed),
     ("who says nothing holds up nobody", silent),
@@ -33,6 +34,7 @@ pub const FAULTS: &[Fault] = &[
     ("who does not read is closed", deaf_is_closed),
     ("who floods holds up nobody", flooded),
     ("who goes in mid-answer does no harm", gone_in_mid_answer),
+    // Invariant 8.
     ("a line of 10 MB is refused", ten_megabytes),
     ("a thousand come and go at once", a_thousand),
     ("the limit of descriptors is waited out", out_of_descriptors),
@@ -359,16 +361,16 @@ fn out_of_seats(server: &'static Server) {
 
 /// Those beyond the bound of a model that has one are closed; the others are served as ever.
 fn beyond_the_bound(server: &'static Server) {
-    let Some(bound) = server.bound else {
-        assert_eq!(server.refused(usize::MAX), None);
+    let Some((most, reason)) = server.bound else {
+        assert_eq!(server.refuses(usize::MAX), None);
         return;
     };
-    assert_eq!(server.refused(bound.connections), None);
-    let refusal = server.refused(bound.connections + 1).unwrap();
-    assert!(refusal.contains(bound.reason), "{refusal}");
+    assert_eq!(server.refuses(most as usize), None);
+    let refusal = server.refuses(most as usize + 1).unwrap();
+    assert!(refusal.contains(reason), "{refusal}");
     let running = Running::start(&start(server, 100, LONG_MS));
     let descriptors = running.descriptors_alone();
-    let mut clients: Vec<TcpStream> = (0..bound.connections).map(|_| client(&running)).collect();
+    let mut clients: Vec<TcpStream> = (0..most).map(|_| client(&running)).collect();
     for client in &mut clients {
         client.write_all(b"get\n").unwrap();
         answer(client, 100);

@@ -26,6 +26,7 @@ pub const STOPS: &[Fault] = &[
         stopped_with_faults,
     ),
     ("a signal to a child is no end in mid-answer", signalled),
+    // Invariant 9.
     ("a killed server leaves nobody behind", killed),
 ];
 

@@ -223,6 +223,7 @@ fn the_task_clock_alone_needs_no_kernel() {
     }
 }
 
+// Invariant 10.
 #[test]
 fn where_perf_is_closed_altogether_the_reason_says_so() {
     let mut pmu = MadeUp {

@@ -64,19 +64,18 @@ fn of_all_kinds() -> Survey {
     let mut all = survey();
     let like = all.mover_facts[1].clone();
     let kinds = [
-        ("sendfile", true, Route::FileToSocket, InFlight::One),
-        ("pread", false, Route::FileToMemory, InFlight::One),
-        ("uring-read", false, Route::FileToMemory, InFlight::Several),
-        ("splice-file", false, Route::FileToFile, InFlight::One),
-        ("work-chase", false, Route::Work, InFlight::One),
-        ("ping-futex", false, Route::PingPong, InFlight::One),
-        ("memcpy", false, Route::MemoryToMemory, InFlight::One),
+        ("sendfile", Route::FileToSocket, InFlight::One),
+        ("pread", Route::FileToMemory, InFlight::One),
+        ("uring-read", Route::FileToMemory, InFlight::Several),
+        ("splice-file", Route::FileToFile, InFlight::One),
+        ("work-chase", Route::Work, InFlight::One),
+        ("ping-futex", Route::PingPong, InFlight::One),
+        ("memcpy", Route::MemoryToMemory, InFlight::One),
     ];
     all.mover_facts.retain(|m| m.name != "sendfile");
     all.mover_facts
-        .extend(kinds.map(|(name, has_peer, route, in_flight)| MoverFacts {
+        .extend(kinds.map(|(name, route, in_flight)| MoverFacts {
             name: name.to_owned(),
-            has_peer,
             route,
             in_flight,
             ..like.clone()

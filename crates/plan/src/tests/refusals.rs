@@ -24,6 +24,7 @@ pub(super) fn refused(changes: &[(Axis, &str)], host: &Host, survey: &Survey) ->
     })
 }
 
+// Invariant 5.
 #[test]
 fn what_cannot_be_had_is_refused_with_its_remedy() {
     let zc = (Axis::Mover, "uring-send-zc");

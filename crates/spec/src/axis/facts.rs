@@ -8,8 +8,16 @@ use crate::survey::{InFlight, MoverFacts, Release, Route, Survey};
 #[derive(Clone, Copy, Debug)]
 pub struct CellFacts<'a> {
     cell: &'a Cell,
-    mover: Option<&'a MoverFacts>,
+    mover: Option<Ways>,
     has_size: bool,
+}
+
+/// What a mover's row says of how it moves.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    route: Route,
+    release: Release,
+    in_flight: InFlight,
 }
 
 impl<'a> CellFacts<'a> {
@@ -18,19 +26,20 @@ impl<'a> CellFacts<'a> {
     pub fn of(cell: &'a Cell, survey: &'a Survey) -> CellFacts<'a> {
         let services = survey.serving.as_ref().map_or(&[][..], |s| &s.services);
         let service = services.iter().find(|s| s.name == cell.serving.service);
+        let mover = survey.mover(&cell.mover).map(Ways::of);
         CellFacts {
             cell,
-            mover: survey.mover(&cell.mover),
+            mover: mover.filter(|_| !cell.is_served()),
             has_size: !cell.is_served() || service.is_none_or(|s| s.sizes.is_some()),
         }
     }
 
     /// A cell of messages or of files, with the facts of its mover.
     #[must_use]
-    pub fn moved_by(cell: &'a Cell, mover: &'a MoverFacts) -> CellFacts<'a> {
+    pub fn moved_by<T>(cell: &'a Cell, mover: &MoverFacts<T>) -> CellFacts<'a> {
         CellFacts {
             cell,
-            mover: Some(mover),
+            mover: Some(Ways::of(mover)),
             has_size: true,
         }
     }
@@ -77,8 +86,7 @@ impl<'a> CellFacts<'a> {
     }
 
     fn route(&self) -> Route {
-        let moved = self.mover.filter(|_| !self.is_served());
-        moved.map_or(Route::Nowhere, |m| m.route)
+        self.mover.map_or(Route::Nowhere, |m| m.route)
     }
 
     /// Whether a server is asked by many clients.
@@ -90,7 +98,7 @@ impl<'a> CellFacts<'a> {
     /// Whether a mover sends messages to another end; one that is not known is taken to do so.
     #[must_use]
     pub fn is_sent(&self) -> bool {
-        !self.is_served() && self.mover.is_none_or(|m| m.has_peer)
+        !self.is_served() && self.mover.is_none_or(|m| m.route.has_peer())
     }
 
     /// Whether a mover works on a file and has no other end.
@@ -166,16 +174,28 @@ impl<'a> CellFacts<'a> {
         self.is_of_files() || self.route() == Route::FileToSocket
     }
 
-    /// Whether the file is gone through in blocks, one call each.
+    /// Whether the file is gone through in blocks, one call each: from a file to another or to
+    /// nothing, or through memory of the mover's own to a socket.
     pub(super) fn goes_by_blocks(&self) -> bool {
-        self.route().goes_by_blocks()
-            || self.mover.is_some_and(|m| m.goes_in_blocks()) && !self.is_served()
+        let through_memory =
+            |m: Ways| m.route == Route::FileToSocket && m.release == Release::AtReturn;
+        self.route().goes_by_blocks() || self.mover.is_some_and(through_memory)
     }
 
     /// Whether several requests can be in flight.
     pub(super) fn has_depth(&self) -> bool {
         let several =
-            |m: &MoverFacts| matches!(m.in_flight, InFlight::Several | InFlight::SeveralByThreads);
+            |m: Ways| matches!(m.in_flight, InFlight::Several | InFlight::SeveralByThreads);
         self.is_served() || self.is_of_files() && self.mover.is_some_and(several)
+    }
+}
+
+impl Ways {
+    fn of<T>(mover: &MoverFacts<T>) -> Ways {
+        Ways {
+            route: mover.route,
+            release: mover.release,
+            in_flight: mover.in_flight,
+        }
     }
 }

@@ -83,13 +83,6 @@ impl Transport {
         self == Transport::Veth || self.is_wire()
     }
 
-    /// Whether what TCP hands to its device in one packet can be chosen: the device is the run's
-    /// own, and cuts nothing itself.
-    #[must_use]
-    pub fn has_segments(self) -> bool {
-        self.is_made() && self.is_tcp()
-    }
-
     /// Whether what is sent is freed as it leaves, and delivered to nobody.
     #[must_use]
     pub fn is_wire(self) -> bool {

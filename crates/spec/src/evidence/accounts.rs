@@ -34,7 +34,7 @@ users! {
         "processes that the receiving process has started";
     KernelThreads "kernel-threads" None, "kernel threads"
         "threads of the kernel that belong to no process";
-    Interrupts "interrupts" None, "interrupts of idle CPUs"
+    Interrupts "interrupts" None, "interrupts on idle CPUs"
         "interrupts and soft interrupts while the idle task had the CPU, which are in no task's time";
     Background "background" None, "background load"
         "the load that the cell asks for beside the trial";
@@ -44,6 +44,10 @@ users! {
         "every other process of the machine";
     Idle "idle" None, "idle"
         "nothing to run";
+    Steal "steal" None, "steal"
+        "the hypervisor, while a CPU had something to run";
+    LeftOver "left-over" None, "left over"
+        "what is left of the time of all CPUs";
 }
 
 /// A row of the table of those who use CPUs.

@@ -104,6 +104,7 @@ fn is_ours(dependency: &Value) -> bool {
     dependency["path"].is_string()
 }
 
+// Invariant 2.
 #[test]
 fn every_crate_imports_only_what_the_table_allows() {
     let mut broken = Vec::new();

@@ -1,4 +1,5 @@
-//! Every invariant of ARCHITECTURE.md names tests that exist.
+//! Every invariant of ARCHITECTURE.md names a few tests that exist; each of its tests is marked, so
+//! that a command finds the others.
 
 use std::fs;
 
@@ -9,26 +10,49 @@ use crate::{documents, tree};
 
 /// How many invariants there are.
 const COUNT: usize = 11;
+/// The most tests that a row names.
+const MOST: usize = 3;
 
 #[test]
 fn every_invariant_has_a_test_that_exists() {
     let page = fs::read_to_string(tree::root().join("ARCHITECTURE.md")).unwrap();
     let rows = documents::table(&page, "invariant");
+    let marks = marks();
     let mut broken = Vec::new();
     for (number, row) in (1..).zip(&rows) {
         if !row[0].starts_with(&format!("{number}. ")) {
             broken.push(format!("`{}` is not number {number}", row[0]));
         }
         let tests: Vec<&str> = row[1].split("; ").filter(|t| !t.is_empty()).collect();
-        if tests.is_empty() {
-            broken.push(format!("invariant {number} has no test"));
+        if tests.is_empty() || tests.len() > MOST {
+            broken.push(format!("invariant {number} names {} tests", tests.len()));
         }
         broken.extend(tests.iter().filter_map(|t| missing(t)));
+        let marked = marks.iter().filter(|of| **of == number).count();
+        if marked < tests.len() {
+            broken.push(format!(
+                "not every test of it has the mark `Invariant {number}.`"
+            ));
+        }
     }
+    let known = 1..=rows.len();
+    let strange = marks.iter().filter(|of| !known.contains(of));
+    broken.extend(strange.map(|of| format!("a test is marked for invariant {of}")));
     if rows.len() != COUNT {
         broken.push(format!("there are {} invariants, not {COUNT}", rows.len()));
     }
     tree::none(&broken, "ARCHITECTURE.md, invariants:");
+}
+
+/// The numbers of all marks of tests, as `grep -rn "// Invariant"` finds them.
+fn marks() -> Vec<usize> {
+    let of = |line: &str| {
+        let number = line.trim().strip_prefix("// Invariant ")?;
+        number.strip_suffix('.')?.parse().ok()
+    };
+    let files = tree::files(&[".rs"]);
+    let lines = files.iter().flat_map(|file| file.text.lines());
+    lines.filter_map(of).collect()
 }
 
 /// What is wrong with `path: name of a test`.

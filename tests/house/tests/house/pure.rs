@@ -149,6 +149,7 @@ fn offences(crates: &[&str], never: &[&str], excused: &[&str]) -> Vec<String> {
     broken
 }
 
+// Invariant 3.
 #[test]
 fn pure_crates_do_not_see_the_world() {
     tree::none(
@@ -157,6 +158,7 @@ fn pure_crates_do_not_see_the_world() {
     );
 }
 
+// Invariant 3.
 #[test]
 fn pure_crates_keep_nothing_in_an_order_that_changes() {
     let broken = offences(PURE, UNORDERED, ASKED_ONLY);
@@ -166,6 +168,7 @@ fn pure_crates_keep_nothing_in_an_order_that_changes() {
     );
 }
 
+// Invariant 2.
 #[test]
 fn engines_never_measure() {
     tree::none(
@@ -174,6 +177,7 @@ fn engines_never_measure() {
     );
 }
 
+// Invariant 2.
 #[test]
 fn meters_never_move_bytes() {
     tree::none(

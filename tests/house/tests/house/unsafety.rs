@@ -5,6 +5,7 @@ use crate::tree::{self, File};
 
 const HOME: &str = "crates/sys/";
 
+// Invariant 1.
 #[test]
 fn unsafe_code_is_in_sys_alone() {
     let mut broken = Vec::new();
@@ -21,6 +22,7 @@ fn unsafe_code_is_in_sys_alone() {
     tree::none(&broken, "unsafe code outside of crates/sys:");
 }
 
+// Invariant 1.
 #[test]
 fn every_unsafe_block_says_why_it_is_sound() {
     let mut broken = Vec::new();

@@ -1,0 +1,139 @@
+//! Recorded runs of every built-in study, and what bytecost makes of them, byte for byte.
+//!
+//! `make goldens` records the runs anew. `BYTECOST_GOLDENS=accept` writes what comes out today in
+//! the place of what is expected: read the difference before you commit it.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Place, stderr};
+
+/// What a run is made of; all other files of a golden are expectations.
+const RECORDED: &[&str] = &["ended.json", "manifest.json", "samples.jsonl"];
+/// What a report writes beside them, of which every byte is expected.
+const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
+const LAYOUTS: &[&str] = &["pa02-a", "pa02-b", "os-features"];
+/// The most bytes that all recorded runs may have.
+const MOST_BYTES: u64 = 5 << 20;
+
+fn goldens() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+}
+
+/// The recorded runs by the names of their studies.
+fn recorded() -> Vec<(String, PathBuf)> {
+    let folders = fs::read_dir(goldens()).unwrap().map(|e| e.unwrap().path());
+    let runs = folders.filter(|path| path.join("manifest.json").is_file());
+    let mut runs: Vec<_> = runs
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
+        .collect();
+    runs.sort();
+    runs
+}
+
+/// A place in which the recorded runs are kept, each under the name of its study.
+fn place() -> Place {
+    let place = Place::new();
+    for (study, from) in recorded() {
+        let to = place.path().join("bytecost-runs").join(study);
+        fs::create_dir_all(&to).unwrap();
+        for file in RECORDED {
+            fs::copy(from.join(file), to.join(file)).unwrap();
+        }
+    }
+    place
+}
+
+/// All that bytecost says of a recorded run, by the name of the file that expects it.
+fn said(place: &Place, study: &str) -> BTreeMap<String, String> {
+    let mut said = BTreeMap::new();
+    let report = place.call(&["report", study]);
+    assert!(
+        matches!(report.status.code(), Some(0 | 1)),
+        "{}",
+        stderr(&report)
+    );
+    said.insert("terminal.txt".to_owned(), common::stdout(&report));
+    for file in WRITTEN {
+        let path = place.path().join("bytecost-runs").join(study).join(file);
+        said.insert((*file).to_owned(), fs::read_to_string(path).unwrap());
+    }
+    for layout in LAYOUTS {
+        let export = place.call(&["export", study, "--layout", layout]);
+        let text = common::stdout(&export);
+        // A table without rows says nothing of the run.
+        if export.status.success() && text.lines().count() > 1 {
+            said.insert(format!("{layout}.csv"), text);
+        }
+    }
+    said
+}
+
+/// Holds texts against the files of a folder; with `BYTECOST_GOLDENS=accept` it writes them.
+fn expect(folder: &Path, said: &BTreeMap<String, String>) -> Vec<String> {
+    if std::env::var("BYTECOST_GOLDENS").is_ok_and(|word| word == "accept") {
+        for (file, text) in said {
+            fs::write(folder.join(file), text).unwrap();
+        }
+        return Vec::new();
+    }
+    let differences = said.iter().filter_map(|(file, text)| {
+        let path = folder.join(file);
+        let expected = fs::read_to_string(&path).unwrap_or_default();
+        let at = (1..).zip(expected.lines().zip(text.lines()));
+        let line = at.into_iter().find(|(_, (was, is))| was != is);
+        match line {
+            _ if expected == *text => None,
+            Some((number, (was, is))) => Some(format!(
+                "{}:{number}\n  expected: {was}\n  came out: {is}",
+                path.display()
+            )),
+            None => Some(format!("{}: one is longer", path.display())),
+        }
+    });
+    differences.collect()
+}
+
+#[test]
+fn recorded_runs_give_the_same_reports_byte_for_byte() {
+    let place = place();
+    let mut differences = Vec::new();
+    for (study, folder) in recorded() {
+        differences.extend(expect(&folder, &said(&place, &study)));
+    }
+    let mut words = vec!["audit"];
+    let runs = recorded();
+    words.extend(runs.iter().map(|(study, _)| study.as_str()));
+    let audit = BTreeMap::from([("audit.txt".to_owned(), common::stdout(&place.call(&words)))]);
+    differences.extend(expect(&goldens(), &audit));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[test]
+fn every_built_in_study_has_a_small_recorded_run() {
+    let studies = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies");
+    let mut studies: Vec<String> = fs::read_dir(studies)
+        .unwrap()
+        .map(|e| {
+            e.unwrap()
+                .path()
+                .file_stem()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    studies.sort();
+    let names: Vec<String> = recorded().into_iter().map(|(study, _)| study).collect();
+    assert_eq!(names, studies);
+    let bytes = |path: &Path| -> u64 {
+        let size = |file| fs::metadata(path.join(file)).unwrap().len();
+        RECORDED.iter().map(size).sum()
+    };
+    let all: u64 = recorded().iter().map(|(_, path)| bytes(path)).sum();
+    assert!(all < MOST_BYTES, "{all} bytes of recorded runs");
+}

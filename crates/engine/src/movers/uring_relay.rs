@@ -1,0 +1,187 @@
+//! A file that io_uring brings to a socket: pieces of it read and sent, or spliced through a pipe.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_sys::pipe::Pipe;
+use bytecost_sys::places::ALIGN_BYTES;
+use bytecost_sys::uring_relay::{Half, UringRelay};
+use rustix::io::Errno;
+
+use super::sent_file::{spliced, take};
+use super::splice::PIPE_BYTES;
+use crate::file::too_short;
+use crate::mover::{
+    FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,
+};
+use crate::setup::Setup;
+use crate::tally::Tally;
+use crate::walk::Walk;
+
+pub const SPLICE: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-splice",
+        summary: "io_uring splices through a pipe: up to eight linked pairs in one call, carried out by io_uring's own threads; the socket refers to the file's pages",
+        in_flight: InFlight::SeveralByThreads,
+        release: Release::Never,
+        descriptors_per_flow: 5,
+        ..FILE_SENT
+    },
+    open: Open::Stream(|mut setup| {
+        let socket = setup.take_socket()?;
+        let work = take(&mut setup)?;
+        let pipe = Pipe::new(PIPE_BYTES)?;
+        // A piece that begins within a page takes a slot of the pipe more than its pages.
+        let piece = pipe.capacity().saturating_sub(ALIGN_BYTES);
+        let ring = UringRelay::by_pipe(work.file, socket, PIECES as u32, pipe)?;
+        Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
+    }),
+};
+
+pub const READ_SEND: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-read-send",
+        summary: "io_uring: a read of `block` bytes of a file into a buffer, linked to a send of them, up to eight such pairs in one call; the kernel copies twice",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 3,
+        ..FILE_SENT
+    },
+    open: Open::Stream(|mut setup| {
+        let socket = setup.take_socket()?;
+        let work = take(&mut setup)?;
+        let block = work.block.max(1);
+        let ring = UringRelay::by_buffer(work.file, socket, PIECES as u32, block)?;
+        Ok(Box::new(Relay::new(ring, work.walk, &setup, block, false)))
+    }),
+};
+
+/// Pieces that one call hands over. They are linked, so that none overtakes another.
+const PIECES: usize = 8;
+
+/// A mover of a [`UringRelay`].
+struct Relay {
+    ring: UringRelay,
+    walk: Walk,
+    size: usize,
+    /// The most bytes of a piece.
+    piece: usize,
+    patience: Duration,
+    /// What the relay has brought of a message and not passed on.
+    left: usize,
+    /// Whether that is still there to be passed on, or must be brought again.
+    is_kept: bool,
+    tally: Tally,
+}
+
+/// What became of a chain of pieces.
+#[derive(Default)]
+struct Outcome {
+    brought: usize,
+    passed: usize,
+    ended: bool,
+    failed: Option<i32>,
+}
+
+impl Relay {
+    /// `piece` is at most what the ring holds; `is_kept` where what was brought stays until it is
+    /// passed on.
+    fn new(ring: UringRelay, walk: Walk, setup: &Setup, piece: usize, is_kept: bool) -> Relay {
+        Relay {
+            ring,
+            walk,
+            size: setup.size,
+            piece: piece.max(1),
+            patience: setup.patience,
+            left: 0,
+            is_kept,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Queues pieces from `done` bytes of the message on: how many requests.
+    fn queue(&mut self, start: u64, done: usize) -> io::Result<usize> {
+        if self.left > 0 && self.is_kept {
+            self.ring.rest(self.left, done + self.left < self.size)?;
+            return Ok(1);
+        }
+        // A piece that came short is brought again, as far as it went.
+        let mut most = if self.left > 0 { self.left } else { self.piece };
+        let mut at = done;
+        let mut pieces = 0;
+        while pieces < PIECES && at < self.size {
+            let len = most.min(self.size - at);
+            let more = at + len < self.size;
+            let linked = more && pieces + 1 < PIECES;
+            self.ring.piece(start + at as u64, len, more, linked)?;
+            at += len;
+            pieces += 1;
+            most = self.piece;
+        }
+        Ok(2 * pieces)
+    }
+
+    /// Waits for all requests that are queued.
+    fn wait(&mut self, mut missing: usize) -> io::Result<Outcome> {
+        let mut outcome = Outcome::default();
+        while missing > 0 {
+            self.tally.calls += 1;
+            let before = missing;
+            let in_time = self.ring.enter(missing, self.patience)?;
+            while let Some(half) = self.ring.over() {
+                missing -= 1;
+                match half {
+                    Half::Brought(0) => outcome.ended = true,
+                    Half::Brought(n) if n > 0 => outcome.brought += n as usize,
+                    Half::Passed(n) if n >= 0 => outcome.passed += n as usize,
+                    Half::Brought(e) | Half::Passed(e) => {
+                        if e != -Errno::CANCELED.raw_os_error() {
+                            outcome.failed = Some(-e);
+                        }
+                    }
+                }
+            }
+            if !in_time && missing == before {
+                return Err(no_progress());
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+impl Move for Relay {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let start = self.walk.step();
+        let mut done = 0;
+        self.left = 0;
+        while done < self.size {
+            let queued = self.queue(start, done)?;
+            if !self.is_kept {
+                self.left = 0;
+            }
+            let outcome = self.wait(queued)?;
+            if let Some(errno) = outcome.failed {
+                let errno = Errno::from_raw_os_error(errno);
+                return Err(if self.is_kept {
+                    spliced(errno)
+                } else {
+                    errno.into()
+                });
+            }
+            if outcome.ended {
+                return Err(too_short());
+            }
+            if outcome.brought + outcome.passed == 0 {
+                return Err(no_progress());
+            }
+            done += outcome.passed;
+            self.left = (self.left + outcome.brought).saturating_sub(outcome.passed);
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

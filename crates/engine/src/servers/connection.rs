@@ -1,0 +1,211 @@
+//! A client that is being served: its socket, and what has been said.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, Shutdown};
+
+use super::conversation::{Conversation, Worker};
+
+/// A read of fewer bytes than this that completes no request is a crumb.
+const CRUMB_BYTES: usize = 512;
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// That something comes: nothing was there.
+    Read,
+    /// That something more comes: all that was there is dealt with.
+    Heard,
+    /// That it is read from again: there may be more.
+    More,
+    /// That it has a turn again: it asked for more than is answered at one time.
+    Turn,
+    /// That there is room for the rest of an answer. Until then nothing is read: who does not
+    /// listen is not listened to.
+    Write,
+    /// It is over, and the socket is to be closed.
+    Close,
+}
+
+impl Wants {
+    /// Whether it waits for room to write, where readiness is told by level: who has a turn
+    /// again is told of it by the room that there is.
+    pub(super) fn is_to_write(self) -> bool {
+        matches!(self, Wants::Write | Wants::Turn)
+    }
+}
+
+/// One client.
+pub(super) struct Connection<S = OwnedFd> {
+    pub(super) socket: S,
+    talk: Conversation,
+    /// The rest of an answer that the socket had no room for, and how much of it is sent.
+    unsent: Vec<u8>,
+    sent: usize,
+    /// Ticks since something was last brought to an end.
+    quiet_ticks: u32,
+    /// Crumbs since then.
+    crumbs: u32,
+    /// Whether the sending half is shut already.
+    has_ended_output: bool,
+    is_cut_off: bool,
+}
+
+impl<S: AsFd> Connection<S> {
+    pub(super) fn new(socket: S) -> Connection<S> {
+        Connection {
+            socket,
+            talk: Conversation::default(),
+            unsent: Vec::new(),
+            sent: 0,
+            quiet_ticks: 0,
+            crumbs: 0,
+            has_ended_output: false,
+            is_cut_off: false,
+        }
+    }
+
+    /// Reads once, answers, and sends as much as can be sent. With a socket that blocks it does
+    /// so until something has come; [`Wants::Read`] and [`Wants::Write`] then mean that the
+    /// socket's timeout has passed.
+    pub(super) fn step(&mut self, worker: &mut Worker) -> Wants {
+        match self.send_rest() {
+            Ok(true) => {}
+            Ok(false) => return Wants::Write,
+            Err(_) => return broken(worker),
+        }
+        if self.talk.has_more() {
+            // The answers so far were too many to be sent at once. Nothing was read this time, so
+            // there may be more.
+            worker.out.clear();
+            self.talk.go_on(worker);
+            return self.speak(worker, Wants::More);
+        }
+        match rustix::net::recv(&self.socket, &mut worker.buffer[..], RecvFlags::empty()) {
+            Ok((0, _)) => {
+                self.talk.end();
+                Wants::Close
+            }
+            Ok((length, _)) => {
+                let was_owed = self.talk.is_owed();
+                worker.out.clear();
+                let answered = self.talk.hear(worker, length);
+                if answered > 0 || !was_owed {
+                    self.quiet_ticks = 0;
+                    self.crumbs = 0;
+                } else if length < CRUMB_BYTES {
+                    self.crumbs += 1;
+                }
+                // A read that did not fill the buffer took all that there was, epoll(7).
+                let next = if length < worker.buffer.len() {
+                    Wants::Heard
+                } else {
+                    Wants::More
+                };
+                self.speak(worker, next)
+            }
+            Err(Errno::AGAIN) => Wants::Read,
+            Err(Errno::INTR) => Wants::More,
+            Err(_) => broken(worker),
+        }
+    }
+
+    /// Sends what lies in the worker's `out`; what follows is `next` if there was room for it all.
+    fn speak(&mut self, worker: &mut Worker, next: Wants) -> Wants {
+        let mut sent = 0;
+        while sent < worker.out.len() {
+            match send(&self.socket, &worker.out[sent..]) {
+                Ok(n) => sent += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.unsent.extend_from_slice(&worker.out[sent..]);
+                    return Wants::Write;
+                }
+                Err(_) => return broken(worker),
+            }
+        }
+        self.after_sending(next)
+    }
+
+    /// Whether nothing is left of an earlier answer.
+    fn send_rest(&mut self) -> rustix::io::Result<bool> {
+        while self.sent < self.unsent.len() {
+            match send(&self.socket, &self.unsent[self.sent..]) {
+                Ok(n) => {
+                    self.sent += n;
+                    self.quiet_ticks = 0;
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(e) => return Err(e),
+            }
+        }
+        self.unsent = Vec::new();
+        self.sent = 0;
+        if self.talk.is_discarding() {
+            self.end_output();
+        }
+        Ok(true)
+    }
+
+    fn after_sending(&mut self, next: Wants) -> Wants {
+        if self.talk.is_over() {
+            return Wants::Close;
+        }
+        if self.talk.is_discarding() {
+            self.end_output();
+        }
+        if self.talk.has_more() {
+            return Wants::Turn;
+        }
+        next
+    }
+
+    fn end_output(&mut self) {
+        if !self.has_ended_output {
+            self.has_ended_output = true;
+            let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
+        }
+    }
+
+    /// Whether the client owes something: the rest of a request, or to take its answer.
+    pub(super) fn is_owed(&self) -> bool {
+        !self.unsent.is_empty() || self.talk.is_owed()
+    }
+
+    /// Reads of next to nothing since something was last brought to an end.
+    pub(super) fn crumbs(&self) -> u32 {
+        self.crumbs
+    }
+
+    /// Lets a tick pass, and says how many have since something was brought to an end.
+    pub(super) fn tick(&mut self) -> u32 {
+        self.quiet_ticks = self.quiet_ticks.saturating_add(1);
+        self.quiet_ticks
+    }
+
+    /// Shuts the socket, so that whoever serves it next finds the end; false where that was done
+    /// before and nobody has come to it yet.
+    pub(super) fn cut_off(&mut self) -> bool {
+        // It may be gone already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
+        !std::mem::replace(&mut self.is_cut_off, true)
+    }
+
+    /// Ends the client's input: what has come is still read, and then the end.
+    pub(super) fn end_input(&self) {
+        // It may be gone already.
+        let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
+    }
+}
+
+fn send(socket: impl AsFd, bytes: &[u8]) -> rustix::io::Result<usize> {
+    // Without NOSIGNAL a client that went away would kill the server by SIGPIPE.
+    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
+}
+
+fn broken(worker: &mut Worker) -> Wants {
+    worker.tally.broken += 1;
+    Wants::Close
+}
