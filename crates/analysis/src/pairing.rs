@@ -1,5 +1,7 @@
 //! Which cells are held against which, and their log ratios within blocks.
 
+use std::collections::HashMap;
+
 use bytecost_spec::claim::{Place, has};
 use bytecost_spec::{Axis, Metric, Study};
 
@@ -30,19 +32,31 @@ pub(crate) fn pairings<'t, 'a>(
         .moving()
         .partition(|c| c.cell.value(axis) == baseline);
     others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
-    let mut pairings = Vec::new();
-    for baseline in baselines {
-        // Each is compared with the first baseline that it agrees with.
-        let (own, rest) = (others.into_iter()).partition(|c| c.facts.agrees(&baseline.facts, axis));
-        others = rest;
-        let own: Vec<&CellTrials<'_>> = own;
-        pairings.extend(own.into_iter().map(|other| Pairing {
-            axis,
-            baseline,
-            other,
-        }));
+    let alike = |c: &CellTrials<'_>| c.cell.id_without(&[axis]);
+    let mut exact: HashMap<String, usize> = HashMap::new();
+    for (at, baseline) in baselines.iter().enumerate() {
+        exact.entry(alike(baseline)).or_insert(at);
     }
-    pairings
+    let mut pairings: Vec<(usize, Pairing<'_, '_>)> = Vec::new();
+    for other in others {
+        let agrees = |b: &&CellTrials<'_>| b.facts.agrees(&other.facts, &[axis]);
+        let exact = exact.get(&alike(other)).copied();
+        let found = exact.filter(|at| agrees(&baselines[*at]));
+        let Some(at) = found.or_else(|| baselines.iter().position(agrees)) else {
+            continue;
+        };
+        let baseline = baselines[at];
+        pairings.push((
+            at,
+            Pairing {
+                axis,
+                baseline,
+                other,
+            },
+        ));
+    }
+    pairings.sort_by_key(|(at, _)| *at);
+    pairings.into_iter().map(|(_, pairing)| pairing).collect()
 }
 
 /// The pairs of two values of an axis in cells of a place, in the order of the plan. What does not
@@ -71,7 +85,7 @@ pub(crate) fn contrasted<'t, 'a>(
         // A place is where at least one of the two is.
         let is_there =
             |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
-        let is_near = |c: &&&CellTrials<'_>| is_there(c) && c.facts.agrees(&other.facts, axis);
+        let is_near = |c: &&&CellTrials<'_>| is_there(c) && c.facts.agrees(&other.facts, &[axis]);
         let found = others.iter().filter(|c| is_there(c)).find(is_exact);
         found.or_else(|| others.iter().find(is_near)).copied()
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Manifest, Sample};
+use bytecost_spec::{Axis, Manifest, Sample};
 
 use crate::findings::half_width;
 use crate::result::{Finding, Input, RunFacts, StudyFacts};
@@ -17,12 +17,15 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
     // An axis is of the study where it applies to some of its cells, and varied where it takes
     // several values in those.
     let (mut varied, mut constants) = (Vec::new(), Vec::new());
-    for axis in AXES.iter().map(|row| row.axis) {
+    for row in AXES {
+        let axis = row.axis;
         let applies = cells.iter().filter(|c| c.facts.applies(axis));
         let mut values = applies.map(|c| c.cell.value(axis));
         let Some(first) = values.next() else { continue };
         match values.any(|value| value != first) {
             true => varied.push(axis),
+            // Of movers nobody asks which server they are.
+            false if axis == Axis::Server && first == row.default => {}
             false => constants.push((axis, first)),
         }
     }

@@ -195,7 +195,7 @@ fn what_cannot_be_had_is_refused_in_one_line() {
         ("--cgroup cpuset=8000", &["cpuset=8000"]),
         (
             "--server epoll --size 64 --class idle",
-            &["keep the usual scheduler class", "leave --class"],
+            &["--class idle applies to no cell", "all but servers"],
         ),
     ] {
         let end = ended(&mut place.bytecost(&format!("{SHORT} --mover work-integer {words}")));

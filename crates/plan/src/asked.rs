@@ -14,8 +14,9 @@ use crate::candidates::moves_nothing;
 pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), Invalid> {
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {
-        let mut facts = cells.iter().map(|cell| CellFacts::of(cell, survey));
-        !values(study, **axis).is_empty() && !facts.any(|c| c.applies(**axis))
+        let facts = || cells.iter().map(|cell| CellFacts::of(cell, survey));
+        let is_had = |value: &&str| facts().any(|c| c.normal().value(**axis) == *value);
+        !facts().any(|c| c.applies(**axis)) && !values(study, **axis).iter().all(is_had)
     };
     let Some(axis) = axes.iter().find(is_unused) else {
         return Ok(());

@@ -51,10 +51,11 @@ impl<'a> Norm<'a> {
     pub(crate) fn cell(&self, cell: &Cell) -> Cell {
         let facts = self.facts(cell);
         let mut normal = facts.normal();
-        if let (Some(there), true) = (&self.substitute, facts.applies(Axis::Congestion)) {
-            if normal.congestion == Axis::Congestion.row().default {
-                normal.congestion.clone_from(there);
-            }
+        if let Some(there) = &self.substitute
+            && facts.applies(Axis::Congestion)
+            && normal.congestion == Axis::Congestion.row().default
+        {
+            normal.congestion.clone_from(there);
         }
         if facts.is_of_files() && normal.block_bytes >= normal.size_bytes {
             normal.block_bytes = Cell::default().block_bytes.max(normal.size_bytes);
@@ -169,7 +170,7 @@ pub(crate) fn baselines(
             let mut exact = list[i].cell.clone();
             exact.set(compare.axis, &compare.baseline).ok()?;
             let exact = place.get(&norm.cell(&exact)).copied();
-            let near = |&b: &usize| facts[b].agrees(&facts[i], compare.axis);
+            let near = |&b: &usize| facts[b].agrees(&facts[i], &[compare.axis]);
             exact
                 .filter(|b| all.binary_search(b).is_ok())
                 .or_else(|| all.iter().copied().find(near))

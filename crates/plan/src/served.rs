@@ -1,6 +1,6 @@
 //! Cells in which many clients ask a server: what bounds them.
 
-use bytecost_spec::{Cell, Class, Noise, Survey, Transport};
+use bytecost_spec::{Cell, Survey, Transport};
 
 use crate::refusal::DESCRIPTORS_BESIDES;
 
@@ -51,16 +51,6 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
             "servers are asked over loopback alone, not over {}: leave --transport out",
             cell.transport.name()
         ));
-    }
-    if cell.neighbour.noise != Noise::Idle || cell.mem_node.is_some() {
-        return Some(
-            "nothing runs beside a server and its clients, and their memory is not placed: leave --neighbour and --mem-node out".to_owned(),
-        );
-    }
-    if cell.class != Class::default() || !cell.cgroup.is_none() {
-        return Some(
-            "servers and their clients keep the usual scheduler class and control group: leave --class and --cgroup out".to_owned(),
-        );
     }
     if in_turn && load.idle > 0 {
         return Some(format!(

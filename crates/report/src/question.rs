@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
+use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, units};
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
@@ -97,9 +98,23 @@ impl<'a> Grid<'a> {
         grid
     }
 
+    /// Where a finding is: its cell, or its baseline where something applies to that alone.
+    fn place(&self, finding: &Finding) -> Option<Cell> {
+        let [cell, baseline] =
+            [&finding.cell, &finding.baseline].map(|id| self.cells.get(id.as_str()));
+        let mut place = cell?.cell.clone();
+        for row in AXES.iter().filter(|row| row.axis != finding.axis) {
+            if place.value(row.axis) == row.default {
+                let value = baseline?.cell.value(row.axis);
+                place.set(row.axis, &value).ok()?;
+            }
+        }
+        Some(place)
+    }
+
     /// The tables that a finding could stand in: one for each axis that could go across.
     fn keys(&self, finding: &Finding) -> Vec<Key> {
-        let Some(cell) = self.cells.get(finding.cell.as_str()) else {
+        let Some(place) = self.place(finding) else {
             return Vec::new();
         };
         across(self.a, finding.metric, finding.axis)
@@ -112,7 +127,7 @@ impl<'a> Grid<'a> {
                     metric: finding.metric,
                     baseline: finding.baseline_value.clone(),
                     x,
-                    rest: cell.cell.id_without(&free),
+                    rest: place.id_without(&free),
                 }
             })
             .collect()
@@ -150,11 +165,13 @@ impl<'a> Grid<'a> {
     fn question(&self, key: &Key) -> Question<'a> {
         let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
         let columns = self.columns(key);
-        let probe = findings
-            .first()
-            .and_then(|f| self.cells.get(f.cell.as_str()))
-            .map(|c| c.cell.clone())
-            .unwrap_or_default();
+        let place = findings.first().and_then(|f| self.place(f));
+        let place = place.unwrap_or_default();
+        let probe = |name: &str| {
+            let own = findings.iter().find(|f| f.value == name);
+            let own = own.and_then(|f| self.cells.get(f.cell.as_str()));
+            own.map_or(&place, |c| &c.cell)
+        };
         let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
         let panel = self
             .a
@@ -162,7 +179,7 @@ impl<'a> Grid<'a> {
             .varied
             .iter()
             .filter(|axis| !free.contains(axis))
-            .map(|&axis| (axis, probe.value(axis)))
+            .map(|&axis| (axis, place.value(axis)))
             .collect();
         let rows = self
             .names(key, findings, &free)
@@ -171,7 +188,7 @@ impl<'a> Grid<'a> {
                 is_baseline: name == key.baseline,
                 entries: columns
                     .iter()
-                    .map(|column| self.entry(key, &probe, &name, column, findings))
+                    .map(|column| self.entry(key, probe(&name), &name, column, findings))
                     .collect(),
                 name,
             })

@@ -3,6 +3,8 @@
 use crate::axis::{AXES, Axis, Told};
 use crate::units;
 
+#[macro_use]
+mod choice;
 mod choices;
 mod device;
 mod isolation;

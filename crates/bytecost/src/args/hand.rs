@@ -21,6 +21,7 @@ pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Neighbour,
     Axis::Class,
     Axis::Cgroup,
+    Axis::Server,
 ];
 
 /// Whether an axis applies to messages of a session by hand: they go over TCP, and the other side

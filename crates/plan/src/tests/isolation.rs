@@ -78,17 +78,11 @@ fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
 
 #[test]
 fn a_server_keeps_the_usual_ones() {
-    let mut served = cell(&[(Axis::Server, "epoll")]);
-    let normal = |cell: &Cell| CellFacts::of(cell, &survey()).normal();
-    assert_eq!(normal(&served).class, Class::default());
-    served.class = Class::Idle;
+    let mut served = cell(&[(Axis::Server, "epoll"), (Axis::Class, "idle")]);
     served.cgroup = "weight=5".parse::<Cgroup>().unwrap();
-    let norm = normal(&served);
-    assert_eq!(
-        (norm.class, norm.cgroup.weight),
-        (Class::Idle, Some(5)),
-        "so that it is refused"
-    );
+    let normal = CellFacts::of(&served, &survey()).normal();
+    assert_eq!(normal.class, Class::default());
+    assert!(normal.cgroup.is_none());
 }
 
 #[test]

@@ -44,6 +44,12 @@ impl<'a> CellFacts<'a> {
         }
     }
 
+    /// The cell.
+    #[must_use]
+    pub fn cell(&self) -> &'a Cell {
+        self.cell
+    }
+
     /// Whether an axis applies to the cell.
     #[must_use]
     pub fn applies(&self, axis: Axis) -> bool {
@@ -67,9 +73,9 @@ impl<'a> CellFacts<'a> {
     }
 
     /// Whether two cells can be compared: they are of one kind, and agree in every axis that
-    /// applies to both, but for one.
+    /// applies to both, but for some.
     #[must_use]
-    pub fn agrees(&self, other: &CellFacts<'_>, except: Axis) -> bool {
+    pub fn agrees(&self, other: &CellFacts<'_>, except: &[Axis]) -> bool {
         // Reading a file is not compared with writing one, nor work with moving bytes.
         let is_alone = |c: &CellFacts<'_>| c.is_of_files() || c.is_work() || c.is_ping();
         let of_one_kind = self.route() == other.route() || self.is_ping() && other.is_ping();
@@ -78,7 +84,7 @@ impl<'a> CellFacts<'a> {
         sides(self) == sides(other)
             && (of_one_kind || !is_alone(self) && !is_alone(other))
             && AXES.iter().all(|row| {
-                row.axis == except
+                except.contains(&row.axis)
                     || (row.is_same)(self.cell, other.cell)
                     || !(row.applies)(self)
                     || !(row.applies)(other)

@@ -177,6 +177,7 @@ macro_rules! axes {
         }
 
         /// All axes, in the order in which a cell is written.
+        #[allow(clippy::needless_update)] // a row may say all there is to say
         pub const AXES: &[AxisRow] = &[
             $(axes!(@row $variant, $field, $type, $values, $($key: $value),+),)+
             $(axes!(@row $s_variant, serving.$s_field, $s_type, $s_values, $($s_key: $s_value),+),)+

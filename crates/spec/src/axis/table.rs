@@ -264,6 +264,8 @@ axes! {
             group: Group::Placement,
             default: "auto",
             help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
         }
         /// What keeps CPUs busy beside the trial.
         #[serde(default)]
@@ -271,6 +273,8 @@ axes! {
             group: Group::Load,
             default: "idle",
             help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
         }
         /// Whether the memory that work is done on lies in huge pages.
         #[serde(default)]
@@ -287,6 +291,8 @@ axes! {
             group: Group::Placement,
             default: "other",
             help: "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
         }
         /// What the processes' own control group is given.
         #[serde(default)]
@@ -294,6 +300,8 @@ axes! {
             group: Group::Placement,
             default: "none",
             help: "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
         }
     }
     /// A server and the load on it. Where there is no server, the rest means nothing.
@@ -308,8 +316,6 @@ axes! {
             default: NO_SERVER,
             help: "concurrency model of a server that many clients ask, or `none`: bytes are moved by the mover",
             phrase: "with `{}`",
-            applies: |c| c.is_served(),
-            applies_to: "servers",
         }
         /// A name of the engine's table of services.
         Service => service: String, Name, {

@@ -4,53 +4,27 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
 
 use crate::units;
 
-/// What lies between the two ends.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Transport {
-    /// TCP over the loopback device.
-    #[default]
-    Loopback,
-    /// A stream socket of the Unix domain.
-    Unix,
-    /// TCP over a veth pair between two network namespaces.
-    Veth,
-    /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
-    Wire,
-    /// UDP over the same device, without anybody who answers.
-    WireUdp,
+choice! {
+    /// What lies between the two ends.
+    pub enum Transport {
+        /// TCP over the loopback device.
+        #[default]
+        Loopback,
+        /// A stream socket of the Unix domain.
+        Unix,
+        /// TCP over a veth pair between two network namespaces.
+        Veth,
+        /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
+        Wire,
+        /// UDP over the same device, without anybody who answers.
+        WireUdp,
+    }
 }
 
 impl Transport {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Transport] = Transport::VARIANTS;
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
-    }
-
     /// What it is, for lists.
     #[must_use]
     pub fn summary(self) -> &'static str {
@@ -103,267 +77,90 @@ impl Transport {
     }
 }
 
-/// Who waits for whom.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Pattern {
-    /// The sender sends without pause.
-    #[default]
-    Stream,
-    /// The sender waits for an answer after each message.
-    Ask,
-}
-
-impl Pattern {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// Who waits for whom.
+    pub enum Pattern {
+        /// The sender sends without pause.
+        #[default]
+        Stream,
+        /// The sender waits for an answer after each message.
+        Ask,
     }
 }
 
-/// TCP_NODELAY: whether small writes go out at once.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Nodelay {
-    /// On where answers are waited for, off while streaming: what a careful program does.
-    #[default]
-    Auto,
-    /// On.
-    On,
-    /// Off: the system's default.
-    Off,
-}
-
-impl Nodelay {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// TCP_NODELAY: whether small writes go out at once.
+    pub enum Nodelay {
+        /// On where answers are waited for, off while streaming: what a careful program does.
+        #[default]
+        Auto,
+        /// On.
+        On,
+        /// Off: the system's default.
+        Off,
     }
 }
 
-/// Transparent huge pages under the memory that work is done on (madvise(2)).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum HugePages {
-    /// As the system does it.
-    #[default]
-    Auto,
-    /// All of it lies in huge pages.
-    On,
-    /// None of it does.
-    Off,
-}
-
-impl HugePages {
-    /// All, in the order of the documentation.
-    pub const ALL: &[HugePages] = &[HugePages::Auto, HugePages::Off, HugePages::On];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// Transparent huge pages under the memory that work is done on (madvise(2)).
+    pub enum HugePages {
+        /// As the system does it.
+        #[default]
+        Auto,
+        /// All of it lies in huge pages.
+        On,
+        /// None of it does.
+        Off,
     }
 }
 
-/// When the payload is written.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Payload {
-    /// Once, before the trial; messages then go round in the ring.
-    #[default]
-    Prepared,
-    /// Every field of every message is filled with memset before it is sent.
-    Refilled,
-}
-
-impl Payload {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// When the payload is written.
+    pub enum Payload {
+        /// Once, before the trial; messages then go round in the ring.
+        #[default]
+        Prepared,
+        /// Every field of every message is filled with memset before it is sent.
+        Refilled,
     }
 }
 
-/// What a sender does about zero-copy completions.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Reaping {
-    /// It takes them all, and never writes to a buffer that the kernel still reads.
-    #[default]
-    Full,
-    /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
-    OneLook,
-    /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
-    Never,
-}
-
-impl Reaping {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// What a sender does about zero-copy completions.
+    pub enum Reaping {
+        /// It takes them all, and never writes to a buffer that the kernel still reads.
+        #[default]
+        Full,
+        /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
+        OneLook,
+        /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
+        Never,
     }
 }
 
-/// Where the pages of a file are when it is read.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Cache {
-    /// It is a memory file: there is no disk behind it.
-    #[default]
-    Memory,
-    /// In the page cache.
-    Warm,
-    /// On the disk: dropped from the page cache first.
-    Cold,
-    /// On the disk, and read past the page cache (O_DIRECT).
-    Direct,
-}
-
-impl Cache {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Cache] = Cache::VARIANTS;
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// Where the pages of a file are when it is read.
+    pub enum Cache {
+        /// It is a memory file: there is no disk behind it.
+        #[default]
+        Memory,
+        /// In the page cache.
+        Warm,
+        /// On the disk: dropped from the page cache first.
+        Cold,
+        /// On the disk, and read past the page cache (O_DIRECT).
+        Direct,
     }
 }
 
-/// In which order a file is gone through.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Access {
-    /// From the beginning to the end.
-    #[default]
-    Sequential,
-    /// In a random order of blocks.
-    Random,
-}
-
-impl Access {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Access] = Access::VARIANTS;
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// In which order a file is gone through.
+    pub enum Access {
+        /// From the beginning to the end.
+        #[default]
+        Sequential,
+        /// In a random order of blocks.
+        Random,
     }
 }
 

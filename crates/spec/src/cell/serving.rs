@@ -1,9 +1,5 @@
 //! What a cell asks of a server, where it has one: who serves what to how many.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
-
 use super::{Cell, Serving};
 
 /// The most connections, and the most idle ones beside them.
@@ -13,38 +9,14 @@ pub const MAX_RATE_PER_S: u64 = 100_000_000;
 /// The longest time that a client thinks, in ns.
 pub const MAX_THINK_NS: u64 = 1_000_000_000;
 
-/// How a client comes to its connection.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum Connect {
-    /// It has one and keeps it.
-    #[default]
-    Kept,
-    /// It opens a new one for each request.
-    New,
-}
-
-impl Connect {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.into()
+choice! {
+    /// How a client comes to its connection.
+    pub enum Connect {
+        /// It has one and keeps it.
+        #[default]
+        Kept,
+        /// It opens a new one for each request.
+        New,
     }
 }
 

@@ -1,4 +1,6 @@
 use super::*;
+use crate::Survey;
+use crate::axis::CellFacts;
 
 const SMALL: &str = r#"
 name = "small"
@@ -274,7 +276,7 @@ fn an_expectation_says_where_it_holds() {
         ] {
             cell.set(axis, value).unwrap();
         }
-        expect.holds_at(&cell)
+        expect.holds_at(&CellFacts::of(&cell, &Survey::default()))
     };
     assert!(at("64KiB", "1", "8") && at("1MiB", "1", "4"));
     assert!(!at("4KiB", "1", "8") && !at("64KiB", "2", "8"));
