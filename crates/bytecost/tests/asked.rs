@@ -57,6 +57,7 @@ fn what_applies_to_no_cell_is_refused() {
             "leave --rate out",
         ),
         ("--mover send --connections 4", "--server"),
+        ("--server epoll --size 64 --class idle", "all but servers"),
     ] {
         let mut all = vec!["run", "--transport", "loopback"];
         if words.contains("--transport") {
