@@ -227,7 +227,7 @@ impl<'v> Why<'v> {
             ));
         }
         let [least, most] =
-            [&crossover.range.0, &crossover.range.1].map(|v| words::circumstance(curve.along, v));
+            [&crossover.range.0, &crossover.range.1].map(|v| curve.along.circumstance(v));
         let sentence = format!(
             "{}; {least} the ratio is {}, {most} {}.",
             crossover.sentence.trim_end_matches('.'),
@@ -258,13 +258,13 @@ fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {
         .iter()
         .map(|(x, r)| {
             let ratio = words::ratio(r.value, r.low, r.high);
-            format!("{ratio} {}", words::circumstance(curve.along, x))
+            format!("{ratio} {}", curve.along.circumstance(x))
         })
         .collect();
     let mut head = format!(
         "{} against {}, {}",
-        words::named(curve.axis, &curve.value),
-        words::named(curve.axis, &curve.baseline),
+        curve.axis.subject(&curve.value),
+        curve.axis.subject(&curve.baseline),
         words::metric(metric)
     );
     let place = words::circumstances(&curve.place);

@@ -73,7 +73,7 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         chance: at_least(different as u64, twins.len() as u64, ERROR_RATE),
         sentence: format!(
             "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
-            words::named(axis, &cell.value(axis)),
+            axis.subject(&cell.value(axis)),
             words::ratio(widest.ratio, widest.low, widest.high),
             words::metric(widest.metric),
             if twins.len() > 1 {

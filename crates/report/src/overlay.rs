@@ -8,7 +8,7 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Metric, units};
 
 use crate::facts;
-use crate::question::{number_of, sort_values};
+use crate::question::sort_values;
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
@@ -231,7 +231,7 @@ fn imported(published: &Published) -> Vec<FigureData> {
     }
     places.sort_by(|a, b| {
         let numbers = |place: &Vec<(Axis, String)>| -> Vec<Option<u64>> {
-            let number = |(axis, v): &(Axis, String)| number_of(*axis, v).map(|n| n as u64);
+            let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
             place.iter().map(number).collect()
         };
         numbers(a).cmp(&numbers(b))
@@ -265,7 +265,7 @@ fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) ->
         }
     }
     sort_values(x, &mut x_values);
-    let numbers: Option<Vec<f64>> = x_values.iter().map(|v| number_of(x, v)).collect();
+    let numbers: Option<Vec<f64>> = x_values.iter().map(|v| x.number(v)).collect();
     let gap = Point::Gap("not measured here".to_owned());
     FigureData {
         title: y.title(),

@@ -260,6 +260,19 @@ impl Record {
         }
     }
 
+    /// The id of the cell that it names, if any.
+    pub fn cell_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Record::Sample(s) => Some(&mut s.cell),
+            Record::Failure(f) => Some(&mut f.cell),
+            Record::Evidence(e) => Some(&mut e.cell),
+            Record::Block(b) => match &mut b.repeated_because {
+                Some(Repeat::ShortWindow { cell }) => Some(cell),
+                _ => None,
+            },
+        }
+    }
+
     /// The sample of a timed trial, or why there is none; none at all where it was not timed.
     #[must_use]
     pub fn timed(self) -> Option<Result<Sample, Failure>> {

@@ -132,11 +132,11 @@ fn clause(group: &Group<'_>, run: &Run<'_>) -> Clause {
         .filter(|(_, f)| apart(f))
         .max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
     if let (Some((at, most)), Some(axis)) = (most, group.range) {
-        let there = words::circumstance(axis, &group.xs[run.first + at]);
+        let there = axis.circumstance(&group.xs[run.first + at]);
         let value = words::factor(most).value;
         figures.push_str(&format!(" and {there} {value}×"));
     }
-    let name = words::named(start.axis, &start.value);
+    let name = start.axis.subject(&start.value);
     Clause {
         begins: format!("{span}{name} {}{figures}", words::predicate(start, &times)),
         goes_on: format!(
@@ -153,10 +153,7 @@ fn nothing_there(group: &Group<'_>, run: &Run<'_>, span: &str) -> Clause {
     let open = there().any(|f| f.verdict == Verdict::NotDecided);
     let verb = if open { "was shown to beat" } else { "beats" };
     let (base, noun) = there().next().map_or_else(Default::default, |f| {
-        (
-            words::named(f.axis, &f.baseline_value),
-            words::metric(f.metric),
-        )
+        (f.axis.subject(&f.baseline_value), words::metric(f.metric))
     });
     Clause {
         begins: format!("{span}nothing {verb} {base} in {noun}"),
@@ -208,11 +205,7 @@ fn level(group: &Group<'_>, runs: &[Run<'_>]) -> Vec<Answer> {
         let (Some(winner), false) = (run.winner.first(), run.level.is_empty()) else {
             continue;
         };
-        let others: Vec<String> = run
-            .level
-            .iter()
-            .map(|v| words::named(winner.axis, v))
-            .collect();
+        let others: Vec<String> = run.level.iter().map(|v| winner.axis.subject(v)).collect();
         let verb = if others.len() == 1 { "does" } else { "do" };
         let span = group.span(run.first, run.last);
         let place = [group.place.as_str(), span.as_str()]
@@ -227,7 +220,7 @@ fn level(group: &Group<'_>, runs: &[Run<'_>]) -> Vec<Answer> {
             sentence: format!(
                 "{} {verb} about as well as {}{place}: their intervals overlap.",
                 words::capital(&words::list(&others)),
-                words::named(winner.axis, &winner.value)
+                winner.axis.subject(&winner.value)
             ),
             findings: there.filter(of_others).map(|f| f.id.clone()).collect(),
         });

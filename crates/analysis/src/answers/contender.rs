@@ -43,7 +43,7 @@ fn shared(group: &Group<'_>, names: &[&str]) -> Option<Answer> {
     let of_them = |f: &&Finding| names.contains(&f.value.as_str());
     let findings: Vec<&Finding> = group.findings().filter(of_them).collect();
     let first = *findings.first()?;
-    let subjects: Vec<String> = names.iter().map(|n| words::named(first.axis, n)).collect();
+    let subjects: Vec<String> = names.iter().map(|n| first.axis.subject(n)).collect();
     let place = [group.place.clone(), group.span(0, group.xs.len() - 1)];
     let place: String = place
         .iter()
@@ -54,7 +54,7 @@ fn shared(group: &Group<'_>, names: &[&str]) -> Option<Answer> {
         sentence: format!(
             "{} against {} in {}{place}: {}.",
             words::capital(&words::list(&subjects)),
-            words::named(first.axis, &first.baseline_value),
+            first.axis.subject(&first.baseline_value),
             words::metric(first.metric),
             clause(&findings)
         ),
@@ -72,8 +72,8 @@ fn sentence(group: &Group<'_>, name: &str) -> Option<Answer> {
     let (_, first) = places.first()?;
     let head = format!(
         "{} against {} in {}",
-        words::capital(&words::named(first.axis, name)),
-        words::named(first.axis, &first.baseline_value),
+        words::capital(&first.axis.subject(name)),
+        first.axis.subject(&first.baseline_value),
         words::metric(first.metric)
     );
     let place = if group.place.is_empty() {

@@ -47,7 +47,7 @@ fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<Answer> {
                 _ => continue,
             };
             findings.push(finding.id.clone());
-            let value = words::named(compare.axis, value);
+            let value = compare.axis.subject(value);
             if !values.contains(&value) {
                 values.push(value);
             }
@@ -116,7 +116,7 @@ fn sentences(view: &View<'_>, varied: &[Axis], compare: &Compare, value: &str) -
         }
         Waits::Completion => "each buffer waits for a delayed acknowledgement (a timer of 40 ms)",
     };
-    let name = words::named(compare.axis, value);
+    let name = compare.axis.subject(value);
     let n = words::count(stalled.len(), "cell");
     let place = words::circumstances(&shared(varied, compare.axis, &stalled));
     let n = if place.is_empty() {
@@ -148,7 +148,7 @@ fn shared(varied: &[Axis], compared: Axis, stalled: &[(&Cell, Waits)]) -> Vec<(A
 
 /// What the comparison comes to in the cells beside, where the same way does not stall.
 fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, Waits)]) -> Answer {
-    let name = words::named(compare.axis, value);
+    let name = compare.axis.subject(value);
     let mut how: Vec<&str> = Vec::new();
     let mut left: Vec<&Finding> = Vec::new();
     for (cell, _) in stalled {
@@ -216,7 +216,7 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
         .metrics
         .first()
         .map_or_else(String::new, |m| words::metric(*m));
-    let base = words::named(compare.axis, &compare.baseline);
+    let base = compare.axis.subject(&compare.baseline);
     let pair = if value == compare.baseline {
         format!("the others against {base}")
     } else {

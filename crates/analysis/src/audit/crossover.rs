@@ -54,15 +54,14 @@ pub(super) fn draft(
         };
         return Draft::missing(why);
     }
-    let [value, against] =
-        [&contrast.value, &contrast.against].map(|v| words::named(contrast.axis, v));
+    let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
     Draft {
         subject: format!(
             "the {} from which {value} is better than {against} in {}",
             claimed.along.name(),
             words::metric(claimed.metric)
         ),
-        expected: format!("about {}", words::named(claimed.along, claimed.from)),
+        expected: format!("about {}", claimed.along.subject(claimed.from)),
         noun: "place",
         cells,
         items,
@@ -225,10 +224,7 @@ fn item(
         value: 0.0,
         place,
         state: held(found, from, claimed.tolerance),
-        published: Some(format!(
-            "from {}",
-            words::named(claimed.along, claimed.from)
-        )),
+        published: Some(format!("from {}", claimed.along.subject(claimed.from))),
         measured,
         finding: findings.first().cloned(),
         stalled,

@@ -51,8 +51,8 @@ pub(super) fn subject(contrast: &Contrast, metric: Metric) -> String {
     format!(
         "{} of {} over {}",
         words::metric(metric),
-        words::named(contrast.axis, &contrast.value),
-        words::named(contrast.axis, &contrast.against)
+        contrast.axis.subject(&contrast.value),
+        contrast.axis.subject(&contrast.against)
     )
 }
 

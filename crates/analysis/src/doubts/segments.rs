@@ -6,7 +6,6 @@ use super::{Told, View, typical};
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
-use crate::words;
 
 /// How far apart the sizes may be, larger over smaller.
 const ALIKE: f64 = 1.25;
@@ -55,9 +54,9 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         if worst.as_ref().is_none_or(|(most, _)| times > *most) {
             let told = format!(
                 "{} {} B, {} {} B",
-                words::named(finding.axis, &finding.baseline_value),
+                finding.axis.subject(&finding.baseline_value),
                 units::number(a.round()),
-                words::named(finding.axis, &finding.value),
+                finding.axis.subject(&finding.value),
                 units::number(b.round())
             );
             worst = Some((times, told));

@@ -142,7 +142,7 @@ fn answer(duels: &[Duel<'_>]) -> Result<String, String> {
 fn alternatives(duels: &[Duel<'_>]) -> String {
     let mut names: Vec<String> = Vec::new();
     for duel in duels {
-        let name = words::named(Axis::Mover, &duel.finding.baseline_value);
+        let name = Axis::Mover.subject(&duel.finding.baseline_value);
         if !names.contains(&name) {
             names.push(name);
         }

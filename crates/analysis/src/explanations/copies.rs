@@ -61,8 +61,8 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
             .filter(is_varied)
             .map(|a| match a {
                 // What is told of it, but for the size.
-                Axis::Mover => words::named(*a, &cell.cell.value(*a)),
-                _ => words::circumstance(*a, &cell.cell.value(*a)),
+                Axis::Mover => a.subject(&cell.cell.value(*a)),
+                _ => a.circumstance(&cell.cell.value(*a)),
             })
             .collect();
         let name = words.join(" ");
@@ -94,7 +94,7 @@ impl Way<'_> {
     fn names(&self, all: &[Way<'_>]) -> String {
         let mut told: Vec<(&str, Vec<String>)> = Vec::new();
         for (name, cell, _) in &self.cells {
-            let size = words::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
+            let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
             match told.iter_mut().find(|(n, _)| n == name) {
                 Some((_, sizes)) => sizes.push(size),
                 None => told.push((name, vec![size])),

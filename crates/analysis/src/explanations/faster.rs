@@ -69,10 +69,10 @@ fn sentence<'v>(why: &Why<'v>, finding: &'v Finding) -> String {
     }
     format!(
         "{} has {} of the {} of {}{}: {}.",
-        words::named(finding.axis, &finding.value),
+        finding.axis.subject(&finding.value),
         words::ratio(finding.ratio, finding.low, finding.high),
         words::metric(finding.metric),
-        words::named(finding.axis, &finding.baseline_value),
+        finding.axis.subject(&finding.baseline_value),
         place(why, finding),
         parts.join("; "),
     )

@@ -207,7 +207,7 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let cell = v.pair.other.cell;
         let head = format!(
             "{}, placement {} against {}",
-            words::named(Axis::Mover, &cell.mover),
+            Axis::Mover.subject(&cell.mover),
             cell.placement,
             v.pair.baseline.cell.placement
         );
@@ -220,7 +220,7 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let done = words::ratio(v.done.value, v.done.low, v.done.high);
         let mut told = format!(
             "{done} is done by {}{cost}",
-            words::named(Axis::Threads, &cell.threads.to_string())
+            Axis::Threads.subject(&cell.threads.to_string())
         );
         if !cell.neighbour.is_idle() {
             told.push_str(&format!(" beside {}", cell.neighbour));
