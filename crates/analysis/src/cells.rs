@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
-use crate::value::{Latencies, QUANTILES, Value, latencies, read};
+use crate::value::{LatencyQuantiles, QUANTILES, Value, latencies, read};
 use crate::{FEWEST, LEVEL};
 
 /// Every cell of the plan with its estimates.
@@ -118,7 +118,7 @@ pub(crate) fn exp(log: f64) -> f64 {
 }
 
 /// The quantiles over all latencies of a cell's trials together.
-fn merged_latency(cell: &CellTrials<'_>) -> Option<Latencies> {
+fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
     let mut merged: Option<Histogram<u64>> = None;
     for trial in cell.trials().chain(cell.twin.values()) {
         let Some(mut histogram) = trial.histogram() else {

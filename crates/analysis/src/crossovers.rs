@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Course, Edge, Gains, Interval, Resampling, course, trimmed_mean};
+use bytecost_stats::{Course, GainEdge, Gains, Interval, Resampling, course, trimmed_mean};
 
 use crate::cells::exp;
 use crate::doubts::View;
@@ -244,7 +244,7 @@ impl<'v> Curve<'v> {
     }
 }
 
-fn point(edge: &Edge) -> CrossingPoint {
+fn point(edge: &GainEdge) -> CrossingPoint {
     CrossingPoint {
         better_above: edge.rising,
         fades: edge.fades,

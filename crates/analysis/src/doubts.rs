@@ -3,13 +3,13 @@
 use bytecost_spec::{Axis, Measure, Metric};
 use bytecost_stats::median;
 
+use crate::phrases;
 use crate::result::{
     CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt,
     Finding, Input, NoiseFloor, Twin, Verdict,
 };
 use crate::trials::{CellTrials, Trials};
 use crate::value::Trial;
-use crate::words;
 
 mod books;
 mod course;
@@ -22,6 +22,7 @@ mod kernel;
 mod legs;
 mod machine;
 mod not_steady;
+mod obstacles;
 mod off_cpu;
 mod packet_socket;
 mod receive_window;
@@ -33,12 +34,11 @@ pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
 mod untouched;
-mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
+pub(crate) use obstacles::RateLimits;
 pub(crate) use stall::Stalls;
-pub(crate) use way::Limits;
 
 /// All that a doubt may look at.
 pub(crate) struct View<'v> {
@@ -48,7 +48,7 @@ pub(crate) struct View<'v> {
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
     /// Empty while doubts are looked for, which it is made of.
-    pub(crate) limits: &'v Limits,
+    pub(crate) limits: &'v RateLimits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],
@@ -60,14 +60,14 @@ pub(crate) struct View<'v> {
 }
 
 /// A doubt without its name.
-pub(crate) struct Told {
+pub(crate) struct UnnamedDoubt {
     pub(crate) text: String,
     pub(crate) evidence: String,
     pub(crate) cure: String,
     pub(crate) cells: Vec<String>,
 }
 
-type Detect = fn(&View<'_>) -> Vec<Told>;
+type Detect = fn(&View<'_>) -> Vec<UnnamedDoubt>;
 
 /// What a doubt does to verdicts.
 #[derive(Clone, Copy)]
@@ -83,7 +83,7 @@ const TOLD: Effect = Effect::Annotates;
 
 /// The effect of those that say that something else than what is compared sets the rates.
 const NO_RATES: Effect = Effect::Withholds(
-    way::is_of_time,
+    obstacles::is_of_time,
     "something other than what is compared sets it",
 );
 
@@ -131,9 +131,9 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
     ("cpu-clock", TOLD, cpu_clock::detect),
-    ("path-limit", NO_RATES, way::limits),
-    ("path-cost", TOLD, way::costs),
-    ("quota-around", NO_RATES, way::quota),
+    ("path-limit", NO_RATES, obstacles::limits),
+    ("path-cost", TOLD, obstacles::costs),
+    ("quota-around", NO_RATES, obstacles::quota),
     ("other-processes", TOLD, machine::other_processes),
     ("repeats-matter", TOLD, course::repeats_matter),
     ("steal", TOLD, machine::steal),
@@ -197,7 +197,7 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
                 finding.verdict = Verdict::NotDecided;
                 finding.blocks_needed = None;
                 let study = &view.input.manifest.study;
-                let sentence = words::finding(finding, cell.cell, study, varied);
+                let sentence = phrases::finding(finding, cell.cell, study, varied);
                 finding.sentence = format!("{sentence} No verdict: {because}.");
             }
         }
@@ -205,7 +205,7 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     findings
 }
 
-impl Told {
+impl UnnamedDoubt {
     fn doubt(self, kind: &str) -> Doubt {
         Doubt {
             kind: kind.to_owned(),
@@ -270,5 +270,5 @@ fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
 
 /// `in 3 cells`, `in 1 cell`.
 fn in_cells(n: usize) -> String {
-    format!("in {}", words::count(n, "cell"))
+    format!("in {}", phrases::count(n, "cell"))
 }

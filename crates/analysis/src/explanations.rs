@@ -4,8 +4,8 @@ use bytecost_spec::{Axis, Measure, Metric, units};
 
 use crate::crossovers::{Curve, curves, is_open};
 use crate::doubts::View;
+use crate::phrases;
 use crate::result::{CellResult, Estimate, Explanation};
-use crate::words;
 
 mod asynchronous;
 mod asynchronous_why;
@@ -14,18 +14,18 @@ mod caches;
 mod copies;
 mod cpu_distance;
 mod cpu_time;
-mod decided;
 mod faster;
 mod footprint;
 mod huge_pages;
 mod isolation;
+mod largest_differences;
 mod one_call;
 mod placements;
 mod questions;
+mod ranges;
 mod sendfile;
 mod servers;
 mod shared_core;
-mod spans;
 mod threads;
 mod unexpected;
 mod zero_copy;
@@ -41,7 +41,7 @@ pub(crate) struct Why<'v> {
 }
 
 /// What there is to say to a question.
-struct Told {
+struct Explained {
     /// The answer in one sentence, or what is missing for one.
     answer: Result<String, String>,
     numbers: Vec<String>,
@@ -70,7 +70,7 @@ struct Question {
     text: &'static str,
     of: Of,
     /// None where the run is not about what the question asks.
-    ask: fn(&Why<'_>) -> Option<Told>,
+    ask: fn(&Why<'_>) -> Option<Explained>,
 }
 
 /// Movers that the questions of sockets are about: a run with none of them is about something
@@ -106,9 +106,9 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
 }
 
 impl Question {
-    fn told(&self, told: Told) -> Explanation {
+    fn told(&self, told: Explained) -> Explanation {
         let (answer, missing) = match told.answer {
-            Ok(answer) => (Some(words::capital(&answer)), None),
+            Ok(answer) => (Some(phrases::capital(&answer)), None),
             Err(missing) => (None, Some(missing)),
         };
         Explanation {
@@ -212,7 +212,7 @@ impl<'v> Why<'v> {
     fn crossing(&self, curve: &Curve<'_>, metric: Metric) -> Result<(String, Vec<String>), String> {
         let crossover = curve
             .crossover(self.view, metric)
-            .ok_or_else(|| format!("{} was not had at two sizes", words::metric(metric)))?;
+            .ok_or_else(|| format!("{} was not had at two sizes", phrases::metric(metric)))?;
         let ratios = curve.ratios(metric);
         let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else {
             return Err("no size has three blocks".to_owned());
@@ -223,16 +223,16 @@ impl<'v> Why<'v> {
                 "the intervals of {blocks} blocks leave it open for `{}` against `{}` in {}: needs more blocks (--budget)",
                 curve.value,
                 curve.baseline,
-                words::metric(metric)
+                phrases::metric(metric)
             ));
         }
         let [least, most] =
-            [&crossover.range.0, &crossover.range.1].map(|v| words::circumstance(curve.along, v));
+            [&crossover.range.0, &crossover.range.1].map(|v| phrases::circumstance(curve.along, v));
         let sentence = format!(
             "{}; {least} the ratio is {}, {most} {}.",
             crossover.sentence.trim_end_matches('.'),
-            words::ratio(first.value, first.low, first.high),
-            words::ratio(last.value, last.low, last.high)
+            phrases::ratio(first.value, first.low, first.high),
+            phrases::ratio(last.value, last.low, last.high)
         );
         Ok((sentence, crossover.findings))
     }
@@ -257,17 +257,17 @@ fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {
     let told: Vec<String> = ratios
         .iter()
         .map(|(x, r)| {
-            let ratio = words::ratio(r.value, r.low, r.high);
-            format!("{ratio} {}", words::circumstance(curve.along, x))
+            let ratio = phrases::ratio(r.value, r.low, r.high);
+            format!("{ratio} {}", phrases::circumstance(curve.along, x))
         })
         .collect();
     let mut head = format!(
         "{} against {}, {}",
-        words::named(curve.axis, &curve.value),
-        words::named(curve.axis, &curve.baseline),
-        words::metric(metric)
+        phrases::named(curve.axis, &curve.value),
+        phrases::named(curve.axis, &curve.baseline),
+        phrases::metric(metric)
     );
-    let place = words::circumstances(&curve.place);
+    let place = phrases::circumstances(&curve.place);
     if !place.is_empty() {
         head.push_str(&format!(", {place}"));
     }

@@ -10,7 +10,7 @@ use crate::pairing::{Pairing, pairings};
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL, words};
+use crate::{FEWEST, LEVEL, phrases};
 
 /// The error rate of a study: the chance of even one false better or worse.
 pub(crate) const ERROR_RATE: f64 = 1.0 - LEVEL;
@@ -103,7 +103,7 @@ impl<'t, 'a> Raw<'t, 'a> {
                 .flatten(),
             sentence: String::new(),
         };
-        finding.sentence = words::finding(&finding, self.pairing.other.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, self.pairing.other.cell, study, varied);
         finding
     }
 

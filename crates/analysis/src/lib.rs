@@ -20,6 +20,7 @@ mod grid;
 mod histogram;
 mod matrix;
 mod pairing;
+mod phrases;
 mod places;
 pub mod progress;
 pub mod result;
@@ -29,7 +30,6 @@ mod speed_ups;
 mod trials;
 mod twins;
 mod value;
-mod words;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
@@ -61,13 +61,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
     let cpu_time = cpu_time::all(&input);
-    let counted = copies::Counted::of(&input, &cells);
+    let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
     let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let unlimited = doubts::Limits::default();
+    let unlimited = doubts::RateLimits::default();
     let view = doubts::View {
         input: &input,
         trials: &trials,
@@ -90,7 +90,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         ..view
     };
     let doubts = doubts::all(&view);
-    let limits = doubts::Limits::of(&doubts);
+    let limits = doubts::RateLimits::of(&doubts);
     let view = doubts::View {
         limits: &limits,
         ..view

@@ -6,9 +6,9 @@ use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{Axis, Cell, Host, Measure, Metric, Nearness, Placement};
 
 use crate::grid;
+use crate::phrases;
 use crate::result::{CellResult, Estimate, Input, MatrixData, PairPoint, Point};
 use crate::trials::Trials;
-use crate::words;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
@@ -197,7 +197,7 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
         Some(Some(Nearness::CrossNode)) if !alike => "other nodes",
         _ => name,
     };
-    let count = words::count(pairs.len(), "pair");
+    let count = phrases::count(pairs.len(), "pair");
     match (time(least), time(most)) {
         (only, _) if pairs.len() == 1 => format!("{name} {only}"),
         (least, most) if least == most => format!("{name} {least} over {count}"),

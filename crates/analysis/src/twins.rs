@@ -6,12 +6,12 @@ use bytecost_spec::Study;
 use bytecost_stats::{at_least, trimmed_mean};
 
 use crate::cells::exp;
-use crate::doubts::{Told, View};
+use crate::doubts::{UnnamedDoubt, View};
 use crate::findings::ERROR_RATE;
 use crate::pairing::pairings;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL, words};
+use crate::{FEWEST, LEVEL, phrases};
 
 /// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
 /// these, if its intervals hold.
@@ -73,16 +73,16 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         chance: at_least(different as u64, twins.len() as u64, ERROR_RATE),
         sentence: format!(
             "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
-            words::named(axis, &cell.value(axis)),
-            words::ratio(widest.ratio, widest.low, widest.high),
-            words::metric(widest.metric),
+            phrases::named(axis, &cell.value(axis)),
+            phrases::ratio(widest.ratio, widest.low, widest.high),
+            phrases::metric(widest.metric),
             if twins.len() > 1 {
                 " at the widest"
             } else {
                 ""
             },
-            words::count(twins.len(), "twin"),
-            words::percent(ERROR_RATE),
+            phrases::count(twins.len(), "twin"),
+            phrases::percent(ERROR_RATE),
         ),
         widest,
     };
@@ -90,24 +90,24 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
 }
 
 /// More twins came out different than chance explains: the intervals of this run are too narrow.
-pub(crate) fn differ(view: &View<'_>) -> Vec<Told> {
+pub(crate) fn differ(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let Some(floor) = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST) else {
         return Vec::new();
     };
     let different = || view.twins.iter().filter(|t| t.different);
     let ratios: Vec<String> = different()
-        .map(|t| words::ratio(t.ratio, t.low, t.high))
+        .map(|t| phrases::ratio(t.ratio, t.low, t.high))
         .collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow."
             .to_owned(),
         evidence: format!(
             "{} of {} came out different, {} would by chance; as many or more do so in {} of runs; their ratios: {}",
             floor.different,
-            words::count(floor.twins, "twin"),
-            words::percent(ERROR_RATE),
-            words::percent(floor.chance),
-            words::list(&ratios)
+            phrases::count(floor.twins, "twin"),
+            phrases::percent(ERROR_RATE),
+            phrases::percent(floor.chance),
+            phrases::list(&ratios)
         ),
         cure: "stop other programs and run again; pin the threads with --placement".to_owned(),
         cells: different().map(|t| t.cell.clone()).collect(),

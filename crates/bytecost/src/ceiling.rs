@@ -5,7 +5,7 @@ use bytecost_analysis::ceiling::{Ceiling, STUDY, ceiling, is_same_machine};
 use bytecost_spec::Host;
 use bytecost_store::{Root, Run};
 
-use crate::evidence::Evidence;
+use crate::recorded_run::RecordedRun;
 
 /// The newest ceiling that was measured on the machine of a run, among the runs in the same
 /// directory; none where none was. A ceiling has none, and what cannot be read is passed over.
@@ -30,6 +30,6 @@ fn find(root: &Root, host: &Host) -> Option<Ceiling> {
 
 /// What a run of the study measured; none where it cannot be read, or measured nothing.
 pub fn measured(run: &Run) -> Option<Ceiling> {
-    let evidence = Evidence::of(run).ok()?;
+    let evidence = RecordedRun::of(run).ok()?;
     ceiling(run.manifest(), &analyse(evidence.input(None)))
 }

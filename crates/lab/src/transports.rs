@@ -27,7 +27,7 @@ pub trait Listen: Send {
 }
 
 /// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
-/// receiver's namespace only: see [`veth::Pair`].
+/// receiver's namespace only: see [`veth::VethPair`].
 ///
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.

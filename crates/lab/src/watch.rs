@@ -12,22 +12,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Route};
-use bytecost_evidence::copies::{Copies, Whose};
-use bytecost_evidence::cpu_accounts::{CpuAccountant, Whose as CpusOf};
-use bytecost_evidence::events::{Events, EventsAt};
-use bytecost_evidence::{TimeSampler, events, time};
+use bytecost_evidence::cpu_accounts::AccountedProcesses;
+use bytecost_evidence::events::EventsAt;
+use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
-    self, Copied, CopiedBytes, CpuAccounts, EventCount, Evidence, Leg, TimeByKind,
+    self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind, TrialEvidence,
 };
 use bytecost_spec::{Cell, Counter, Failure, Record, TrialKey};
 use bytecost_sys::clock;
 
-use crate::beside::Beside;
-use crate::ends::{Endpoint, Trouble, wait_until};
+use crate::endpoint_process::{Endpoint, TrialError, wait_until};
 use crate::event::Event;
-use crate::parts::Parts;
-use crate::protocol::{Answer, Role, Schedule};
-use crate::trial::{Lab, Outcome};
+use crate::neighbour_process::NeighbourProcess;
+use crate::protocol::{FromEndpoint, Role, Schedule};
+use crate::trial::{Lab, TrialOutcome};
+use crate::trial_output::TrialOutput;
 
 mod caches;
 mod known;
@@ -56,8 +55,8 @@ pub struct Watch {
     probes: bool,
     window: Duration,
     /// Whose processes the trial's are.
-    parties: time::Parties,
-    cpus_of: CpusOf,
+    parties: Parties,
+    cpus_of: AccountedProcesses,
     /// Whether it is known when the window opens and closes.
     scheduled: bool,
     seen: Seen,
@@ -119,8 +118,8 @@ impl Watch {
             accountant: None,
             probes: false,
             window,
-            parties: time::Parties::default(),
-            cpus_of: CpusOf::default(),
+            parties: Parties::default(),
+            cpus_of: AccountedProcesses::default(),
             scheduled: false,
             seen: Seen::default(),
         }
@@ -166,7 +165,7 @@ impl Watch {
         cell: &Cell,
         ends: &[Endpoint],
         address: Option<&str>,
-        beside: Option<&Beside>,
+        background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         let sender = of(Role::Sender).unwrap_or(0);
@@ -177,24 +176,19 @@ impl Watch {
         // Over wire the port is always the same, and another run may be under way.
         let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
         let network = network.ok();
-        self.trial_of(sender, receiver);
+        self.trial_of(Parties {
+            port,
+            network,
+            sender,
+            receiver,
+        });
         self.cpus_of.controlled = true;
-        self.cpus_of.background = beside.map(Beside::pid);
+        self.cpus_of.background = background.map(NeighbourProcess::pid);
         if let Some(copies) = &mut self.copies {
-            copies.begin(Whose {
-                port,
-                network,
-                worker: sender,
-                reader: receiver,
-            })?;
+            copies.begin(self.parties)?;
         }
         if let Some(events) = &mut self.events {
-            events.begin(events::Parties {
-                port,
-                network,
-                sender,
-                receiver,
-            })?;
+            events.begin(self.parties)?;
         }
         Ok(())
     }
@@ -202,27 +196,26 @@ impl Watch {
     /// A server and its clients are ready, each a process. Events are those of the two and of
     /// what the server has started, and none of their many connections.
     pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
-        self.trial_of(clients, server);
+        self.trial_of(Parties {
+            sender: clients,
+            receiver: server,
+            ..Parties::default()
+        });
         if let Some(events) = &mut self.events {
-            events.begin(events::Parties {
-                port: None,
-                network: None,
-                sender: clients,
-                receiver: server,
-            })?;
+            events.begin(self.parties)?;
         }
         Ok(())
     }
 
-    fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
+    fn trial_of(&mut self, parties: Parties) {
         self.seen = Seen::default();
         self.scheduled = false;
-        self.parties = time::Parties { sender, receiver };
-        self.cpus_of = CpusOf {
+        self.parties = parties;
+        self.cpus_of = AccountedProcesses {
             coordinator: std::process::id(),
-            sender,
-            receiver,
-            ..CpusOf::default()
+            sender: parties.sender,
+            receiver: parties.receiver,
+            ..AccountedProcesses::default()
         };
     }
 
@@ -261,7 +254,7 @@ impl Watch {
         ends: &mut [Endpoint],
         until_ns: u64,
         stop: &AtomicBool,
-    ) -> Result<Option<(usize, Answer)>, Trouble> {
+    ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         loop {
             let now_ns = clock::monotonic_ns();
             let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
@@ -289,12 +282,13 @@ impl Watch {
 
     /// What else happened. Over wire acknowledgements come from a responder, not through the
     /// kernel's tracepoints, and it has counted them.
-    fn counts(&mut self, cell: &Cell, parts: &Parts) -> Vec<EventCount> {
+    fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let written = parts.machine.get(&Counter::WireAcknowledgements);
         let of_responder = written.filter(|_| !cell.transport.has_receiver());
         for count in &mut counts {
-            if let (evidence::Event::Acknowledgements, Some(written)) = (count.event, of_responder)
+            if let (evidence::CountedEvent::Acknowledgements, Some(written)) =
+                (count.event, of_responder)
             {
                 count.count = written.clone();
             }
@@ -304,7 +298,7 @@ impl Watch {
 
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
-    fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
+    fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
         let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
@@ -319,22 +313,22 @@ impl Watch {
 }
 
 /// The places at which a cell's bytes may be copied by the kernel.
-fn way(cell: &Cell) -> Vec<Leg> {
+fn way(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };
     let mut way = Vec::new();
     if route.reads_a_file() {
-        way.push(Leg::FromFile);
+        way.push(CopyPlace::FromFile);
     }
     if route.has_peer() {
-        way.push(Leg::IntoKernel);
+        way.push(CopyPlace::IntoKernel);
         if cell.transport.has_receiver() {
-            way.extend([Leg::Delivery, Leg::ToReader]);
+            way.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
         }
     }
     if matches!(route, Route::MemoryToFile | Route::FileToFile) {
-        way.push(Leg::IntoFile);
+        way.push(CopyPlace::IntoFile);
     }
     way
 }
@@ -363,8 +357,8 @@ impl Lab {
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {
-                Outcome::Ended(record, _) => events(Event::TrialEnded(record)),
-                Outcome::Interrupted => return false,
+                TrialOutcome::Ended(record, _) => events(Event::TrialEnded(record)),
+                TrialOutcome::Interrupted => return false,
             }
         }
         true
@@ -376,7 +370,7 @@ impl Lab {
         trial: TrialKey,
         cell: &Cell,
         stop: &AtomicBool,
-    ) -> Outcome {
+    ) -> TrialOutcome {
         let (began_ns, started_ms) = (clock::monotonic_ns(), self.elapsed_ms());
         let failed = |reason: String| {
             Record::Failure(Failure {
@@ -389,13 +383,13 @@ impl Lab {
         let attempted = self.doubted(watch, cell, stop);
         let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
         let record = match attempted {
-            Err(Trouble::Interrupted) => return Outcome::Interrupted,
-            Err(Trouble::Failed(reason)) => failed(reason),
+            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
+            Err(TrialError::Failed(reason)) => failed(reason),
             Ok((doubted, parts)) => {
                 let flows = &parts.sender.side.flows;
                 let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
                 let counts = watch.counts(cell, &parts);
-                Record::Evidence(Evidence {
+                Record::Evidence(TrialEvidence {
                     trial,
                     cell: cell.id(),
                     started_ms,
@@ -411,6 +405,6 @@ impl Lab {
                 })
             }
         };
-        Outcome::Ended(Box::new(record), false)
+        TrialOutcome::Ended(Box::new(record), false)
     }
 }

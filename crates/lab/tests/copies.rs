@@ -10,13 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
-use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_evidence::{Copies, Parties};
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::wire::responder::{Responder, Rules};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
 use bytecost_spec::cell::{Device, Reaping};
-use bytecost_spec::evidence::{CopyMeans, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Cell, Transport};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -47,13 +47,13 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Counts what goes to a port of a network; both sides are threads of this process.
 fn begin(copies: &mut Copies, port: u16, network: Option<u64>) {
     let me = std::process::id();
-    let whose = Whose {
+    let parties = Parties {
         port: Some(port),
         network,
-        worker: me,
-        reader: Some(me),
+        sender: me,
+        receiver: Some(me),
     };
-    copies.begin(whose).unwrap();
+    copies.begin(parties).unwrap();
 }
 
 fn cell(transport: Transport) -> Cell {
@@ -154,12 +154,17 @@ fn over_wire(
 #[track_caller]
 fn check(copies: &Copies, what: &str, size: usize, expected: [f64; 3]) {
     let counted = copies.copied();
-    let per_byte = |leg: Leg| {
+    let per_byte = |leg: CopyPlace| {
         let found = counted.iter().find(|c| c.leg == leg).unwrap();
         let bytes = found.bytes.measured();
         bytes.unwrap_or_else(|| panic!("{what}: {found:?}")) as f64 / (MESSAGES * size) as f64
     };
-    let found = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader].map(per_byte);
+    let found = [
+        CopyPlace::IntoKernel,
+        CopyPlace::Delivery,
+        CopyPlace::ToReader,
+    ]
+    .map(per_byte);
     let near = |(found, expected): (&f64, &f64)| (found - expected).abs() < NEAR;
     assert!(
         found.iter().zip(&expected).all(near),
@@ -201,7 +206,7 @@ fn wire_and_means(link: LinkChoice) -> Option<(Wire, Vec<Copies>)> {
         }
     };
     let strongest = counting()?;
-    let weaker = match strongest.choice().means(Leg::IntoKernel) {
+    let weaker = match strongest.choice().means(CopyPlace::IntoKernel) {
         Some(CopyMeans::Functions) => Copies::by(Path::new("/"), &[CopyMeans::Tracepoints]).ok(),
         _ => None,
     };
@@ -222,7 +227,7 @@ fn nothing_is_copied_but_by_the_sender(
         return;
     };
     for mut copies in all {
-        let means = copies.choice().means(Leg::IntoKernel).unwrap();
+        let means = copies.choice().means(CopyPlace::IntoKernel).unwrap();
         for (mover, sender) in movers {
             for &size in sizes {
                 over_wire(&mut copies, &wire, transport, mover, size);

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
-use crate::evidence::Evidence;
+use crate::evidence::TrialEvidence;
 use crate::host::Obstacle;
 use crate::reading::Readings;
 
@@ -243,7 +243,7 @@ pub enum Record {
     /// One that did not.
     Failure(Failure),
     /// One that was made to see what the kernel does.
-    Evidence(Evidence),
+    Evidence(TrialEvidence),
     /// The end of a block, which is no trial.
     Block(Block),
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Reaping, units};
 
-use super::{Told, View, span, typical};
+use super::{UnnamedDoubt, View, span, typical};
 use crate::trials::CellTrials;
 
 /// Whether a cell waits for every completion; where that lasts as long as a timer, another doubt
@@ -16,7 +16,7 @@ fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         && view.stalls.waits(&cell.id).is_none()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut times) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| waits(view, c)) {
         let flows = f64::from(cell.cell.threads);
@@ -32,7 +32,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         true => String::new(),
         false => format!(", {} µs a message", span(&times, units::number)),
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.".to_owned(),
         evidence: format!("the ring holds one message, and completions are taken before it is used again{each}"),
         cure: "several buffers in flight: --ring 4MiB or more".to_owned(),

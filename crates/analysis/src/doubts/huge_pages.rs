@@ -2,10 +2,10 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{Told, View, kernel, span, typical};
+use super::{UnnamedDoubt, View, kernel, span, typical};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::read;
-use crate::words::percent;
 
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
 const HUGE_BYTES: f64 = 2_097_152.0;
@@ -25,7 +25,7 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     registers && cell.completes && is_huge && kernel::buffer_holds(cell).is_some()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| fill(view, c)) {
         shares.extend(kernel::buffer_holds(cell));
@@ -38,7 +38,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         return Vec::new();
     }
     let size = |bytes: f64| units::bytes_in_words(bytes as u64);
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.".to_owned(),
         evidence: format!(
             "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",

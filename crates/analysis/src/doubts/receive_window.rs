@@ -2,10 +2,10 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{Told, View, receiver_bound, span, typical};
+use super::{UnnamedDoubt, View, receiver_bound, span, typical};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::words::percent;
 
 /// Share of the busy time that the window may hold a flow back.
 const HELD: f64 = 0.5;
@@ -17,7 +17,7 @@ fn held(trial: &Trial<'_>) -> Option<f64> {
     (busy > 0.0).then(|| limited / busy)
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares, mut buffers) = (Vec::new(), Vec::new(), Vec::new());
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
@@ -40,7 +40,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
             span(&buffers, |b| format!("{} B", units::number(b)))
         ),
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
         evidence: format!(
             "TCP_INFO: limited by the receive window for {} of the busy time{sizes}",

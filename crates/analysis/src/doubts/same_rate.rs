@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Cache, Measure, Metric, Pattern, units};
 
-use super::{Told, View, ids, span, typical};
+use super::{UnnamedDoubt, View, ids, span, typical};
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
 
 /// What this doubt is called.
 pub(super) const KIND: &str = "same-rate";
@@ -104,7 +104,7 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers.len() >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let found = alike(view);
     let Some(first) = found.first() else {
         return Vec::new();
@@ -115,10 +115,10 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     let mut cells = ids(found.iter().flatten().map(|s| s.cell));
     let mut seen = BTreeSet::new();
     cells.retain(|id| seen.insert(id.clone()));
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "In {} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there.",
-            words::count(cells.len(), "cell")
+            phrases::count(cells.len(), "cell")
         ),
         evidence: format!(
             "{} cells: {} at {} of CPU time",

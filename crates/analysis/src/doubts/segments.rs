@@ -2,11 +2,11 @@
 
 use bytecost_spec::{Counter, Transport, units};
 
-use super::{Told, View, typical};
+use super::{UnnamedDoubt, View, typical};
+use crate::phrases;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
-use crate::words;
 
 /// How far apart the sizes may be, larger over smaller.
 const ALIKE: f64 = 1.25;
@@ -24,7 +24,7 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let of = |id: &str| {
         let cell = view.trials.cells.iter().find(|c| c.id == id)?;
         Some((cell, packet_bytes(cell)?))
@@ -55,9 +55,9 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         if worst.as_ref().is_none_or(|(most, _)| times > *most) {
             let told = format!(
                 "{} {} B, {} {} B",
-                words::named(finding.axis, &finding.baseline_value),
+                phrases::named(finding.axis, &finding.baseline_value),
                 units::number(a.round()),
-                words::named(finding.axis, &finding.value),
+                phrases::named(finding.axis, &finding.value),
                 units::number(b.round())
             );
             worst = Some((times, told));
@@ -66,7 +66,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     let Some((_, told)) = worst else {
         return Vec::new();
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.".to_owned(),
         evidence: format!(
             "bytes of a segment with data, where they are furthest apart: {told}"

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Pattern, units};
 use bytecost_stats::median;
 
-use super::{Told, View, span};
+use super::{UnnamedDoubt, View, span};
+use crate::phrases::{self, percent};
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
 use crate::value::{Trial, read};
-use crate::words::{self, percent};
 
 /// Delayed acknowledgements per message from which a message is said to wait for one.
 const WAITS: f64 = 0.5;
@@ -192,7 +192,7 @@ fn waited(trial: &Trial<'_>) -> Option<f64> {
     (all > 0.0).then(|| within / all)
 }
 
-pub(super) fn nagle(view: &View<'_>) -> Vec<Told> {
+pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedDoubt> {
     told(view, Waits::Message, |mover, signs| {
         let several = signs.iter().filter_map(|s| s.calls).any(|n| n > 1.0);
         let what = if several {
@@ -206,7 +206,7 @@ pub(super) fn nagle(view: &View<'_>) -> Vec<Told> {
     })
 }
 
-pub(super) fn completion(view: &View<'_>) -> Vec<Told> {
+pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedDoubt> {
     told(view, Waits::Completion, |mover, _| {
         format!(
             "`{mover}` stalls: a buffer comes back when the receiver acknowledges its data, and the receiver delays that acknowledgement for a timer of HZ/25, 40 ms. This is not the cost of copying."
@@ -215,7 +215,11 @@ pub(super) fn completion(view: &View<'_>) -> Vec<Told> {
 }
 
 /// One for each mover, in the order of the plan.
-fn told(view: &View<'_>, waits: Waits, text: impl Fn(&str, &[Signs]) -> String) -> Vec<Told> {
+fn told(
+    view: &View<'_>,
+    waits: Waits,
+    text: impl Fn(&str, &[Signs]) -> String,
+) -> Vec<UnnamedDoubt> {
     let stalled: Vec<&CellTrials<'_>> = view
         .measured()
         .filter(|c| view.stalls.waits(&c.id) == Some(waits))
@@ -233,7 +237,7 @@ fn told(view: &View<'_>, waits: Waits, text: impl Fn(&str, &[Signs]) -> String) 
     let tell = |mover: &str| {
         let cells = of_mover(mover);
         let signs: Vec<Signs> = cells.iter().filter_map(|c| Signs::of(c)).collect();
-        Told {
+        UnnamedDoubt {
             text: text(mover, &signs),
             evidence: evidence(&cells, &signs),
             cure: cure(view, &cells, waits),
@@ -361,6 +365,6 @@ fn cure(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
     } else {
         format!(", instead of {} {unit}", span(&stalled, units::number))
     };
-    let noun = words::metric(metric);
+    let noun = phrases::metric(metric);
     format!("measured beside it, {noun}: {}{instead}", parts.join("; "))
 }

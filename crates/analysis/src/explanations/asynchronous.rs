@@ -3,12 +3,12 @@
 use bytecost_spec::survey::{InFlight, MoverFacts, Route};
 use bytecost_spec::{Axis, Cache, Cell, Measure, Metric, Survey};
 
-use super::spans::{hull, span_of};
-use super::{MOST_ROWS, Told, Why};
+use super::ranges::{hull, span_of};
+use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
 use crate::grid;
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::words;
 
 /// What the two are held against each other in.
 pub(super) const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
@@ -82,14 +82,14 @@ pub(super) fn no_duel(why: &Why<'_>) -> String {
     "no asynchronous read is compared in throughput with a synchronous one that differs in nothing else and has three blocks in common with it".to_owned()
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let duels = duels(why)?;
     let answer = if duels.is_empty() {
         Err(no_duel(why))
     } else {
         answer(&duels)
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: numbers(why, &duels),
         evidence: open(&duels).into_iter().collect(),
@@ -111,14 +111,14 @@ fn answer(duels: &[Duel<'_>]) -> Result<String, String> {
     if open == duels.len() {
         return Err(format!(
             "none of {} with a synchronous read is decided: needs more blocks (--budget)",
-            words::count(open, "comparison")
+            phrases::count(open, "comparison")
         ));
     }
     let against = alternatives(duels);
     let mut told = if slower.is_empty() {
         format!(
             "at no place that was measured: of {} of its throughput with that of {against} none came out slower",
-            words::count(duels.len(), "comparison")
+            phrases::count(duels.len(), "comparison")
         )
     } else {
         format!(
@@ -132,7 +132,7 @@ fn answer(duels: &[Duel<'_>]) -> Result<String, String> {
     if same > 0 {
         told.push_str(&format!(
             ". No difference that matters in {}",
-            words::count(same, "cell")
+            phrases::count(same, "cell")
         ));
     }
     Ok(format!("{told}."))
@@ -142,12 +142,12 @@ fn answer(duels: &[Duel<'_>]) -> Result<String, String> {
 fn alternatives(duels: &[Duel<'_>]) -> String {
     let mut names: Vec<String> = Vec::new();
     for duel in duels {
-        let name = words::named(Axis::Mover, &duel.finding.baseline_value);
+        let name = phrases::named(Axis::Mover, &duel.finding.baseline_value);
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    words::alternatives(&names)
+    phrases::alternatives(&names)
 }
 
 /// Where the comparisons of a verdict are, each place with its movers and their ratios.
@@ -182,7 +182,7 @@ fn clauses(duels: &[Duel<'_>], verdict: Verdict) -> Vec<String> {
                 format!("`{mover}` {}{among}", hull(&ratios))
             })
             .collect();
-        (!told.is_empty()).then(|| format!("{} {}", place.in_words(), words::list(&told)))
+        (!told.is_empty()).then(|| format!("{} {}", place.in_words(), phrases::list(&told)))
     };
     places.into_iter().filter_map(clause).collect()
 }
@@ -237,8 +237,8 @@ fn numbers(why: &Why<'_>, duels: &[Duel<'_>]) -> Vec<String> {
             .copied()
             .filter(|a| ![Axis::Mover, Axis::Cache].contains(a))
             .collect();
-        let place = words::circumstances(&grid::coordinates(duel.cell, &held));
-        let told = format!("{} {place}", words::ratio(f.ratio, f.low, f.high));
+        let place = phrases::circumstances(&grid::coordinates(duel.cell, &held));
+        let told = format!("{} {place}", phrases::ratio(f.ratio, f.low, f.high));
         let told = told.trim_end().to_owned();
         match rows
             .iter_mut()
@@ -263,7 +263,7 @@ fn open(duels: &[Duel<'_>]) -> Option<String> {
     (open > 0).then(|| {
         format!(
             "{open} of {} are not decided",
-            words::count(duels.len(), "comparison")
+            phrases::count(duels.len(), "comparison")
         )
     })
 }

@@ -4,13 +4,13 @@ use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Measure, Metric, units};
 
 use super::asynchronous::{self, Duel, SPEED, duels, from};
-use super::spans::{estimates, hull};
-use super::{MOST_ROWS, Told, Why};
+use super::ranges::{estimates, hull};
+use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
-use crate::words;
 
 const SWITCHES: Metric = Metric::both(Measure::ContextSwitchesPerMessage);
 const CPU: Metric = Metric::both(Measure::CpuNsPerMessage);
@@ -22,7 +22,7 @@ const HANDED_OVER: f64 = 0.5;
 /// How many times the throughput of one request in flight several must reach to overlap.
 const OVERLAP: f64 = 1.5;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let all = duels(why)?;
     let slower: Vec<Duel<'_>> = all
         .iter()
@@ -33,7 +33,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     if slower.is_empty() && decided {
         return None;
     }
-    let told = |answer| Told {
+    let told = |answer| Explained {
         answer,
         numbers: Vec::new(),
         evidence: Vec::new(),
@@ -63,7 +63,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     } else {
         Ok(format!("{}.", reasons.join("; ")))
     };
-    Some(Told {
+    Some(Explained {
         numbers: costs(why, &slower),
         evidence: dearer(why, &slower).into_iter().collect(),
         ..told(answer)
@@ -83,7 +83,7 @@ fn movers<'v>(duels: &[&Duel<'v>]) -> Vec<&'v str> {
 
 fn named(movers: &[&str]) -> String {
     let names: Vec<String> = movers.iter().map(|m| format!("`{m}`")).collect();
-    words::list(&names)
+    phrases::list(&names)
 }
 
 fn ids<'v>(duels: &[&Duel<'v>], of: impl Fn(&Duel<'v>) -> &'v str) -> Vec<&'v str> {
@@ -109,7 +109,7 @@ fn threads(why: &Why<'_>, slower: &[Duel<'_>]) -> Option<String> {
     Some(format!(
         "threads of the process carry out the requests of {}, so that each is handed over and back: {told} context switches a request instead of {instead} in {}",
         named(&movers(&own)),
-        words::count(own.len(), "cell")
+        phrases::count(own.len(), "cell")
     ))
 }
 
@@ -234,10 +234,10 @@ fn costs(why: &Why<'_>, slower: &[Duel<'_>]) -> Vec<String> {
         ids.dedup();
         let parts = [SWITCHES, CALLS, CPU].into_iter().filter_map(|metric| {
             let (_, told) = estimates(why, ids, metric)?;
-            Some(format!("{} {told}", words::metric(metric)))
+            Some(format!("{} {told}", phrases::metric(metric)))
         });
         let parts: Vec<String> = parts.collect();
-        let cells = words::count(ids.len(), "cell");
+        let cells = phrases::count(ids.len(), "cell");
         (!parts.is_empty()).then(|| format!("`{mover}` in {cells}: {}", parts.join("; ")))
     });
     told.take(MOST_ROWS).collect()
@@ -251,7 +251,7 @@ fn dearer(why: &Why<'_>, slower: &[Duel<'_>]) -> Option<String> {
     (!ratios.is_empty()).then(|| {
         format!(
             "a request takes more CPU time in {dear} of {} in which it is slower, up to {}×",
-            words::count(ratios.len(), "cell"),
+            phrases::count(ratios.len(), "cell"),
             units::number(most)
         )
     })

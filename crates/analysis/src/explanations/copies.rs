@@ -1,12 +1,12 @@
 //! How often each byte is copied, and where.
 
-use bytecost_spec::evidence::{CopyMeans, Leg, Means};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
 
-use super::{MOST_ROWS, Told, Why};
+use super::{Explained, MOST_ROWS, Why};
 use crate::copies::SOME;
+use crate::phrases;
 use crate::result::{CellCopies, CellResult};
-use crate::words;
 
 /// How far copies may lie apart to be told as the same.
 const ALIKE: f64 = 0.05;
@@ -18,11 +18,11 @@ struct Way<'v> {
     cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let view = why.view;
     let mut asked = view.input.manifest.evidence.iter();
     let asked = asked.find(|a| a.means == Means::Copies)?;
-    let told = |answer, numbers| Told {
+    let told = |answer, numbers| Explained {
         answer,
         numbers,
         evidence: evidence(why),
@@ -61,8 +61,8 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
             .filter(is_varied)
             .map(|a| match a {
                 // What is told of it, but for the size.
-                Axis::Mover => words::named(*a, &cell.cell.value(*a)),
-                _ => words::circumstance(*a, &cell.cell.value(*a)),
+                Axis::Mover => phrases::named(*a, &cell.cell.value(*a)),
+                _ => phrases::circumstance(*a, &cell.cell.value(*a)),
             })
             .collect();
         let name = words.join(" ");
@@ -79,14 +79,16 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
 
 /// A way that has no such place is copied there as little as one that has it and is not.
 fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
-    let at = |c: &CellCopies, leg: Leg| match c.legs.iter().any(|l| l.leg == leg) {
+    let at = |c: &CellCopies, leg: CopyPlace| match c.legs.iter().any(|l| l.leg == leg) {
         true => c.at(leg),
         false => Some(0.0),
     };
-    Leg::ALL.iter().all(|leg| match (at(a, *leg), at(b, *leg)) {
-        (Some(a), Some(b)) => (a - b).abs() < ALIKE,
-        (a, b) => a.is_some() == b.is_some(),
-    })
+    CopyPlace::ALL
+        .iter()
+        .all(|leg| match (at(a, *leg), at(b, *leg)) {
+            (Some(a), Some(b)) => (a - b).abs() < ALIKE,
+            (a, b) => a.is_some() == b.is_some(),
+        })
 }
 
 impl Way<'_> {
@@ -94,7 +96,7 @@ impl Way<'_> {
     fn names(&self, all: &[Way<'_>]) -> String {
         let mut told: Vec<(&str, Vec<String>)> = Vec::new();
         for (name, cell, _) in &self.cells {
-            let size = words::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
+            let size = phrases::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
             match told.iter_mut().find(|(n, _)| n == name) {
                 Some((_, sizes)) => sizes.push(size),
                 None => told.push((name, vec![size])),
@@ -107,36 +109,36 @@ impl Way<'_> {
         let told = told.into_iter().map(|(name, mut sizes)| {
             sizes.dedup();
             match is_split(name) {
-                true => format!("{name} {}", words::list(&sizes)),
+                true => format!("{name} {}", phrases::list(&sizes)),
                 false => name.to_owned(),
             }
         });
-        words::list(&told.collect::<Vec<_>>())
+        phrases::list(&told.collect::<Vec<_>>())
     }
 
     /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
     fn told(&self, all: &[Way<'_>]) -> String {
-        let mean = |leg: Leg| {
+        let mean = |leg: CopyPlace| {
             let known = self.cells.iter().filter_map(|(.., c)| c.at(leg));
             let known: Vec<f64> = known.collect();
             bytecost_stats::mean(&known)
         };
-        let legs = Leg::ALL.iter().filter_map(|leg| {
+        let legs = CopyPlace::ALL.iter().filter_map(|leg| {
             let value = mean(*leg)?;
             (value >= SOME).then(|| format!("{value:.2} {}", leg.title()))
         });
         let legs: Vec<String> = legs.collect();
         let first = self.cells[0].2;
-        let sum: f64 = Leg::ALL.iter().filter_map(|leg| mean(*leg)).sum();
+        let sum: f64 = CopyPlace::ALL.iter().filter_map(|leg| mean(*leg)).sum();
         let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
         let name = self.names(all);
         match (unknown, legs.is_empty()) {
             (None, true) => format!("{name} not once"),
-            (None, false) => format!("{name} {sum:.2} times ({})", words::list(&legs)),
+            (None, false) => format!("{name} {sum:.2} times ({})", phrases::list(&legs)),
             (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
             (Some(lost), false) => format!(
                 "{name} {} ({} is not counted)",
-                words::list(&legs),
+                phrases::list(&legs),
                 lost.leg.title()
             ),
         }
@@ -148,7 +150,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let mut told = Vec::new();
     let counted = || why.view.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
-        let legs = Leg::ALL.iter().filter(|leg| {
+        let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
             all.any(|l| l.leg == **leg && l.means == Some(means))
         });
@@ -157,7 +159,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
             told.push(format!(
                 "counted by {}: {}",
                 means.title(),
-                words::list(&legs)
+                phrases::list(&legs)
             ));
         }
     }
@@ -184,7 +186,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
         told.push(format!(
             "counting took {:.1} s after the last block, in {}{of}{rate}",
             cost.took_s,
-            words::count(cost.cells, "trial"),
+            phrases::count(cost.cells, "trial"),
         ));
     }
     let both = counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_))));

@@ -4,12 +4,12 @@
 use bytecost_spec::claim::Place;
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
 
+use super::ranges::{estimates, hull, span_of};
 use super::shared_core::IN_REGISTERS;
-use super::spans::{estimates, hull, span_of};
-use super::{MOST_ROWS, Told, Why};
+use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
 use crate::pairing::{Pairing, contrasted};
-use crate::words;
+use crate::phrases;
 
 const DONE: Metric = Metric::both(Measure::MessagesPerS);
 const STEP: Metric = Metric::both(Measure::CpuNsPerMessage);
@@ -58,7 +58,7 @@ fn held(why: &Why<'_>) -> Vec<Placement> {
 }
 
 /// What pinning changes.
-pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
+pub(super) fn pinning(why: &Why<'_>) -> Option<Explained> {
     let is_free = |c: &Cell| c.placement == Placement::Free;
     let mut work = why.view.trials.moving().filter(|c| c.route.is_work());
     let placements = held(why);
@@ -94,14 +94,14 @@ pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
             format!(
                 "{head} {} of what free work does, in {}{}",
                 hull(&ratios),
-                words::count(own.len(), "cell"),
+                phrases::count(own.len(), "cell"),
                 matters(why, &ratios)
             )
         })
         .collect();
     let free: Vec<&str> = found.iter().map(|v| v.pair.baseline.id.as_str()).collect();
     let moves = estimates(why, &free, MOVES);
-    Some(Told {
+    Some(Explained {
         answer: if clauses.is_empty() {
             Err("no pinned work has three blocks in common with free work: needs more blocks (--budget)".to_owned())
         } else {
@@ -129,7 +129,7 @@ fn matters(why: &Why<'_>, ratios: &[Ratio]) -> &'static str {
 }
 
 /// Whether a slow-down of two threads is the sharing of a core or the taking of turns.
-pub(super) fn turns(why: &Why<'_>) -> Option<Told> {
+pub(super) fn turns(why: &Why<'_>) -> Option<Explained> {
     let sibling = Placement::Near(Nearness::SmtSibling);
     let one = Placement::Near(Nearness::SameCpu);
     let two = |c: &Cell| c.threads == 2;
@@ -153,7 +153,7 @@ pub(super) fn turns(why: &Why<'_>) -> Option<Told> {
         found.iter().filter(own).map(|v| v.done).collect()
     };
     let (apart, shared) = (of(false), of(true));
-    let told = |answer| Told {
+    let told = |answer| Explained {
         answer,
         numbers: rows(&found),
         evidence: siblings(why, &sibling).into_iter().collect(),
@@ -207,20 +207,20 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let cell = v.pair.other.cell;
         let head = format!(
             "{}, placement {} against {}",
-            words::named(Axis::Mover, &cell.mover),
+            phrases::named(Axis::Mover, &cell.mover),
             cell.placement,
             v.pair.baseline.cell.placement
         );
         let cost = Ratio::of(&v.pair.log_ratios(STEP)).map_or_else(String::new, |r| {
             format!(
                 ", at {} the CPU time a step",
-                words::ratio(r.value, r.low, r.high)
+                phrases::ratio(r.value, r.low, r.high)
             )
         });
-        let done = words::ratio(v.done.value, v.done.low, v.done.high);
+        let done = phrases::ratio(v.done.value, v.done.low, v.done.high);
         let mut told = format!(
             "{done} is done by {}{cost}",
-            words::named(Axis::Threads, &cell.threads.to_string())
+            phrases::named(Axis::Threads, &cell.threads.to_string())
         );
         if !cell.neighbour.is_idle() {
             told.push_str(&format!(" beside {}", cell.neighbour));

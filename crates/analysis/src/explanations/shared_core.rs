@@ -7,9 +7,9 @@
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
 
-use super::{Told, Why};
+use super::{Explained, Why};
+use crate::phrases;
 use crate::result::Finding;
-use crate::words;
 
 /// Work that needs a core's multipliers and no memory: what only a core can slow.
 pub(super) const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
@@ -17,7 +17,7 @@ pub(super) const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
 const SHARED: f64 = 1.25;
 const OWN: f64 = 1.12;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = pairs(why);
     if !why
         .view
@@ -56,7 +56,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     } else {
         Ok(format!("{}.", answers.join("; ")))
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: pairs.iter().map(row).collect(),
         evidence: why
@@ -124,10 +124,10 @@ fn verdict(pairs: &[&Pair<'_>]) -> &'static str {
 }
 
 fn row(pair: &Pair<'_>) -> String {
-    let ratio = |f: &Finding| words::ratio(f.ratio, f.low, f.high);
+    let ratio = |f: &Finding| phrases::ratio(f.ratio, f.low, f.high);
     format!(
         "{}, placement {}: two threads get done {} what one does, at {} its CPU time a step{}",
-        words::named(Axis::Mover, &pair.cell.mover),
+        phrases::named(Axis::Mover, &pair.cell.mover),
         pair.cell.placement,
         ratio(pair.done),
         ratio(pair.step),

@@ -8,7 +8,7 @@ use bytecost_spec::axis::{AXES, AxisRow};
 use bytecost_spec::{Axis, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, Offer, axis_arg};
+use super::{AxisArgs, ServedService, axis_arg};
 
 /// Axes that a session by hand does not have.
 pub const NOT_BY_HAND: &[Axis] = &[
@@ -32,7 +32,7 @@ pub const NOT_BY_HAND: &[Axis] = &[
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ServeArgs {
     #[command(subcommand)]
-    pub offer: Option<Offer>,
+    pub offer: Option<ServedService>,
     #[command(flatten)]
     pub axes: ServeAxes,
     /// Address to listen at; any but a loopback address lets others make this machine send

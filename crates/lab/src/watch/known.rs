@@ -5,21 +5,21 @@ use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{Mover, Route, file};
 use bytecost_spec::cell::Ring;
-use bytecost_spec::evidence::{CopiedBytes, Leg};
+use bytecost_spec::evidence::{CopiedBytes, CopyPlace};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cache, Cell, Reading};
 
 use super::{Watch, way};
-use crate::ends::Trouble;
+use crate::endpoint_process::TrialError;
 use crate::files::Files;
 use crate::trial::Lab;
 
 /// Movers, with the places at which the kernel copies each of their bytes.
-const KNOWN: &[(&str, &[Leg])] = &[
-    ("pread", &[Leg::FromFile]),
-    ("pwrite", &[Leg::IntoFile]),
-    ("send", &[Leg::IntoKernel, Leg::ToReader]),
-    (PINNING, &[Leg::Delivery]),
+const KNOWN: &[(&str, &[CopyPlace])] = &[
+    ("pread", &[CopyPlace::FromFile]),
+    ("pwrite", &[CopyPlace::IntoFile]),
+    ("send", &[CopyPlace::IntoKernel, CopyPlace::ToReader]),
+    (PINNING, &[CopyPlace::Delivery]),
 ];
 /// TCP alone pins a sender's pages, which are then copied on delivery to this machine.
 const PINNING: &str = "send-zerocopy";
@@ -36,7 +36,7 @@ const SHARING: &[&str] = &["btrfs", "xfs"];
 const LOCAL: &[&str] = &["btrfs", "ext4", "f2fs", "xfs"];
 
 /// Places whose counts are not to be believed, each with the reason.
-pub(super) type Doubted = BTreeMap<Leg, String>;
+pub(super) type Doubted = BTreeMap<CopyPlace, String>;
 
 /// The cell of a known transfer over the path of another, or in the very place of its file.
 fn known(cell: &Cell, mover: &Mover, files: &Files) -> Cell {
@@ -77,13 +77,13 @@ fn file_system(cell: &Cell, files: &Files) -> String {
 }
 
 /// What is wrong with the count of a known transfer at one place; none where it is right.
-fn missed(leg: Leg, mover: &str, per_byte: f64, file_system: &str) -> Option<String> {
+fn missed(leg: CopyPlace, mover: &str, per_byte: f64, file_system: &str) -> Option<String> {
     if per_byte >= LEAST {
         return None;
     }
     let does = match leg {
-        Leg::FromFile => format!("what reads files of this file system ({file_system})"),
-        Leg::IntoFile => format!("what writes files of this file system ({file_system})"),
+        CopyPlace::FromFile => format!("what reads files of this file system ({file_system})"),
+        CopyPlace::IntoFile => format!("what writes files of this file system ({file_system})"),
         _ => "what copies on this path".to_owned(),
     };
     Some(format!(
@@ -92,21 +92,23 @@ fn missed(leg: Leg, mover: &str, per_byte: f64, file_system: &str) -> Option<Str
 }
 
 /// Whether the kernel cannot but copy a cell's bytes at a place.
-fn must_copy(cell: &Cell, leg: Leg) -> bool {
+fn must_copy(cell: &Cell, leg: CopyPlace) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;
     };
     let writes = matches!(mover.route, Route::MemoryToFile | Route::FileToFile);
     match leg {
-        Leg::IntoFile => writes && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM,
+        CopyPlace::IntoFile => {
+            writes && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM
+        }
         // Who has its buffer back at once has had it copied.
-        Leg::IntoKernel => mover.has_peer() && mover.release == Release::AtReturn,
+        CopyPlace::IntoKernel => mover.has_peer() && mover.release == Release::AtReturn,
         _ => false,
     }
 }
 
 /// Why a count that contradicts what is known of the mover is not to be believed.
-fn contradiction(cell: &Cell, leg: Leg, per_byte: f64, file_system: &str) -> Option<String> {
+fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) -> Option<String> {
     if per_byte >= LEAST {
         return None;
     }
@@ -120,7 +122,7 @@ fn contradiction(cell: &Cell, leg: Leg, per_byte: f64, file_system: &str) -> Opt
         Cache::Direct => LOCAL,
         _ => SHARING,
     };
-    let by_other = cell.mover == BY_FILE_SYSTEM && leg == Leg::IntoFile;
+    let by_other = cell.mover == BY_FILE_SYSTEM && leg == CopyPlace::IntoFile;
     (by_other && !without_a_copy.contains(&file_system)).then(|| {
         format!("{file_system} may have had another program or machine copy, which nothing counts")
     })
@@ -156,7 +158,7 @@ impl Lab {
         watch: &mut Watch,
         cell: &Cell,
         stop: &AtomicBool,
-    ) -> Result<Doubted, Trouble> {
+    ) -> Result<Doubted, TrialError> {
         let mut all = Doubted::new();
         if watch.copies.is_none() || cell.is_served() {
             return Ok(all);
@@ -187,19 +189,19 @@ impl Lab {
         &mut self,
         watch: &mut Watch,
         known: &Cell,
-        legs: &[Leg],
+        legs: &[CopyPlace],
         stop: &AtomicBool,
-    ) -> Result<Doubted, Trouble> {
+    ) -> Result<Doubted, TrialError> {
         let file_system = file_system(known, &self.files);
         let counted = match self.attempt(known, Some(watch), stop) {
-            Err(Trouble::Interrupted) => return Err(Trouble::Interrupted),
-            Err(Trouble::Failed(why)) => Err(why),
+            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+            Err(TrialError::Failed(why)) => Err(why),
             Ok(parts) => watch
                 .copied(known, &parts)
                 .filter(|counted| counted.payload_bytes > 0)
                 .ok_or_else(|| "nothing was moved".to_owned()),
         };
-        let why = |leg: Leg| match &counted {
+        let why = |leg: CopyPlace| match &counted {
             Err(why) => Some(format!(
                 "the known transfer by `{}` that it is held against failed: {why}",
                 known.mover
@@ -244,7 +246,7 @@ mod tests {
     }
 
     /// What is left of a count of so many copies a byte, doubted or not.
-    fn left(mover: &str, leg: Leg, per_byte: f64, why: Option<&str>, kind: &str) -> Reading {
+    fn left(mover: &str, leg: CopyPlace, per_byte: f64, why: Option<&str>, kind: &str) -> Reading {
         let counted = CopiedBytes {
             payload_bytes: 1000,
             legs: vec![Copied {
@@ -263,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_zero_of_what_must_be_copied_is_absent_with_the_reason() {
-        use Leg::{FromFile, IntoFile, IntoKernel};
+        use CopyPlace::{FromFile, IntoFile, IntoKernel};
         let check = |mover, leg, per_byte: f64, kind, part: Option<&str>| {
             let found = left(mover, leg, per_byte, None, kind);
             let why = serde_json::to_string(&found).unwrap();
@@ -296,20 +298,26 @@ mod tests {
     #[test]
     fn what_a_known_transfer_contradicts_is_absent_whatever_was_counted() {
         for per_byte in [0.0, 1.0] {
-            let found = left("read", Leg::FromFile, per_byte, Some("not counted"), "ext4");
+            let found = left(
+                "read",
+                CopyPlace::FromFile,
+                per_byte,
+                Some("not counted"),
+                "ext4",
+            );
             assert_eq!(found, Reading::absent("not counted"));
         }
-        let why = missed(Leg::IntoFile, "pwrite", 0.0, "btrfs").unwrap();
+        let why = missed(CopyPlace::IntoFile, "pwrite", 0.0, "btrfs").unwrap();
         assert!(
             why.contains("writes files of this file system (btrfs)"),
             "{why}"
         );
-        assert_eq!(missed(Leg::IntoFile, "pwrite", 0.99, "btrfs"), None);
+        assert_eq!(missed(CopyPlace::IntoFile, "pwrite", 0.99, "btrfs"), None);
     }
 
     #[test]
     fn every_place_has_a_known_transfer_that_is_copied_there() {
-        for leg in Leg::ALL {
+        for leg in CopyPlace::ALL {
             let own = KNOWN.iter().filter(|(_, legs)| legs.contains(leg));
             assert_eq!(own.count(), 1, "{leg:?}");
         }

@@ -2,7 +2,7 @@
 
 use bytecost_engine::{Mover, Route};
 use bytecost_spec::Cache;
-use bytecost_spec::evidence::{CopyMeans, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 
 /// Copies that a byte may seem to have had too many or too few; of what goes over TCP, which sends
 /// a segment again here and there, which is copied again.
@@ -67,14 +67,14 @@ pub struct Case<'k> {
     pub means: CopyMeans,
     pub mover: &'static Mover,
     pub cache: Cache,
-    pub leg: Leg,
+    pub leg: CopyPlace,
     pub kind: &'k str,
 }
 
 impl Case<'_> {
     /// Whether this is a number that is known to be right, or an absence that is allowed.
     pub fn is_right(&self, per_byte: Option<f64>) -> bool {
-        let place = Leg::ALL.iter().position(|l| *l == self.leg).unwrap();
+        let place = CopyPlace::ALL.iter().position(|l| *l == self.leg).unwrap();
         let row = EXPECTED.iter().find(|(name, _)| *name == self.mover.name);
         let once = row.map_or(f64::NAN, |(_, known)| known[place]);
         let expected = if self.cache == Cache::Direct {
@@ -100,7 +100,7 @@ impl Case<'_> {
     }
 
     fn may_be_absent(&self) -> bool {
-        let is_of_file = matches!(self.leg, Leg::FromFile | Leg::IntoFile);
+        let is_of_file = matches!(self.leg, CopyPlace::FromFile | CopyPlace::IntoFile);
         let is_plain = ["tmpfs", "ext4", "xfs", "btrfs"].contains(&self.kind);
         let splices = [
             "sendfile",
