@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
-use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
+use bytecost_engine::{MOVERS, Mover, RECEIVERS};
 use bytecost_lab::flow;
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::manifest::FORMAT;
@@ -145,8 +145,8 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         },
         evidence: Vec::new(),
         survey: Survey {
-            mover_facts: MOVERS.iter().map(Mover::facts).collect(),
-            receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
+            mover_facts: MOVERS.iter().map(|m| m.facts.owned()).collect(),
+            receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
             movers: over_all(&movers),
             receivers: over_all(&receivers),
             congestion_controls: vec!["cubic".to_owned()],
@@ -191,7 +191,7 @@ fn planted_ns_per_byte(cell: &Cell) -> f64 {
 }
 
 fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sample> {
-    let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     let noise = (0.03 * generator.normal()).exp();
     let bytes = (WINDOW_NS / (planted_ns_per_byte(cell) * noise)).max(1.0) as u64;
     let messages = bytes / cell.size_bytes;

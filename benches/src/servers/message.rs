@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 use bytecost_engine::Service;
-use bytecost_engine::services::Question;
+use bytecost_engine::services::{Question, ServiceFacts};
 
 use super::SIZE;
 
@@ -23,7 +23,10 @@ const ANSWER_WANTED: u8 = 2;
 pub fn service() -> &'static Service {
     static SERVICE: OnceLock<Service> = OnceLock::new();
     SERVICE.get_or_init(|| Service {
-        sizes: Some((SIZE, SIZE)),
+        facts: ServiceFacts {
+            sizes: Some((SIZE as u64, SIZE as u64)),
+            ..super::echo().facts
+        },
         question: |_| Box::new(Messages),
         ..*super::echo()
     })

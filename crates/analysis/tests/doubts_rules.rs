@@ -179,7 +179,7 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
         cpus(&mut world, 2);
         let movers = &mut world.manifest.survey.mover_facts;
         let work = movers.last_mut().expect("sendfile");
-        (work.route, work.has_peer) = (Route::Work, false);
+        work.route = Route::Work;
         world.change(
             |c| c.mover == "sendfile",
             |s| put(&mut s.sender.readings, Counter::CpuNs, cpu_ns),

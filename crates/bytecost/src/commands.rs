@@ -51,7 +51,7 @@ fn look_at_helped<'c>(
     transports: &[Transport],
     cells: impl IntoIterator<Item = &'c Cell>,
 ) -> Option<Helpers> {
-    let is_helped = |cell: &Cell| Mover::named(&cell.mover).is_some_and(Mover::is_helped);
+    let is_helped = |cell: &Cell| Mover::named(&cell.mover).is_some_and(|m| m.is_helped());
     if !cells.into_iter().any(is_helped) {
         return None;
     }

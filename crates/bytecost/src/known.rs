@@ -25,7 +25,7 @@ fn known<T>(check: impl FnOnce(Known<'_>) -> T) -> T {
     let receivers: Vec<&str> = RECEIVERS.iter().map(|r| r.name).collect();
     let servers: Vec<&str> = SERVERS.iter().map(|s| s.name).collect();
     let services: Vec<(&str, Option<(u64, u64)>)> =
-        SERVICES.iter().map(|s| (s.name, s.facts().sizes)).collect();
+        SERVICES.iter().map(|s| (s.name, s.sizes)).collect();
     check(Known {
         movers: &movers,
         receivers: &receivers,

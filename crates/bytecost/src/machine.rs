@@ -5,7 +5,7 @@ use bytecost_lab::{cpu_clock, obstacles};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
-use bytecost_sys::{clock, uring};
+use bytecost_sys::{clock, ring};
 
 /// Reads this machine, and tests its CPU clock.
 pub fn host() -> (Host, CpuClock) {
@@ -20,7 +20,7 @@ fn probes() -> Probes {
     let loopback = obstacles::of_loopback(&Roots::real());
     Probes {
         hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),
-        io_uring: uring::probe().map_err(|e| e.to_string()),
+        io_uring: ring::probe().map_err(|e| e.to_string()),
         clock_resolution_ns: clock::resolution_ns(),
         timer_overshoot_ns: timer_overshoot_ns(),
         cpu_clock: cpu_clock::test(&Roots::real()),

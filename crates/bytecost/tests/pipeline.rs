@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytecost_analysis::{Analysis, Input, Verdict, analyse};
-use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver, Setup};
+use bytecost_engine::{MOVERS, Mover, RECEIVERS, Setup};
 use bytecost_lab::flow::{Finish, stream};
 use bytecost_lab::phase::CountingGate;
 use bytecost_meter::{FakeMeter, Meter};
@@ -85,8 +85,8 @@ fn manifest() -> Manifest {
         survey: Survey {
             java: None,
             serving: None,
-            mover_facts: MOVERS.iter().map(Mover::facts).collect(),
-            receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
+            mover_facts: MOVERS.iter().map(|m| m.facts.owned()).collect(),
+            receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
             movers: all(MOVERS.iter().map(|m| m.name).collect()),
             receivers: all(RECEIVERS.iter().map(|r| r.name).collect()),
             congestion_controls: vec!["cubic".to_owned()],
@@ -127,7 +127,7 @@ fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
         huge_pages: bytecost_spec::HugePages::Auto,
         patience: Duration::from_secs(1),
     };
-    let mut mover = (null.open)(setup).unwrap();
+    let mut mover = null.open(setup).unwrap();
     let messages = 999;
     let ns = cost_ns(cell, block) * messages;
     let step = [(Counter::ElapsedNs, ns), (Counter::CpuNs, ns)];

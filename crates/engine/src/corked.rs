@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt;
 
-use crate::movers::{Move, Offer, Tally};
+use crate::mover::{Helper, Move, Offer};
+use crate::tally::Tally;
 
 /// A mover whose socket is corked before each message and uncorked after it.
 pub struct Corked {
@@ -54,7 +55,7 @@ impl Move for Corked {
         self.mover.reap(min)
     }
 
-    fn helper(&self) -> Option<u32> {
+    fn helper(&self) -> Option<Helper> {
         self.mover.helper()
     }
 

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::receivers::Take;
+use crate::receiver::Take;
 
 /// The content of one flow's stream: 64-bit words that each differ from all others nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use bytecost_sys::region::Region;
 
-use crate::movers::Setup;
 use crate::pattern::Pattern;
+use crate::setup::Setup;
 
 /// How far apart fields lie at least: in memory of their own, as fields that were allocated one
 /// by one do, so that no two of them share a cache line.

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::sockopt;
 
-use crate::receivers::Take;
+use crate::receiver::Take;
 
 /// A receiver that sets TCP_QUICKACK before each receive.
 pub struct QuickAck {

@@ -4,8 +4,10 @@
 //! A file holds both halves of its protocol: how a request is answered ([`Answer`]) and how one
 //! is asked and its answer checked ([`Question`]). How bytes become requests is [`Framing`].
 
-use bytecost_host::Roots;
-use bytecost_spec::survey::ServiceFacts;
+pub use crate::service::{
+    Answer, Cut, Framing, MOST_ANSWER_BYTES, MOST_REQUEST_BYTES, Question, Service, ServiceFacts,
+    Setup, TOO_LONG,
+};
 
 mod echo;
 mod fixed;
@@ -14,133 +16,18 @@ pub mod top;
 /// All services, in the order of the documentation.
 pub const SERVICES: &[Service] = &[top::SERVICE, echo::SERVICE, fixed::SERVICE];
 
-/// The longest request that a server takes, in bytes, its line end included.
-pub const MOST_REQUEST_BYTES: usize = 64 << 10;
-/// The longest answer, in bytes.
-pub const MOST_ANSWER_BYTES: usize = 1 << 20;
-/// What a request that is too long is answered with, before the connection is closed.
-pub const TOO_LONG: &[u8] = b"error: a request has at most 65536 bytes, its line end included\n";
-
-/// A row of the table.
-#[derive(Clone, Copy, Debug)]
-pub struct Service {
-    /// Its name.
-    pub name: &'static str,
-    /// What it answers, in one sentence.
-    pub summary: &'static str,
-    /// The sizes that it takes, in bytes, least and most; none where it takes no size.
-    pub sizes: Option<(usize, usize)>,
-    /// What delimits a request, by size.
-    pub request: fn(usize) -> Framing,
-    /// What delimits an answer, by size.
-    pub answer: fn(usize) -> Framing,
-    /// Makes the server's half ready, one for each thread.
-    pub open: fn(&Setup) -> Box<dyn Answer>,
-    /// Makes the client's half ready, one for each thread.
-    pub question: fn(&Setup) -> Box<dyn Question>,
-}
-
-/// What a service is made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
-    /// Bytes of a message, where the service takes a size.
-    pub size: usize,
-    /// Where the kernel's files are.
-    pub roots: Roots,
-}
-
-/// What delimits a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// It ends with a line feed, which belongs to it.
-    Line,
-    /// It has this many bytes.
-    Size(usize),
-}
-
-/// What stands at the beginning of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// A part of a message, or nothing.
-    Part,
-    /// A whole message of so many bytes.
-    Whole(usize),
-    /// More than [`MOST_REQUEST_BYTES`] without an end.
-    TooLong,
-}
-
-impl Framing {
-    /// What stands at the beginning of `bytes`, of which the first `seen` were found to hold no
-    /// end before.
-    #[must_use]
-    pub fn cut(self, bytes: &[u8], seen: usize) -> Cut {
-        match self {
-            Framing::Size(size) if bytes.len() >= size => Cut::Whole(size),
-            Framing::Size(_) => Cut::Part,
-            Framing::Line => {
-                let within = &bytes[..bytes.len().min(MOST_REQUEST_BYTES)];
-                let fresh = within.get(seen..).unwrap_or_default();
-                match fresh.iter().position(|b| *b == b'\n') {
-                    Some(at) => Cut::Whole(seen + at + 1),
-                    None if within.len() == MOST_REQUEST_BYTES => Cut::TooLong,
-                    None => Cut::Part,
-                }
-            }
-        }
-    }
-}
-
-/// The server's half at work.
-pub trait Answer: Send {
-    /// Appends the answer to a whole request.
-    fn answer(&mut self, request: &[u8], out: &mut Vec<u8>);
-}
-
-/// The client's half at work.
-pub trait Question: Send {
-    /// Appends request `number` of a connection. Does not allocate where `out` has room.
-    fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>);
-
-    /// Whether `piece`, which starts `at` bytes into the answer to that request, is right. An
-    /// answer that is a line comes in one piece. Does not allocate.
-    fn is_right(&self, connection: u32, number: u64, at: usize, piece: &[u8]) -> bool;
-}
-
 impl Service {
     /// The row of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Service> {
         SERVICES.iter().find(|s| s.name == name)
     }
-
-    /// Its row as others need to know it.
-    #[must_use]
-    pub fn facts(&self) -> ServiceFacts {
-        ServiceFacts {
-            name: self.name.to_owned(),
-            summary: self.summary.to_owned(),
-            sizes: self.sizes.map(|(least, most)| (least as u64, most as u64)),
-        }
-    }
-
-    /// Whether the service can be had in that size.
-    ///
-    /// # Errors
-    /// A size out of bounds, as one line that says the bounds.
-    pub fn check_size(&self, size: usize) -> Result<(), String> {
-        match self.sizes {
-            Some((least, most)) if !(least..=most).contains(&size) => Err(format!(
-                "size `{size}` is out of bounds for {}: {least} to {most} bytes",
-                self.name
-            )),
-            _ => Ok(()),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_host::Roots;
 
     #[test]
     fn messages_are_cut_where_they_end() {
@@ -172,7 +59,8 @@ mod tests {
     #[test]
     fn questions_and_answers_fit() {
         for service in SERVICES {
-            for size in service.sizes.map_or(vec![0], |(a, b)| vec![a, 64, 5000, b]) {
+            let sizes = service.sizes.map_or(vec![0], |(a, b)| vec![a, 64, 5000, b]);
+            for size in sizes.into_iter().map(|size| size as usize) {
                 let setup = Setup {
                     size,
                     roots: Roots::real(),

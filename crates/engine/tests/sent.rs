@@ -26,7 +26,7 @@ fn movers() -> impl Iterator<Item = &'static Mover> {
 /// Ready to send the file at `path` over `socket`; none where the mover cannot be had here.
 fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<Box<dyn Move>> {
     let file = file::open(path, Opening::default()).unwrap();
-    let opened = (mover.open)(Setup {
+    let opened = mover.open(Setup {
         socket: Some(OwnedFd::from(socket)),
         file: Some(FileWork {
             file,

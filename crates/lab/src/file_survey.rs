@@ -204,7 +204,7 @@ fn attempt(
         pattern: file::content(),
         most: usize::MAX,
     });
-    let mut engine = (mover.open)(Setup {
+    let mut engine = mover.open_file(Setup {
         socket: None,
         file: Some(work),
         java,

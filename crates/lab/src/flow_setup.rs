@@ -35,7 +35,7 @@ pub fn sending_end(
         .as_ref()
         .filter(|_| cell.cork)
         .map(OwnedFd::try_clone);
-    let mover = (mover_of(cell)?.open)(Setup {
+    let mover = mover_of(cell)?.open(Setup {
         socket,
         file,
         java: java.map(Path::to_owned),

@@ -212,14 +212,14 @@ pub fn reads_hardware(cell: &Cell) -> bool {
         return false;
     };
     let of_one_thread = matches!(mover.in_flight, InFlight::One | InFlight::Several);
-    let waits = mover.route.is_ping() || mover.wakes();
+    let waits = mover.route.is_ping() || mover.beat_ns().is_some();
     let of_a_disk = mover.route.is_of_files() && matches!(cell.cache, Cache::Cold | Cache::Direct);
     let streams = cell.pattern == Pattern::Stream && !cell.is_served();
     streams && of_one_thread && !waits && !of_a_disk
 }
 
 fn goes_over_a_network(cell: &Cell) -> bool {
-    let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     cell.is_served() || has_peer && cell.transport != Transport::Unix
 }
 

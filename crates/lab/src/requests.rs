@@ -6,7 +6,7 @@
 
 use std::io;
 
-use bytecost_engine::{Move, Offer, Pattern};
+use bytecost_engine::{MoveFile, Offer, Pattern};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
@@ -57,7 +57,7 @@ pub type Cool<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 /// Requests without pause, as many in flight as the mover takes.
 pub struct Requests<'a> {
-    mover: &'a mut dyn Move,
+    mover: &'a mut dyn MoveFile,
     content: Option<Content>,
     /// Requests of a pass, and what is to be done between two.
     cold: Option<(u64, Cool<'a>)>,
@@ -78,7 +78,7 @@ impl<'a> Requests<'a> {
     /// each so many requests.
     #[must_use]
     pub fn new(
-        mover: &'a mut dyn Move,
+        mover: &'a mut dyn MoveFile,
         places: usize,
         content: Option<Content>,
         cold: Option<(u64, Cool<'a>)>,

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub fn survey() -> ServerSurvey {
     ServerSurvey {
         servers: SERVERS.iter().map(tried).collect(),
-        services: SERVICES.iter().map(Service::facts).collect(),
+        services: SERVICES.iter().map(|s| s.facts.owned()).collect(),
         limits: limits(),
         generator: Some(match load::no_ring_here() {
             None => load::LoadInterface::Uring.name().to_owned(),
@@ -41,7 +41,7 @@ fn tried(server: &Server) -> ServerFacts {
     };
     ServerFacts {
         refused: refused.map(|e| format!("server `{}`: {}", server.name, reason(&e))),
-        ..server.facts()
+        ..server.facts.owned()
     }
 }
 

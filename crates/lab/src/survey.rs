@@ -40,8 +40,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
-        mover_facts: MOVERS.iter().map(Mover::facts).collect(),
-        receiver_facts: RECEIVERS.iter().map(Receiver::facts).collect(),
+        mover_facts: MOVERS.iter().map(|m| m.facts.owned()).collect(),
+        receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
         congestion_controls: host
             .congestion_available
             .iter()
@@ -283,7 +283,7 @@ fn one_message(
     };
     let mut taker = (receiver.open)(taker, 2 * SIZE)?;
     taker.expect(size);
-    let mut mover = (mover.open)(setup)?;
+    let mut mover = mover.open(setup)?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));
     }

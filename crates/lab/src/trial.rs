@@ -202,7 +202,7 @@ impl Lab {
     /// are made.
     fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let is_helped = mover.is_some_and(Mover::is_helped);
+        let is_helped = mover.is_some_and(|m| m.is_helped());
         if is_helped && self.compiled.is_none() {
             self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
         }
@@ -241,7 +241,7 @@ impl Lab {
             return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
-        let has_peer = mover.is_some_and(Mover::has_peer);
+        let has_peer = mover.is_some_and(|m| m.has_peer());
         let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {

@@ -138,7 +138,7 @@ impl Watch {
         let route = mover.map(|m| m.route);
         match self.round() {
             TIME_ROUND => true,
-            FOOTPRINT_ROUND => !mover.is_some_and(Mover::is_helped),
+            FOOTPRINT_ROUND => !mover.is_some_and(|m| m.is_helped()),
             _ => route.is_some_and(|r| r.has_peer() || r.is_of_files()),
         }
     }

@@ -26,7 +26,7 @@ const WARMUPS_MOST: u64 = 5;
 /// Whether a cell's connections grow before a window by the clock: streams of TCP, whose buffers
 /// the kernel sizes by what it sees of them.
 pub(crate) fn may_grow(cell: &Cell) -> bool {
-    let has_peer = Mover::named(&cell.mover).is_some_and(Mover::has_peer);
+    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     let streams = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
     has_peer && streams && Passes::of(cell).is_none()
 }

@@ -81,7 +81,7 @@ fn send(mover: &str, socket: OwnedFd, size: usize) {
         huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     };
-    let mut mover = (Mover::named(mover).unwrap().open)(setup).unwrap();
+    let mut mover = Mover::named(mover).unwrap().open(setup).unwrap();
     for _ in 0..MESSAGES {
         while mover.offer().unwrap() == Offer::Full {
             mover.reap(1).unwrap();

@@ -103,7 +103,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
         for is_asked in [true, false] {
             let (a, b) = pair();
             let kept = a.try_clone().unwrap();
-            let Ok(mut engine) = (mover.open)(setup(a, &sent)) else {
+            let Ok(mut engine) = mover.open(setup(a, &sent)) else {
                 eprintln!("{} does not work here", mover.name);
                 continue;
             };

@@ -65,7 +65,7 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
     for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
         // Fewer in flight than a pass has requests, and more than the window offers.
         for (depth, window) in [(4, 500), (900, 500)] {
-            let Ok(mut engine) = (mover.open)(file_setup(&file, mover, depth)) else {
+            let Ok(mut engine) = mover.open_file(file_setup(&file, mover, depth)) else {
                 eprintln!("{} does not work here", mover.name);
                 continue;
             };
@@ -115,7 +115,7 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
     file.grow(16 * SIZE as u64).unwrap();
     for name in ["pread", "libaio", "mmap-touch"] {
         let mover = Mover::named(name).unwrap();
-        let mut engine = (mover.open)(file_setup(&file, mover, 4)).unwrap();
+        let mut engine = mover.open_file(file_setup(&file, mover, 4)).unwrap();
         let mut cooled = 0;
         let mut cool = || {
             cooled += 1;
@@ -147,7 +147,7 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
     file.grow(16 * SIZE as u64).unwrap();
     for name in ["pread", "libaio", "splice-file"] {
         let mover = Mover::named(name).unwrap();
-        let mut engine = (mover.open)(file_setup(&file, mover, 4)).unwrap();
+        let mut engine = mover.open_file(file_setup(&file, mover, 4)).unwrap();
         let mut requests = Requests::new(&mut *engine, 4, None, None);
         let gate = CountingGate::new(3, 0);
         let ended = requests
@@ -180,7 +180,7 @@ fn a_file_that_holds_something_else_is_caught() {
     rustix::io::pwrite(&writable, b"x", 5 * SIZE as u64 + 3).unwrap();
     for name in ["read", "uring-read", "mmap-touch"] {
         let mover = Mover::named(name).unwrap();
-        let Ok(mut engine) = (mover.open)(file_setup(&file, mover, 4)) else {
+        let Ok(mut engine) = mover.open_file(file_setup(&file, mover, 4)) else {
             continue;
         };
         let content = Content {
@@ -218,7 +218,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
             let work = setup.file.as_mut().unwrap();
             work.file = file::open(&file.path(), how).unwrap();
             work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
-            let Ok(mut engine) = (mover.open)(setup) else {
+            let Ok(mut engine) = mover.open_file(setup) else {
                 eprintln!("{} does not work here", mover.name);
                 continue;
             };

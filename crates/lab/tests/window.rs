@@ -83,7 +83,7 @@ impl Conduct {
 
     fn open(self, mover: &Mover, socket: Option<OwnedFd>) -> io::Result<Box<dyn Move>> {
         let kept = socket.as_ref().map(|s| s.try_clone().unwrap());
-        let engine = (mover.open)(Setup {
+        let engine = mover.open(Setup {
             refill: matches!(self, Conduct::Refilled),
             reaping: match self {
                 Conduct::Left(reaping) => reaping,
@@ -200,7 +200,7 @@ fn neither_asking_nor_taking_allocates() {
             (info.count_total, window.unwrap().unwrap())
         });
         let kept = a.try_clone().unwrap();
-        let mut engine = (Mover::named("send").unwrap().open)(setup(Some(a))).unwrap();
+        let mut engine = Mover::named("send").unwrap().open(setup(Some(a))).unwrap();
         let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(100, 500);
@@ -223,7 +223,7 @@ fn neither_asking_nor_taking_allocates() {
 
 #[test]
 fn a_scripted_meter_and_the_null_mover_come_out_the_same_every_time() {
-    let mut engine = (MOVERS[0].open)(setup(None)).unwrap();
+    let mut engine = MOVERS[0].open(setup(None)).unwrap();
     let mut meter = FakeMeter::new(&[&[(Counter::ElapsedNs, 0)], &[(Counter::ElapsedNs, 2500)]]);
     let window = stream(
         &mut *engine,
@@ -290,7 +290,7 @@ fn counted_calls_are_offered_messages() {
     ] {
         let (a, b) = pair(Transport::Unix);
         let reader = swallow(b);
-        let mut engine = (Mover::named(name).unwrap().open)(setup(Some(a))).unwrap();
+        let mut engine = Mover::named(name).unwrap().open(setup(Some(a))).unwrap();
         let gate = CountingGate::new(10, 50);
         let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
         assert_eq!(window.total.calls, calls * window.total.messages, "{name}");
@@ -340,7 +340,10 @@ fn a_receiver_of_exact_lengths_takes_whole_messages_and_the_rest_of_them() {
         let (a, b) = pair(Transport::Loopback);
         let mut receiver = (Receiver::named("recv-waitall").unwrap().open)(b, ask).unwrap();
         receiver.expect(SIZE);
-        let mut engine = (Mover::named("send-fields").unwrap().open)(setup(Some(a))).unwrap();
+        let mut engine = Mover::named("send-fields")
+            .unwrap()
+            .open(setup(Some(a)))
+            .unwrap();
         engine.offer().unwrap();
         engine.offer().unwrap();
         drop(engine);
@@ -354,7 +357,7 @@ fn a_receiver_of_exact_lengths_takes_whole_messages_and_the_rest_of_them() {
 
 #[test]
 fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
-    let mut engine = (MOVERS[0].open)(setup(None)).unwrap();
+    let mut engine = MOVERS[0].open(setup(None)).unwrap();
     let least = Finish {
         closed: || (),
         messages_least: 1000,
@@ -373,8 +376,9 @@ fn a_full_check_goes_round_the_ring_however_short_the_window_is() {
 #[test]
 fn waking_does_not_allocate_and_counts_every_beat() {
     for name in ["wake-up", "wake-work"] {
-        let mut engine = (Mover::named(name).unwrap().open)(setup(None)).unwrap();
-        let every_ns = engine.beat_ns().unwrap();
+        let mover = Mover::named(name).unwrap();
+        let mut engine = mover.open(setup(None)).unwrap();
+        let every_ns = mover.beat_ns().unwrap();
         let mut wakes = Wakes::new(&mut *engine, every_ns);
         let mut meter = FakeMeter::new(&[]);
         let gate = CountingGate::new(3, 10);

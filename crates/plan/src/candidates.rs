@@ -254,7 +254,7 @@ pub(crate) fn is_of_cpus(survey: &Survey, cell: &Cell) -> bool {
 
 /// Whether the cell's mover has another end; one that is not known is taken to have.
 pub(crate) fn has_peer(survey: &Survey, cell: &Cell) -> bool {
-    survey.mover(&cell.mover).is_none_or(|m| m.has_peer)
+    survey.mover(&cell.mover).is_none_or(MoverFacts::has_peer)
 }
 
 /// Whether the cell's mover moves nothing; one that is not known is taken to move something.

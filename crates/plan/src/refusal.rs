@@ -222,7 +222,7 @@ fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option
 /// What lies in a file, or is read nobody knows how long, cannot be filled before each message.
 fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
     let mover = survey.mover(&cell.mover)?;
-    if cell.payload == Payload::Prepared || mover.can_refill {
+    if cell.payload == Payload::Prepared || mover.can_refill() {
         return None;
     }
     let why = match mover.release {

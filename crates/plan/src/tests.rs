@@ -1,6 +1,6 @@
 //! What a plan promises, by examples.
 
-use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Support, Survey};
+use bytecost_spec::survey::{MoverFacts, ReceiverFacts, Release, Route, Support, Survey};
 use bytecost_spec::{Axis, Cell, Host, Manifest, Nodelay, Study, Transport, manifest::FORMAT};
 
 use crate::Plan;
@@ -79,21 +79,19 @@ pub(crate) fn host() -> Host {
 pub(crate) fn survey() -> Survey {
     let mover = |name: &str, has_peer, locks_rings| MoverFacts {
         name: name.into(),
-        summary: String::new(),
         release: match name {
             "sendfile" => Release::Never,
             "uring-send-zc" => Release::AtCompletion,
             _ => Release::AtReturn,
         },
-        uses_fields: false,
-        has_peer,
-        route: Default::default(),
-        in_flight: Default::default(),
+        route: if has_peer {
+            Route::MemoryToSocket
+        } else {
+            Route::Nowhere
+        },
         locks_rings,
         descriptors_per_flow: 2,
-        can_refill: name != "sendfile",
-        leaves_completions: false,
-        caution: None,
+        ..MoverFacts::default()
     };
     let receivers = ["recv", "recv-discard"];
     let supports = |names: &[&str]| -> Vec<Support> {

@@ -2,7 +2,6 @@
 
 use bytecost_analysis::{Analysis, CellBooks, Closed};
 use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUser, CpuUserRow};
-use bytecost_spec::units;
 
 use crate::counted::{CountTable, MOST_ROWS, NOTHING, label};
 
@@ -150,6 +149,6 @@ fn left_over(books: &CellBooks) -> String {
 fn percent(share: f64) -> String {
     match share.abs() < 0.0005 {
         true => "0 %".to_owned(),
-        false => format!("{} %", units::number((1000.0 * share).round() / 10.0)),
+        false => format!("{:.1} %", 100.0 * share),
     }
 }

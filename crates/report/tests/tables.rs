@@ -5,7 +5,7 @@ mod fixture;
 use bytecost_report::Style;
 use bytecost_report::tables::{self, RunLine};
 use bytecost_spec::survey::{
-    MoverFacts, ReceiverFacts, Release, ServerFacts, ServerSurvey, ServiceFacts,
+    MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
 use bytecost_spec::{Refusal, Study, Support, Survey, Transport};
 
@@ -18,11 +18,8 @@ fn server(name: &str, refused: Option<&str>) -> ServerFacts {
     ServerFacts {
         name: name.to_owned(),
         summary: format!("one thread for all connections: {name} tells which are ready"),
-        bound: None,
-        in_turn: false,
-        task_per_connection: false,
-        caution: None,
         refused: refused.map(str::to_owned),
+        ..ServerFacts::default()
     }
 }
 
@@ -30,16 +27,10 @@ fn survey() -> Survey {
     let mover = |name: &str, summary: &str, caution: Option<&str>| MoverFacts {
         name: name.to_owned(),
         summary: summary.to_owned(),
-        release: Release::AtReturn,
-        uses_fields: false,
-        has_peer: true,
-        route: Default::default(),
-        in_flight: Default::default(),
-        locks_rings: 0,
+        route: Route::MemoryToSocket,
         descriptors_per_flow: 1,
-        can_refill: true,
-        leaves_completions: false,
         caution: caution.map(str::to_owned),
+        ..MoverFacts::default()
     };
     let support = |name: &str, transport, refused: Option<&str>| Support {
         name: name.to_owned(),

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use crate::cell::{Cache, Cgroup, Class, Transport};
 
 mod cpu_clock;
+mod facts;
 mod links;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
+pub use facts::{InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts};
 pub use links::LinkSupport;
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
@@ -29,109 +31,6 @@ pub struct LeftOut {
     pub cells: usize,
     /// Why, and the option that brings them in.
     pub why: String,
-}
-
-/// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Release {
-    /// The buffer is the caller's again when the call returns.
-    AtReturn,
-    /// It is the caller's again when the kernel says so.
-    AtCompletion,
-    /// Nothing ever says so: it may be read until the peer has read it.
-    Never,
-}
-
-/// The two ends of a mover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Route {
-    /// Nothing is moved.
-    #[default]
-    Nowhere,
-    /// From memory to memory, without the kernel: there is no peer.
-    MemoryToMemory,
-    /// From memory to a socket.
-    MemoryToSocket,
-    /// From a file to a socket.
-    FileToSocket,
-    /// From a file to memory: there is no peer.
-    FileToMemory,
-    /// From memory to a file: there is no peer.
-    MemoryToFile,
-    /// Nothing is moved: a CPU works, on memory or in registers.
-    Work,
-    /// Between two threads that take turns and sleep meanwhile.
-    PingPong,
-    /// Between two threads that take turns and spin meanwhile, so that each needs a CPU.
-    PingPongSpinning,
-    /// From a file to `/dev/null`, which throws it away: there is no peer.
-    FileToNull,
-    /// From a file to another: there is no peer.
-    FileToFile,
-}
-
-impl Route {
-    /// Whether the mover works on a file and has no peer.
-    #[must_use]
-    pub fn is_of_files(self) -> bool {
-        matches!(
-            self,
-            Route::FileToMemory | Route::MemoryToFile | Route::FileToNull | Route::FileToFile
-        )
-    }
-
-    /// Whether the mover reads a file, so that it may be one of the user's.
-    #[must_use]
-    pub fn reads_a_file(self) -> bool {
-        self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
-    }
-
-    /// Whether a request is made of calls of a block each.
-    #[must_use]
-    pub fn goes_by_blocks(self) -> bool {
-        matches!(self, Route::FileToNull | Route::FileToFile)
-    }
-
-    /// Whether a CPU works and nothing is moved.
-    #[must_use]
-    pub fn is_work(self) -> bool {
-        self == Route::Work
-    }
-
-    /// Whether two threads of one process take turns.
-    #[must_use]
-    pub fn is_ping(self) -> bool {
-        matches!(self, Route::PingPong | Route::PingPongSpinning)
-    }
-
-    /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
-    #[must_use]
-    pub fn is_of_cpus(self) -> bool {
-        self.is_work() || self.is_ping()
-    }
-
-    /// Whether there is another end that takes in what is moved.
-    #[must_use]
-    pub fn has_peer(self) -> bool {
-        matches!(self, Route::MemoryToSocket | Route::FileToSocket)
-    }
-}
-
-/// How many requests a mover can have in flight, and who carries them out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum InFlight {
-    /// One after the other, by the thread that asks.
-    #[default]
-    One,
-    /// Several, by the thread that asks or by a device.
-    Several,
-    /// Several, also by threads that work for the process: its CPU time is the mover's.
-    SeveralByThreads,
-    /// One after the other, by a process that the mover starts: its CPU time is the mover's too.
-    OneByProcess,
 }
 
 /// One mover on a file in one state of the page cache, as this host's file system answered.
@@ -179,102 +78,6 @@ pub struct Support {
     pub refused: Option<String>,
 }
 
-/// A row of the engine's table of movers, as others need to know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct MoverFacts {
-    /// Its name.
-    pub name: String,
-    /// What it does, in one sentence.
-    pub summary: String,
-    /// When its buffers may be used again.
-    pub release: Release,
-    /// Whether the message must divide into the fields.
-    pub uses_fields: bool,
-    /// Whether it has a peer at all (`null` and movers of files have none).
-    pub has_peer: bool,
-    /// From where to where; surveys of old have it at its default.
-    #[serde(default)]
-    pub route: Route,
-    /// How many requests it can have in flight.
-    #[serde(default)]
-    pub in_flight: InFlight,
-    /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
-    pub locks_rings: u32,
-    /// File descriptors of one flow on the sending side.
-    pub descriptors_per_flow: u32,
-    /// Whether it sends from memory that can be filled before each message.
-    #[serde(default)]
-    pub can_refill: bool,
-    /// Whether it can use a buffer again although its completion was not taken.
-    #[serde(default)]
-    pub leaves_completions: bool,
-    /// A known weakness that every report must tell, if any.
-    pub caution: Option<String>,
-}
-
-impl MoverFacts {
-    /// Whether it moves nothing at all, so that it tells what the loop costs.
-    #[must_use]
-    pub fn moves_nothing(&self) -> bool {
-        !self.has_peer && self.route == Route::Nowhere
-    }
-
-    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
-    /// `block` means something to it.
-    #[must_use]
-    pub fn goes_in_blocks(&self) -> bool {
-        self.route == Route::FileToSocket && self.release == Release::AtReturn
-    }
-
-    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
-    /// the page cache or on the disk.
-    #[must_use]
-    pub fn sends_a_file(&self) -> bool {
-        self.route == Route::FileToSocket
-    }
-}
-
-/// A row of the engine's table of receivers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReceiverFacts {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub summary: String,
-    /// Whether it sees the payload, so that its content can be checked.
-    pub sees_content: bool,
-}
-
-/// A row of the engine's table of servers, as others need to know it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ServerFacts {
-    /// Its name.
-    pub name: String,
-    /// How it serves many connections, in one sentence.
-    pub summary: String,
-    /// The most connections that it can hold, and why, where something but limits bounds them.
-    pub bound: Option<(u64, String)>,
-    /// Whether it serves one connection to its end before it looks at the next.
-    pub in_turn: bool,
-    /// Whether it has a thread or a process for each connection.
-    pub task_per_connection: bool,
-    /// What every report must tell, if anything.
-    pub caution: Option<String>,
-    /// None where it works here; else the reason.
-    pub refused: Option<String>,
-}
-
-/// A row of the engine's table of services.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ServiceFacts {
-    /// Its name.
-    pub name: String,
-    /// What it answers.
-    pub summary: String,
-    /// The sizes that it takes in bytes, least and most; none where it takes none.
-    pub sizes: Option<(u64, u64)>,
-}
-
 /// What bounds the number of connections on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServingLimits {
@@ -319,6 +122,7 @@ pub struct IsolationSupport {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Survey {
     /// The table of movers.
+    #[serde(deserialize_with = "facts::of_movers")]
     pub mover_facts: Vec<MoverFacts>,
     /// The table of receivers.
     pub receiver_facts: Vec<ReceiverFacts>,

@@ -125,45 +125,44 @@ fn a_planted_difference_of_five_percent_is_found() {
     assert!(found * 100 >= TIMES * 95, "{found} of {TIMES}");
 }
 
+/// How often a difference is found that is chosen by what another run of as many blocks has shown.
+fn found(g: &mut Generator, blocks: usize, alpha: f64, effect: impl Fn(f64) -> f64) -> f64 {
+    const TIMES: usize = 4_000;
+    let mut run = |effect: f64| {
+        let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
+        trimmed_mean(&values).expect("values")
+    };
+    let found = (0..TIMES).filter(|_| {
+        let effect = effect(run(0.0).deviation());
+        let location = run(effect);
+        location.value > 0.0 && location.p_value(0.0) < Some(alpha)
+    });
+    found.count() as f64 / TIMES as f64
+}
+
 #[test]
 fn the_detectable_difference_is_detected_four_times_in_five() {
-    const TIMES: usize = 4_000;
     let mut g = Generator::new(15);
-    for blocks in [8, 12, 20] {
-        // The deviation that the trimmed mean's standard error corresponds to, for noise of 1.
-        let many: Vec<f64> = (0..100_000).map(|_| g.normal()).collect();
-        let deviation = trimmed_mean(&many).expect("values").deviation();
-        let effect = smallest_detectable(deviation, blocks).expect("an effect");
-        let found = (0..TIMES)
-            .filter(|_| {
-                let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
-                trimmed_mean(&values).and_then(|l| l.p_value(0.0)) < Some(0.05)
-            })
-            .count();
-        let share = found as f64 / TIMES as f64;
-        assert!((0.74..=0.86).contains(&share), "{blocks} blocks: {share}");
-        let promised = power(deviation, blocks, effect, 0.05).expect("a power");
-        assert!((promised - 0.8).abs() < 0.03, "{blocks} blocks: {promised}");
+    for blocks in [5, 8, 12, 20, 60] {
+        let share = found(&mut g, blocks, 0.05, |deviation| {
+            smallest_detectable(deviation, blocks).expect("an effect")
+        });
+        assert!((0.77..=0.83).contains(&share), "{blocks} blocks: {share}");
+        let effect = smallest_detectable(1.0, blocks).expect("an effect");
+        let promised = power(1.0, blocks, effect, 0.05).expect("a power");
+        assert!((promised - 0.8).abs() < 0.02, "{blocks} blocks: {promised}");
     }
 }
 
 #[test]
 fn a_difference_is_found_as_often_as_its_power_says() {
-    const TIMES: usize = 4_000;
     let mut g = Generator::new(21);
-    let many: Vec<f64> = (0..100_000).map(|_| g.normal()).collect();
-    let deviation = trimmed_mean(&many).expect("values").deviation();
-    for (blocks, effect, alpha) in [(16, 0.7, 0.0125), (16, 1.2, 0.0125), (24, 0.3, 0.05)] {
-        let promised = power(deviation, blocks, effect, alpha).expect("a power");
-        let found = (0..TIMES)
-            .filter(|_| {
-                let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
-                trimmed_mean(&values).and_then(|l| l.p_value(0.0)) < Some(alpha)
-            })
-            .count();
-        let share = found as f64 / TIMES as f64;
+    for (blocks, deviations, alpha) in [(16, 0.6, 0.0125), (16, 1.0, 0.0125), (24, 0.3, 0.05)] {
+        // As many deviations of a run as are asked: the same power, whatever the run has shown.
+        let promised = power(1.0, blocks, deviations, alpha).expect("a power");
+        let share = found(&mut g, blocks, alpha, |deviation| deviations * deviation);
         assert!(
-            (share - promised).abs() < 0.05,
+            (share - promised).abs() < 0.03,
             "{share}, promised {promised}"
         );
     }

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod buffer_ring;
 pub mod census;
 pub mod children;
 pub mod clock;
@@ -27,6 +28,7 @@ pub mod posix_aio;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod ring;
 pub mod sampler;
 pub mod sched;
 pub mod signals;

@@ -6,21 +6,15 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::types::{CancelBuilder, Fd};
+use io_uring::{cqueue, opcode, squeue};
 
-mod pool;
+use crate::buffer_ring::BufferRing;
+pub use crate::buffer_ring::Piece;
 
-pub(crate) use pool::Pool;
-
-/// The one group of buffers.
-const GROUP: u16 = 0;
 /// Completions for each request that there is room for: one request leads to many.
 const COMPLETIONS: u32 = 4;
-/// How long the kernel may take to give memory back at the end.
-const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// What a request was; the upper half of its tag.
 const ACCEPT: u64 = 1 << 32;
@@ -66,37 +60,13 @@ pub enum Happened {
     },
 }
 
-/// Bytes that came, in one of the ring's buffers. It is to be given back with
-/// [`Multishot::give_back`], or the ring has one buffer less.
-#[derive(Debug)]
-pub struct Piece {
-    /// Where the pool is that the buffer belongs to.
-    pool: u64,
-    buffer: u16,
-    length: usize,
-}
-
-impl Piece {
-    /// One of that pool, as a completion of its ring tells it.
-    pub(crate) fn new(pool: u64, buffer: u16, length: usize) -> Piece {
-        Piece {
-            pool,
-            buffer,
-            length,
-        }
-    }
-}
-
 /// The ring.
 pub struct Multishot {
     // Dropped first, so that no request outlives the memory that it uses.
-    ring: IoUring,
-    pool: Option<Pool>,
+    ring: BufferRing,
     /// What is being sent, by the number of the slot.
     sending: Vec<Option<(u32, Vec<u8>)>>,
     free: Vec<usize>,
-    /// Requests that use memory of this ring.
-    outstanding: usize,
 }
 
 impl Multishot {
@@ -107,25 +77,11 @@ impl Multishot {
     /// `InvalidInput` for numbers that the kernel does not take, also where it is too old; what
     /// io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
     pub fn new(entries: u32, buffers: u16, bytes_each: usize) -> io::Result<Multishot> {
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_cqsize(entries.saturating_mul(COMPLETIONS))
-            .build(entries)?;
-        let mut pool = Pool::new(buffers, bytes_each)?;
-        let address = pool.address();
-        // SAFETY: the array has this many entries, and lives until after the ring.
-        unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(address, buffers, GROUP, 0)?;
-        }
-        (0..buffers).for_each(|buffer| pool.provide(buffer));
+        let completions = entries.saturating_mul(COMPLETIONS);
         Ok(Multishot {
-            ring,
-            pool: Some(pool),
+            ring: BufferRing::new(entries, completions, buffers, bytes_each)?,
             sending: Vec::new(),
             free: Vec::new(),
-            outstanding: 0,
         })
     }
 
@@ -154,9 +110,9 @@ impl Multishot {
     /// # Errors
     /// As [`Multishot::accept`].
     pub fn receive(&mut self, token: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
-        let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), GROUP).build();
+        let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), BufferRing::GROUP).build();
         self.push(entry, RECEIVE | u64::from(token))?;
-        self.outstanding += 1;
+        self.ring.outstanding += 1;
         Ok(())
     }
 
@@ -189,7 +145,7 @@ impl Multishot {
             self.free.push(slot);
             return Err(e);
         }
-        self.outstanding += 1;
+        self.ring.outstanding += 1;
         Ok(())
     }
 
@@ -203,18 +159,9 @@ impl Multishot {
     }
 
     fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
-        let entry = entry.user_data(tag);
-        loop {
-            // SAFETY: a request uses only memory that this ring owns: the pool, and what is kept
-            // in `sending` until its completion has been seen.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                return Ok(());
-            }
-            match self.ring.submit() {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                result => drop(result?),
-            }
-        }
+        // SAFETY: a request uses only memory that this ring owns: the pool, and what is kept
+        // in `sending` until its completion has been seen.
+        unsafe { self.ring.push(&entry.user_data(tag)) }
     }
 
     /// Hands over what was asked for, and waits until something has happened. One system call.
@@ -222,16 +169,13 @@ impl Multishot {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn wait(&mut self) -> io::Result<()> {
-        match self.ring.submit_and_wait(1) {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
-            result => result.map(drop),
-        }
+        self.ring.wait(None)
     }
 
     /// The next thing that has happened already.
     pub fn next_happened(&mut self) -> Option<Happened> {
         loop {
-            let entry = self.ring.completion().next()?;
+            let entry = self.ring.next()?;
             let (what, token) = (entry.user_data() & !0xffff_ffff, entry.user_data() as u32);
             let goes_on = cqueue::more(entry.flags());
             let result = match entry.result() {
@@ -245,12 +189,8 @@ impl Multishot {
                     goes_on,
                 },
                 RECEIVE => {
-                    self.outstanding -= usize::from(!goes_on);
-                    let buffer = cqueue::buffer_select(entry.flags());
-                    let pool = self.pool.as_ref().map_or(0, Pool::address);
-                    let piece =
-                        result.map(|length| buffer.map(|buffer| Piece::new(pool, buffer, length)));
-                    let piece = piece.map(|piece| self.unless_empty(piece));
+                    self.ring.outstanding -= usize::from(!goes_on);
+                    let piece = result.map(|length| self.ring.piece(entry.flags(), length));
                     Happened::Received {
                         token,
                         piece,
@@ -258,7 +198,7 @@ impl Multishot {
                     }
                 }
                 SEND => {
-                    self.outstanding -= 1;
+                    self.ring.outstanding -= 1;
                     let slot = token as usize;
                     let Some((token, buffer)) = self.sending.get_mut(slot)?.take() else {
                         continue;
@@ -276,28 +216,15 @@ impl Multishot {
         }
     }
 
-    /// Gives the buffer of a piece without bytes back: it stands for the end as well.
-    fn unless_empty(&mut self, piece: Option<Piece>) -> Option<Piece> {
-        match piece {
-            Some(piece) if piece.length == 0 => {
-                self.give_back(piece);
-                None
-            }
-            other => other,
-        }
-    }
-
     /// The bytes of a piece.
     #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
-        self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
+        self.ring.bytes(piece)
     }
 
     /// Gives a piece's buffer back to the kernel.
     pub fn give_back(&mut self, piece: Piece) {
-        if let Some(pool) = &mut self.pool {
-            pool.take_back(piece);
-        }
+        self.ring.give_back(piece);
     }
 }
 
@@ -306,24 +233,14 @@ impl Drop for Multishot {
     /// taken and not seen are closed. Memory that the kernel still uses after a second, which
     /// would be its fault, is left to it.
     fn drop(&mut self) {
-        let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
-        let time = Timespec::from(LAST_WAIT);
-        let mut goes_on = self.push(all, CANCEL).is_ok();
+        let mut goes_on = self.ring.cancel_all();
         while goes_on {
-            let wanted = usize::from(self.outstanding > 0);
-            let args = SubmitArgs::new().timespec(&time);
-            goes_on = self.outstanding > 0
-                && self
-                    .ring
-                    .submitter()
-                    .submit_with_args(wanted, &args)
-                    .is_ok();
+            goes_on = self.ring.wait_at_the_end();
             while let Some(happened) = self.next_happened() {
                 drop(happened);
             }
         }
-        if self.outstanding > 0 {
-            std::mem::forget(self.pool.take());
+        if self.ring.leave_what_is_used() {
             std::mem::forget(std::mem::take(&mut self.sending));
         }
     }

@@ -12,35 +12,28 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
-use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
+use io_uring::types::{CancelBuilder, Fd, Fixed};
+use io_uring::{EnterFlags, cqueue, opcode, squeue};
 
-use crate::multishot::{Piece, Pool};
+use crate::buffer_ring::{BufferRing, Piece, passing};
 
 mod line;
 
 pub use line::Rang;
 use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND, socket_address};
 
-/// The one group of buffers.
-const GROUP: u16 = 0;
 /// Requests that are handed over at once, at most; more of them take another system call.
 const ENTRIES: u32 = 256;
 /// The most completions that there is room for; the kernel keeps what goes beyond.
 const MOST_COMPLETIONS: u32 = 1 << 15;
-/// How long the kernel may take to give memory back at the end.
-const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// IORING_RECVSEND_POLL_FIRST: nothing has come yet.
 const POLL_FIRST: u16 = 1;
-/// How often it is tried to make room for a request.
-const ATTEMPTS: u32 = 8;
 
 /// The ring.
 pub struct Switchboard {
     // Dropped first, so that no request outlives the memory that it uses.
-    ring: IoUring,
-    pool: Option<Pool>,
+    ring: BufferRing,
     address: Box<libc::sockaddr_in>,
     lines: Vec<Line>,
     /// What is being sent; whose it is by line and generation; which of them are free.
@@ -51,8 +44,6 @@ pub struct Switchboard {
     has_table: bool,
     /// Whether one request takes all that comes on a line.
     kept: bool,
-    /// Requests that use memory of this ring.
-    outstanding: usize,
 }
 
 impl Switchboard {
@@ -72,28 +63,15 @@ impl Switchboard {
         kept: bool,
     ) -> io::Result<Switchboard> {
         let asking = asking.min(lines);
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_cqsize(
-                (2 * lines)
-                    .next_power_of_two()
-                    .clamp(2 * ENTRIES, MOST_COMPLETIONS),
-            )
-            .build(ENTRIES)?;
+        let completions = (2 * lines)
+            .next_power_of_two()
+            .clamp(2 * ENTRIES, MOST_COMPLETIONS);
         let (buffers, bytes_each) = line::pool(lines, answer_bytes);
-        let mut pool = Pool::new(buffers, bytes_each)?;
-        // SAFETY: the array has this many entries, and lives until after the ring.
-        unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(pool.address(), buffers, GROUP, 0)?;
-        }
-        (0..buffers).for_each(|buffer| pool.provide(buffer));
+        let ring = BufferRing::new(ENTRIES, completions, buffers, bytes_each)?;
         // Where it cannot be had (it counts against RLIMIT_NOFILE), descriptors do as well.
-        let has_table = kept && ring.submitter().register_files_sparse(lines).is_ok();
+        let has_table = kept && ring.ring.submitter().register_files_sparse(lines).is_ok();
         Ok(Switchboard {
             ring,
-            pool: Some(pool),
             address: Box::new(socket_address(address)),
             lines: (0..lines).map(|_| Line::default()).collect(),
             slots: (0..asking)
@@ -103,7 +81,6 @@ impl Switchboard {
             free: (0..asking).rev().collect(),
             has_table,
             kept,
-            outstanding: 0,
         })
     }
 
@@ -116,7 +93,10 @@ impl Switchboard {
         self.hang_up(line);
         let fd = socket.as_raw_fd();
         if self.has_table {
-            self.ring.submitter().register_files_update(line, &[fd])?;
+            self.ring
+                .ring
+                .submitter()
+                .register_files_update(line, &[fd])?;
         }
         let place = self.line(line)?;
         place.socket = Some(socket);
@@ -166,7 +146,7 @@ impl Switchboard {
         self.owners[slot as usize] = (line, generation);
         self.lines[line as usize].slot = Some(slot);
         self.push(entry, SEND | u64::from(slot))?;
-        self.outstanding += 1;
+        self.ring.outstanding += 1;
         self.listen(line)
     }
 
@@ -187,17 +167,17 @@ impl Switchboard {
         place.receives = true;
         let tag = place.tag(RECEIVE, line);
         let entry = match (self.kept, self.has_table) {
-            (true, true) => opcode::RecvMulti::new(Fixed(line), GROUP).build(),
-            (true, false) => opcode::RecvMulti::new(Fd(fd), GROUP).build(),
+            (true, true) => opcode::RecvMulti::new(Fixed(line), BufferRing::GROUP).build(),
+            (true, false) => opcode::RecvMulti::new(Fd(fd), BufferRing::GROUP).build(),
             // One answer is all that comes, and there is none yet.
             (false, _) => opcode::Recv::new(Fd(fd), std::ptr::null_mut(), 0)
                 .ioprio(POLL_FIRST)
-                .buf_group(GROUP)
+                .buf_group(BufferRing::GROUP)
                 .build()
                 .flags(squeue::Flags::BUFFER_SELECT),
         };
         self.push(entry, tag)?;
-        self.outstanding += 1;
+        self.ring.outstanding += 1;
         Ok(())
     }
 
@@ -216,7 +196,7 @@ impl Switchboard {
         };
         if connects || receives || slot.is_some() {
             // What is queued names the connection by a number that the next one may get.
-            let _ = self.submit();
+            let _ = self.ring.submit();
             let wanted = [(connects, tags[0]), (receives, tags[1])];
             let sends = slot.map(|slot| (true, SEND | u64::from(slot)));
             for (_, tag) in wanted.into_iter().chain(sends).filter(|(is, _)| *is) {
@@ -226,7 +206,11 @@ impl Switchboard {
             }
         }
         if self.has_table {
-            let _ = self.ring.submitter().register_files_update(line, &[-1]);
+            let _ = self
+                .ring
+                .ring
+                .submitter()
+                .register_files_update(line, &[-1]);
         }
         drop(socket);
     }
@@ -237,23 +221,9 @@ impl Switchboard {
     }
 
     fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
-        let entry = entry.user_data(tag);
-        for _ in 0..ATTEMPTS {
-            // SAFETY: a request uses only memory that this ring owns: the pool, the address, and
-            // slots, which are not written to between the push and the completion.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
-                return Ok(());
-            }
-            self.submit()?;
-        }
-        Err(io::ErrorKind::ResourceBusy.into())
-    }
-
-    fn submit(&self) -> io::Result<()> {
-        match self.ring.submit() {
-            Err(e) if is_transient(&e) => Ok(()),
-            result => result.map(drop),
-        }
+        // SAFETY: a request uses only memory that this ring owns: the pool, the address, and
+        // slots, which are not written to between the push and the completion.
+        unsafe { self.ring.push(&entry.user_data(tag)) }
     }
 
     /// Hands over what was asked for and takes in what has come, and waits for nothing. One
@@ -262,18 +232,15 @@ impl Switchboard {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn turn(&mut self) -> io::Result<()> {
-        let queued = self.ring.submission().len() as u32;
+        let ring = &mut self.ring.ring;
+        let queued = ring.submission().len() as u32;
         let flags = EnterFlags::GETEVENTS.bits();
         // SAFETY: there is no argument, and as many entries are queued.
         let entered = unsafe {
-            self.ring
-                .submitter()
+            ring.submitter()
                 .enter::<libc::sigset_t>(queued, 0, flags, None)
         };
-        match entered {
-            Err(e) if is_transient(&e) => Ok(()),
-            result => result.map(drop),
-        }
+        passing(entered)
     }
 
     /// Waits until something has come, or until `time` is over.
@@ -281,23 +248,18 @@ impl Switchboard {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
-        let time = Timespec::from(time);
-        let args = SubmitArgs::new().timespec(&time);
-        match self.ring.submitter().submit_with_args(1, &args) {
-            Err(e) if is_transient(&e) || e.raw_os_error() == Some(libc::ETIME) => Ok(()),
-            result => result.map(drop),
-        }
+        self.ring.wait(Some(time))
     }
 
     /// Whether something has come that was not told.
     pub fn has_rung(&mut self) -> bool {
-        !self.ring.completion().is_empty()
+        !self.ring.ring.completion().is_empty()
     }
 
     /// The next thing that has come already.
     pub fn next_rang(&mut self) -> Option<Rang> {
         loop {
-            let entry = self.ring.completion().next()?;
+            let entry = self.ring.next()?;
             let (tag, flags) = (entry.user_data(), entry.flags());
             let result = match entry.result() {
                 error if error < 0 => Err(io::Error::from_raw_os_error(-error)),
@@ -334,11 +296,9 @@ impl Switchboard {
 
     fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<Rang> {
         let goes_on = cqueue::more(flags);
-        self.outstanding -= usize::from(!goes_on);
+        self.ring.outstanding -= usize::from(!goes_on);
         let length = *result.as_ref().unwrap_or(&0);
-        let pool = self.pool.as_ref().map_or(0, Pool::address);
-        let buffer = cqueue::buffer_select(flags);
-        let piece = buffer.map(|buffer| Piece::new(pool, buffer, length));
+        let piece = self.ring.piece(flags, length);
         let line = self.rung(tag).map(|(line, place)| {
             place.receives = goes_on;
             line
@@ -361,7 +321,7 @@ impl Switchboard {
     }
 
     fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<Rang> {
-        self.outstanding -= 1;
+        self.ring.outstanding -= 1;
         self.free.push(slot);
         let (line, generation) = *self.owners.get(slot as usize)?;
         let place = self.lines.get_mut(line as usize)?;
@@ -382,14 +342,12 @@ impl Switchboard {
     /// The bytes of a piece.
     #[must_use]
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
-        self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
+        self.ring.bytes(piece)
     }
 
     /// Gives a piece's buffer back to the kernel.
     pub fn give_back(&mut self, piece: Piece) {
-        if let Some(pool) = &mut self.pool {
-            pool.take_back(piece);
-        }
+        self.ring.give_back(piece);
     }
 }
 
@@ -397,31 +355,19 @@ impl Drop for Switchboard {
     /// Has every request end. Memory that the kernel still uses after a second, which would be its
     /// fault, is left to it.
     fn drop(&mut self) {
-        let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
-        let time = Timespec::from(LAST_WAIT);
-        let mut goes_on = self.push(all, CANCEL).is_ok();
-        while goes_on && self.outstanding > 0 {
-            let args = SubmitArgs::new().timespec(&time);
-            goes_on = self.ring.submitter().submit_with_args(1, &args).is_ok();
-            while let Some(entry) = self.ring.completion().next() {
+        let mut goes_on = self.ring.cancel_all();
+        while goes_on {
+            goes_on = self.ring.wait_at_the_end();
+            while let Some(entry) = self.ring.next() {
                 let ends = !cqueue::more(entry.flags());
                 let uses_memory = matches!(entry.user_data() & KINDS, RECEIVE | SEND);
-                self.outstanding -= usize::from(ends && uses_memory);
+                self.ring.outstanding -= usize::from(ends && uses_memory);
             }
         }
-        if self.outstanding > 0 {
-            std::mem::forget(self.pool.take());
+        if self.ring.leave_what_is_used() {
             std::mem::forget(std::mem::take(&mut self.slots));
         }
     }
-}
-
-/// What passes by itself.
-fn is_transient(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)
-    )
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::region::Region;
+use crate::ring;
 
 const IORING_SEND_ZC_REPORT_USAGE: u16 = 1 << 3;
 const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
@@ -43,14 +44,6 @@ pub struct Uring {
     region: Region,
 }
 
-/// Whether io_uring may be used here at all.
-///
-/// # Errors
-/// What io_uring_setup(2) answers.
-pub fn probe() -> io::Result<()> {
-    IoUring::new(1).map(|_| ())
-}
-
 impl Uring {
     /// A ring with room for `entries` requests. With `register` the region is registered, so
     /// that its pages are pinned once and for all (this counts against RLIMIT_MEMLOCK).
@@ -59,15 +52,7 @@ impl Uring {
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
     pub fn new(entries: u32, socket: OwnedFd, region: Region, register: bool) -> io::Result<Uring> {
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .build(entries)
-            .or_else(|e| match e.raw_os_error() {
-                // Kernels before 6.1 know neither flag.
-                Some(libc::EINVAL) => IoUring::new(entries),
-                _ => Err(e),
-            })?;
+        let ring = ring::of_one_thread(entries)?;
         if register {
             let whole = libc::iovec {
                 iov_base: region.bytes().as_ptr().cast_mut().cast(),
@@ -162,24 +147,7 @@ impl Uring {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
-        let time = Timespec::new()
-            .sec(timeout.as_secs())
-            .nsec(timeout.subsec_nanos());
-        loop {
-            let entered = if want == 0 {
-                self.ring.submit()
-            } else {
-                self.ring
-                    .submitter()
-                    .submit_with_args(want, &SubmitArgs::new().timespec(&time))
-            };
-            match entered {
-                Ok(_) => return Ok(true),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(false),
-                Err(e) => return Err(e),
-            }
-        }
+        Ok(ring::enter(&self.ring, want, timeout)?.is_some())
     }
 
     /// The next event that is there already.

@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use io_uring::types::{Fd, Fixed, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode, squeue};
 
 use crate::places::Places;
+use crate::ring;
 
 /// How long the kernel's poller looks for requests before it sleeps, in ms.
 const IDLE_MS: u32 = 1000;
@@ -51,15 +52,7 @@ impl UringFile {
                 .setup_sqpoll(IDLE_MS)
                 .build(entries.saturating_mul(2))?
         } else {
-            IoUring::builder()
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .build(entries)
-                .or_else(|e| match e.raw_os_error() {
-                    // Kernels before 6.1 know neither flag.
-                    Some(libc::EINVAL) => IoUring::new(entries),
-                    _ => Err(e),
-                })?
+            ring::of_one_thread(entries)?
         };
         if options.registered {
             let vectors: Vec<libc::iovec> = (0..places.count())
@@ -145,26 +138,7 @@ impl UringFile {
         if self.options.poller && want == 0 && !self.ring.submission().need_wakeup() {
             return Ok(Some(0));
         }
-        let time = Timespec::new()
-            .sec(timeout.as_secs())
-            .nsec(timeout.subsec_nanos());
-        let mut calls = 0;
-        loop {
-            calls += 1;
-            let entered = if want == 0 {
-                self.ring.submit()
-            } else {
-                self.ring
-                    .submitter()
-                    .submit_with_args(want, &SubmitArgs::new().timespec(&time))
-            };
-            match entered {
-                Ok(_) => return Ok(Some(calls)),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(None),
-                Err(e) => return Err(e),
-            }
-        }
+        ring::enter(&self.ring, want, timeout)
     }
 
     /// The next request that is over: its place, which is free again, and its bytes or a negative

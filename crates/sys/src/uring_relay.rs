@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::pipe::SpliceFlags;
 
 use crate::pipe::Pipe;
 use crate::places::Places;
+use crate::ring;
 
 /// How long a relay that is dropped waits for what is in flight.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -84,15 +85,7 @@ impl UringRelay {
         between: Between,
     ) -> io::Result<UringRelay> {
         let entries = pieces.saturating_mul(2).max(2);
-        let ring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .build(entries)
-            .or_else(|e| match e.raw_os_error() {
-                // Kernels before 6.1 know neither flag.
-                Some(libc::EINVAL) => IoUring::new(entries),
-                _ => Err(e),
-            })?;
+        let ring = ring::of_one_thread(entries)?;
         Ok(UringRelay {
             ring,
             file,
@@ -185,21 +178,7 @@ impl UringRelay {
     /// # Errors
     /// What io_uring_enter(2) answers.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
-        let time = Timespec::new()
-            .sec(timeout.as_secs())
-            .nsec(timeout.subsec_nanos());
-        loop {
-            let entered = self
-                .ring
-                .submitter()
-                .submit_with_args(want, &SubmitArgs::new().timespec(&time));
-            match entered {
-                Ok(_) => return Ok(true),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.raw_os_error() == Some(libc::ETIME) => return Ok(false),
-                Err(e) => return Err(e),
-            }
-        }
+        Ok(ring::enter(&self.ring, want, timeout)?.is_some())
     }
 
     /// The next request that is over.

@@ -87,12 +87,9 @@ pub fn run() -> World {
     world.cells.retain(|c| paid.contains(c));
     let facts = |name: &str, task_per_connection| ServerFacts {
         name: name.to_owned(),
-        summary: String::new(),
-        bound: None,
         in_turn: name == "single",
         task_per_connection,
-        caution: None,
-        refused: None,
+        ..ServerFacts::default()
     };
     world.manifest.survey.serving = Some(ServerSurvey {
         servers: vec![

@@ -116,17 +116,14 @@ series = "mover"
 pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
     MoverFacts {
         name: name.to_owned(),
-        summary: String::new(),
         release,
-        uses_fields: false,
-        has_peer,
-        route: Default::default(),
-        in_flight: Default::default(),
-        locks_rings: 0,
+        route: if has_peer {
+            Route::MemoryToSocket
+        } else {
+            Route::Nowhere
+        },
         descriptors_per_flow: 1,
-        can_refill: true,
-        leaves_completions: false,
-        caution: None,
+        ..MoverFacts::default()
     }
 }
 

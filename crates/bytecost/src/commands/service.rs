@@ -154,7 +154,7 @@ pub(super) fn check_patience(option: &str, time: Duration) -> Result<()> {
 fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
     let most = match args.connections {
         Some(wanted) => {
-            if let Some(why) = model.refused(wanted as usize) {
+            if let Some(why) = model.refuses(wanted as usize) {
                 return Err(bad_input(why));
             }
             descriptors::make_room(wanted.into()).map_err(bad_input)?;
@@ -185,10 +185,10 @@ fn tell(model: &Server, service: &Service, serving: &services::Setup, address: S
     if let Some(caution) = model.caution {
         note(&format!("`{}`: {caution}", model.name));
     }
-    if let Some(bound) = &model.bound {
+    if let Some((most, reason)) = model.bound {
         note(&format!(
-            "`{}` serves at most {} connections, further ones are closed: {}",
-            model.name, bound.connections, bound.reason
+            "`{}` serves at most {most} connections, further ones are closed: {reason}",
+            model.name
         ));
     }
     let mut words = format!("{address} {}", service.name);

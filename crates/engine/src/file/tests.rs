@@ -134,7 +134,7 @@ fn two(blocks: u64) -> (TestFile, TestFile, crate::FileWork) {
 }
 
 fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move>> {
-    (crate::Mover::named(name).unwrap().open)(crate::Setup {
+    crate::Mover::named(name).unwrap().open(crate::Setup {
         socket: None,
         java: None,
         file: Some(work),

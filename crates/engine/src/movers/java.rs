@@ -7,30 +7,32 @@ use bytecost_spec::survey::Release;
 use rustix::fs::OFlags;
 
 use super::sent_file::take;
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
+use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const STREAM: Mover = Mover {
-    name: "java-stream",
-    summary: "Java: FileInputStream.read into an array of `block` bytes, and that written to the socket's stream, which copies it once more on the way out",
-    route: Route::FileToSocket,
-    in_flight: InFlight::OneByProcess,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: DESCRIPTORS,
-    leaves_completions: false,
-    caution: Some(CAUTION),
-    open: |setup| open(setup, Way::Stream),
+    facts: MoverFacts {
+        name: "java-stream",
+        summary: "Java: FileInputStream.read into an array of `block` bytes, and that written to the socket's stream, which copies it once more on the way out",
+        in_flight: InFlight::OneByProcess,
+        descriptors_per_flow: DESCRIPTORS,
+        caution: Some(CAUTION),
+        ..FILE_SENT
+    },
+    open: Open::Stream(|setup| open(setup, Way::Stream)),
 };
 
 pub const TRANSFER_TO: Mover = Mover {
-    name: "java-transfer-to",
-    summary: "Java: FileChannel.transferTo to the socket, which is sendfile(2) on Linux",
-    release: Release::Never,
-    open: |setup| open(setup, Way::TransferTo),
-    ..STREAM
+    facts: MoverFacts {
+        name: "java-transfer-to",
+        summary: "Java: FileChannel.transferTo to the socket, which is sendfile(2) on Linux",
+        release: Release::Never,
+        ..STREAM.facts
+    },
+    open: Open::Stream(|setup| open(setup, Way::TransferTo)),
 };
 
 /// The socket, the file, and the ends of the pipes that stay open here.
@@ -83,7 +85,7 @@ impl Move for Java {
         self.tally
     }
 
-    fn helper(&self) -> Option<u32> {
-        Some(self.jvm.pid())
+    fn helper(&self) -> Option<Helper> {
+        Some(Helper::Process(self.jvm.pid()))
     }
 }

@@ -3,31 +3,29 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::libaio::Libaio;
 use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
 use super::queued::{self, Queue};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "libaio",
-    summary: "io_submit(2) of an eighth of the depth at once, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
-    route: Route::FileToMemory,
-    in_flight: InFlight::Several,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: Some(
-        "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
-    ),
-    open,
+    facts: MoverFacts {
+        name: "libaio",
+        summary: "io_submit(2) of an eighth of the depth at once, io_getevents(2) for at least one: the kernel's asynchronous I/O of old",
+        in_flight: InFlight::Several,
+        caution: Some(
+            "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
+        ),
+        ..FILE_READ
+    },
+    open: Open::File(open),
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| {
         Libaio::new(file, places).map_err(in_words)
     })

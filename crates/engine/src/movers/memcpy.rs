@@ -4,25 +4,22 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 use bytecost_sys::region::Region;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "memcpy",
-    summary: "memcpy(3) of the payload into one buffer of a message: no system call; what one core copies by itself",
-    route: Route::MemoryToMemory,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 0,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "memcpy",
+        summary: "memcpy(3) of the payload into one buffer of a message: no system call; what one core copies by itself",
+        route: Route::MemoryToMemory,
+        ..WORK
+    },
+    open: Open::Stream(|setup| Ok(Box::new(Memcpy::new(setup)?))),
 };
 
 struct Memcpy {
@@ -30,27 +27,27 @@ struct Memcpy {
     region: Region,
     /// One place: where all messages go.
     to: Places,
-    slot: usize,
     tally: Tally,
 }
 
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
-    setup.fresh = false;
-    setup.refill = false;
-    let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
-    Ok(Box::new(Memcpy {
-        source,
-        region,
-        to: Places::new(1, setup.size)?,
-        slot: 0,
-        tally: Tally::default(),
-    }))
+impl Memcpy {
+    fn new(mut setup: Setup) -> io::Result<Memcpy> {
+        setup.fresh = false;
+        setup.refill = false;
+        let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
+        Ok(Memcpy {
+            source,
+            region,
+            to: Places::new(1, setup.size)?,
+            tally: Tally::default(),
+        })
+    }
 }
 
 impl Move for Memcpy {
     fn offer(&mut self) -> io::Result<Offer> {
-        self.slot = self.source.begin(&mut []);
-        let from = &self.region.bytes()[self.source.layout().range(self.slot, 0)];
+        let slot = self.source.begin(&mut []);
+        let from = &self.region.bytes()[self.source.layout().range(slot, 0)];
         let to = self.to.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
         to.copy_from_slice(from);
         black_box(to);
@@ -61,13 +58,6 @@ impl Move for Memcpy {
 
     fn tally(&self) -> Tally {
         self.tally
-    }
-
-    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        if let Some(bytes) = self.to.bytes(place) {
-            let offset = self.source.layout().range(self.slot, 0).start as u64;
-            see(offset, &bytes[..bytes.len().min(most)]);
-        }
     }
 }
 
@@ -93,16 +83,16 @@ mod tests {
             patience: std::time::Duration::from_secs(1),
         };
         let pattern = setup().pattern(false);
-        let mut mover = open(setup()).unwrap();
+        let mut mover = Memcpy::new(setup()).unwrap();
         for message in 0..9_u64 {
             assert_eq!(mover.offer().unwrap(), Offer::Moved);
-            let mut seen = 0;
-            mover.look(0, usize::MAX, &mut |offset, bytes| {
-                assert_eq!(offset, message % 4 * 5000);
-                assert_eq!(pattern.mismatch(offset, bytes), None, "{message}");
-                seen = bytes.len();
-            });
-            assert_eq!(seen, 5000);
+            let bytes = mover.to.bytes(0).unwrap();
+            assert_eq!(bytes.len(), 5000);
+            assert_eq!(
+                pattern.mismatch(message % 4 * 5000, bytes),
+                None,
+                "{message}"
+            );
         }
         let tally = mover.tally();
         assert_eq!((tally.messages, tally.bytes, tally.calls), (9, 45_000, 0));

@@ -3,23 +3,19 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_spec::survey::Release;
-
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "null",
-    summary: "moves nothing: what the measuring loop itself costs",
-    route: Route::Nowhere,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 0,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "null",
+        summary: "moves nothing: what the measuring loop itself costs",
+        route: Route::Nowhere,
+        ..WORK
+    },
+    open: Open::Stream(open),
 };
 
 struct Null {

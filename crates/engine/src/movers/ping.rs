@@ -7,11 +7,10 @@
 
 use std::io;
 
-use bytecost_spec::Held;
-use bytecost_spec::survey::Release;
-
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Helper, Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 /// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
 /// show.
@@ -25,17 +24,14 @@ const fn row(
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
-        name,
-        summary,
-        route,
-        in_flight: InFlight::One,
-        release: Release::AtReturn,
-        uses_fields: false,
-        locks_rings: 0,
-        descriptors_per_flow,
-        leaves_completions: false,
-        caution: None,
-        open,
+        facts: MoverFacts {
+            name,
+            summary,
+            route,
+            descriptors_per_flow,
+            ..WORK
+        },
+        open: Open::Stream(open),
     }
 }
 
@@ -114,7 +110,7 @@ impl<E: End> Move for Playing<E> {
         }
     }
 
-    fn partner(&self) -> Option<Held> {
-        self.game.held().cloned()
+    fn helper(&self) -> Option<Helper> {
+        Some(Helper::Thread(self.game.held().cloned()))
     }
 }

@@ -3,30 +3,28 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::places::Places;
 use bytecost_sys::posix_aio::PosixAio;
 
 use super::queued::{self, Queue};
-use super::{InFlight, Move, Mover, Route, Setup, Tally};
+use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "posix-aio",
-    summary: "aio_read(3) of glibc, whose threads call pread(2) in the caller's place; its calls are the library's",
-    route: Route::FileToMemory,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: false,
-    caution: Some(
-        "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk",
-    ),
-    open,
+    facts: MoverFacts {
+        name: "posix-aio",
+        summary: "aio_read(3) of glibc, whose threads call pread(2) in the caller's place; its calls are the library's",
+        in_flight: InFlight::SeveralByThreads,
+        caution: Some(
+            "glibc carries out the requests to one file descriptor one after the other, so more of them in flight wait in its queue, not at the disk",
+        ),
+        ..FILE_READ
+    },
+    open: Open::File(open),
 };
 
-fn open(setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| Ok(PosixAio::new(file, places)))
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytecost_sys::places::Places;
 
-use super::{Move, Offer, Setup, Tally};
 use crate::file::{too_short, written_places};
+use crate::mover::{Move, MoveFile, Offer};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 /// All that may be in flight is handed over in so many portions. In one, the device would wait for
@@ -61,7 +63,7 @@ pub(super) struct Queued<Q> {
 pub(super) fn reading<Q: Queue + 'static>(
     mut setup: Setup,
     make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
     let queue = make(work.file, Places::new(depth, setup.size)?)?;
@@ -73,7 +75,7 @@ pub(super) fn writing<Q: Queue + 'static>(
     mut setup: Setup,
     sync: bool,
     make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
-) -> io::Result<Box<dyn Move>> {
+) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
     let places = crate::file::to_be_written(setup.size, written_places(setup.size, depth))?;
@@ -178,7 +180,9 @@ impl<Q: Queue> Move for Queued<Q> {
     fn tally(&self) -> Tally {
         self.tally
     }
+}
 
+impl<Q: Queue> MoveFile for Queued<Q> {
     fn place(&self) -> usize {
         self.place
     }

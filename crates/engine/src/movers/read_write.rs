@@ -4,28 +4,24 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::region::Region;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use super::sent_file::take;
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, retry};
 use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, retry};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "read-write",
-    summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "read-write",
+        summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
+        ..FILE_SENT
+    },
+    open: Open::Stream(open),
 };
 
 struct ReadWrite {

@@ -15,21 +15,21 @@ use bytecost_sys::errqueue::{self, Completion};
 use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
 use rustix::net::SendFlags;
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress, retry};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress, retry};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "send-zerocopy",
-    summary: "sendmsg(2) with MSG_ZEROCOPY: the kernel pins the fields' pages, and says when they are free and whether it copied after all",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::AtCompletion,
-    uses_fields: true,
-    locks_rings: 0,
-    descriptors_per_flow: 1,
-    leaves_completions: true,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "send-zerocopy",
+        summary: "sendmsg(2) with MSG_ZEROCOPY: the kernel pins the fields' pages, and says when they are free and whether it copied after all",
+        release: Release::AtCompletion,
+        uses_fields: true,
+        leaves_completions: true,
+        ..STREAM
+    },
+    open: Open::Stream(open),
 };
 
 /// Sends that may be outstanding; a power of two, so that the 32-bit counter wraps cleanly.

@@ -6,22 +6,38 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::survey::Release;
 
 use super::sent_file::{spliced, take};
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
+use crate::corked::Corked;
 use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "sendfile",
-    summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "sendfile",
+        summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
+        release: Release::Never,
+        ..FILE_SENT
+    },
+    open: Open::Stream(open),
+};
+
+/// The call that brings the file then never sends a segment that is not full, whatever pieces the
+/// kernel cuts the file into; what is left goes out when the cork is taken off. Source: tcp(7),
+/// TCP_CORK, which was made for this pair.
+pub const WITH_CORK: Mover = Mover {
+    facts: MoverFacts {
+        name: "sendfile-cork",
+        summary: "as sendfile, with TCP_CORK set before each message and taken off after it: no segment but the last goes out before it is full",
+        descriptors_per_flow: 3,
+        ..MOVER.facts
+    },
+    open: Open::Stream(|setup| {
+        let socket = setup.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let kept = socket.try_clone()?;
+        Ok(Box::new(Corked::new(open(setup)?, kept)))
+    }),
 };
 
 struct Sendfile {
@@ -32,7 +48,7 @@ struct Sendfile {
     tally: Tally,
 }
 
-pub(super) fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let work = take(&mut setup)?;
     Ok(Box::new(Sendfile {

@@ -5,8 +5,8 @@ use std::io;
 use bytecost_spec::Access;
 use rustix::io::Errno;
 
-use super::{FileWork, Setup};
 use crate::payload::{Layout, Source};
+use crate::setup::{FileWork, Setup};
 use crate::walk::Walk;
 
 /// Bytes of one call where nothing else is said.

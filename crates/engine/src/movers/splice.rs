@@ -8,22 +8,21 @@ use bytecost_sys::pipe::Pipe;
 use rustix::io::Errno;
 
 use super::sent_file::{spliced, take};
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, finish};
 use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, finish};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
 pub const MOVER: Mover = Mover {
-    name: "splice",
-    summary: "splice(2) from a file through a pipe: the socket refers to the file's pages; two calls a message or more",
-    route: Route::FileToSocket,
-    in_flight: InFlight::One,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 4,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "splice",
+        summary: "splice(2) from a file through a pipe: the socket refers to the file's pages; two calls a message or more",
+        release: Release::Never,
+        descriptors_per_flow: 4,
+        ..FILE_SENT
+    },
+    open: Open::Stream(open),
 };
 
 /// The largest pipe that a user may ask for by default (fs.pipe-max-size).

@@ -3,24 +3,22 @@
 use std::io;
 use std::time::Duration;
 
-use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress};
+use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-send",
-    summary: "io_uring send: up to eight linked messages in one call; the kernel copies them",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtReturn,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "uring-send",
+        summary: "io_uring send: up to eight linked messages in one call; the kernel copies them",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 2,
+        ..STREAM
+    },
+    open: Open::Stream(open),
 };
 
 /// Messages that one call hands over. They are linked: on a stream two sends side by side could

@@ -11,21 +11,22 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::uring::{Event, Uring};
 
 use super::uring_send::{BATCH, whole};
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally, no_progress};
+use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "uring-send-zc",
-    summary: "io_uring SEND_ZC from registered memory: up to eight linked messages in one call; the kernel says when buffers are free and whether it copied after all",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::SeveralByThreads,
-    release: Release::AtCompletion,
-    uses_fields: false,
-    locks_rings: 1,
-    descriptors_per_flow: 2,
-    leaves_completions: false,
-    caution: None,
-    open,
+    facts: MoverFacts {
+        name: "uring-send-zc",
+        summary: "io_uring SEND_ZC from registered memory: up to eight linked messages in one call; the kernel says when buffers are free and whether it copied after all",
+        in_flight: InFlight::SeveralByThreads,
+        release: Release::AtCompletion,
+        locks_rings: 1,
+        descriptors_per_flow: 2,
+        ..STREAM
+    },
+    open: Open::Stream(open),
 };
 
 struct UringSendZc {

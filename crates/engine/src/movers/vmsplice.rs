@@ -8,24 +8,24 @@ use bytecost_sys::pipe::Pipe;
 use bytecost_sys::region::Region;
 
 use super::splice::{PIPE_BYTES, through_pipe};
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
+use crate::setup::Setup;
+use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
-    name: "vmsplice",
-    summary: "vmsplice(2) of user pages into a pipe, splice(2) to the socket: nothing is copied on the way out, and nothing ever says when the pages are free",
-    route: Route::MemoryToSocket,
-    in_flight: InFlight::One,
-    release: Release::Never,
-    uses_fields: false,
-    locks_rings: 0,
-    descriptors_per_flow: 3,
-    leaves_completions: false,
-    caution: Some(
-        "vmsplice has no completion at all: the pages may be read until the peer has read them, so a program that writes \
+    facts: MoverFacts {
+        name: "vmsplice",
+        summary: "vmsplice(2) of user pages into a pipe, splice(2) to the socket: nothing is copied on the way out, and nothing ever says when the pages are free",
+        release: Release::Never,
+        descriptors_per_flow: 3,
+        caution: Some(
+            "vmsplice has no completion at all: the pages may be read until the peer has read them, so a program that writes \
          to them again sends something else",
-    ),
-    open,
+        ),
+        ..STREAM
+    },
+    open: Open::Stream(open),
 };
 
 struct Vmsplice {

@@ -4,7 +4,9 @@
 
 use std::io;
 
-use super::{Move, Mover, Offer, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::work::{Integer, Work};
 
 /// From one beat to the next, in ns: the interval that cyclictest has by default.
@@ -15,18 +17,30 @@ const UNITS: u32 = 30;
 const COUNTER_BYTES: u64 = 8;
 
 /// Wakes up.
-pub const MOVER: Mover = super::work::row(
-    "wake-up",
-    "sleeps until a beat each millisecond and wakes; latency is how late it runs, as cyclictest measures it",
-    |setup| Ok(waking(&setup, 0)),
-);
+pub const MOVER: Mover = Mover {
+    facts: MoverFacts {
+        name: "wake-up",
+        summary: "sleeps until a beat each millisecond and wakes; latency is how late it runs, as cyclictest measures it",
+        ..WORK
+    },
+    open: Open::Beats {
+        every_ns: BEAT_NS,
+        open: |setup| Ok(waking(&setup, 0)),
+    },
+};
 
 /// Wakes up and works.
-pub const WITH_WORK: Mover = super::work::row(
-    "wake-work",
-    "wakes as wake-up does, and multiplies and adds whole numbers for some 300 µs each time",
-    |setup| Ok(waking(&setup, UNITS)),
-);
+pub const WITH_WORK: Mover = Mover {
+    facts: MoverFacts {
+        name: "wake-work",
+        summary: "wakes as wake-up does, and multiplies and adds whole numbers for some 300 µs each time",
+        ..WORK
+    },
+    open: Open::Beats {
+        every_ns: BEAT_NS,
+        open: |setup| Ok(waking(&setup, UNITS)),
+    },
+};
 
 struct Waking {
     work: Integer,
@@ -57,9 +71,5 @@ impl Move for Waking {
             bytes: self.wakes * COUNTER_BYTES,
             ..Tally::default()
         }
-    }
-
-    fn beat_ns(&self) -> Option<u64> {
-        Some(BEAT_NS)
     }
 }

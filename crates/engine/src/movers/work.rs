@@ -5,28 +5,24 @@
 
 use std::io;
 
-use bytecost_spec::survey::Release;
-
-use super::{InFlight, Move, Mover, Offer, Route, Setup, Tally};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
-pub(super) const fn row(
+/// A row of a mover that works.
+const fn row(
     name: &'static str,
     summary: &'static str,
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
-        name,
-        summary,
-        route: Route::Work,
-        in_flight: InFlight::One,
-        release: Release::AtReturn,
-        uses_fields: false,
-        locks_rings: 0,
-        descriptors_per_flow: 0,
-        leaves_completions: false,
-        caution: None,
-        open,
+        facts: MoverFacts {
+            name,
+            summary,
+            ..WORK
+        },
+        open: Open::Stream(open),
     }
 }
 

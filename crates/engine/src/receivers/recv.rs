@@ -6,12 +6,14 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
-use super::{Receiver, Take, taken};
+use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECEIVER: Receiver = Receiver {
-    name: "recv",
-    summary: "recv(2) into one buffer; the kernel copies",
-    sees_content: true,
+    facts: ReceiverFacts {
+        name: "recv",
+        summary: "recv(2) into one buffer; the kernel copies",
+        sees_content: true,
+    },
     open,
 };
 

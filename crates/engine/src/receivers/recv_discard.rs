@@ -8,12 +8,14 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
-use super::{Receiver, Take, taken};
+use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECEIVER: Receiver = Receiver {
-    name: "recv-discard",
-    summary: "recv(2) with MSG_TRUNC: the bytes are thrown away uncopied, so their content cannot be checked, only their number",
-    sees_content: false,
+    facts: ReceiverFacts {
+        name: "recv-discard",
+        summary: "recv(2) with MSG_TRUNC: the bytes are thrown away uncopied, so their content cannot be checked, only their number",
+        sees_content: false,
+    },
     open,
 };
 

@@ -9,12 +9,14 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::RecvFlags;
 
-use super::{Receiver, Take, taken};
+use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECEIVER: Receiver = Receiver {
-    name: "recv-waitall",
-    summary: "recv(2) with MSG_WAITALL: one call waits for a whole message, or for as much as is asked for in one call where that is less; the kernel copies",
-    sees_content: true,
+    facts: ReceiverFacts {
+        name: "recv-waitall",
+        summary: "recv(2) with MSG_WAITALL: one call waits for a whole message, or for as much as is asked for in one call where that is less; the kernel copies",
+        sees_content: true,
+    },
     open,
 };
 

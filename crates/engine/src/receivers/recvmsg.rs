@@ -6,12 +6,14 @@ use std::os::fd::OwnedFd;
 use bytecost_sys::region::Region;
 use rustix::net::{RecvAncillaryBuffer, RecvFlags};
 
-use super::{Receiver, Take, taken};
+use crate::receiver::{Receiver, ReceiverFacts, Take, taken};
 
 pub const RECEIVER: Receiver = Receiver {
-    name: "recvmsg",
-    summary: "recvmsg(2) into eight pieces of memory; the kernel copies",
-    sees_content: true,
+    facts: ReceiverFacts {
+        name: "recvmsg",
+        summary: "recvmsg(2) into eight pieces of memory; the kernel copies",
+        sees_content: true,
+    },
     open,
 };
 

@@ -1,9 +1,9 @@
 //! What a server and a client say to each other on one connection: bytes become requests,
 //! requests are answered in their order. It knows no socket, so that all models can use it.
 
-use crate::services::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
+use crate::service::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
 
-use super::{Setup, Tally};
+use crate::server::{Setup, Tally};
 
 /// Bytes of answers beyond which no further request is answered before they are sent. A client
 /// that asks and does not read is held up by this, and cannot fill the server's memory.
@@ -13,28 +13,28 @@ pub(super) const READ_BYTES: usize = 16 << 10;
 /// Bytes that are thrown away behind a request that was too long, before the connection is cut.
 const MOST_DISCARDED: usize = 64 << 20;
 
-/// Where a thread works: what it shares between all of its connections, so that a connection
+/// A thread that serves: what it shares between all of its connections, so that a connection
 /// that is silent needs no memory of its own.
-pub(super) struct Desk {
+pub(super) struct Worker {
     framing: Framing,
     answer: Box<dyn Answer>,
     /// What was read last.
     pub(super) buffer: Box<[u8]>,
     /// Answers that are to be sent now.
     pub(super) out: Vec<u8>,
-    /// What was done at this desk.
+    /// What it has done.
     pub(super) tally: Tally,
 }
 
-impl Desk {
-    pub(super) fn new(setup: &Setup) -> Desk {
-        Desk::opener(setup)()
+impl Worker {
+    pub(super) fn new(setup: &Setup) -> Worker {
+        Worker::opener(setup)()
     }
 
-    /// What makes a desk for each thread.
-    pub(super) fn opener(setup: &Setup) -> impl Fn() -> Desk + Clone + Send + 'static {
+    /// What makes a worker in each thread.
+    pub(super) fn opener(setup: &Setup) -> impl Fn() -> Worker + Clone + Send + 'static {
         let (service, serving) = (setup.service, setup.serving.clone());
-        move || Desk {
+        move || Worker {
             framing: (service.request)(serving.size),
             answer: (service.open)(&serving),
             buffer: vec![0; READ_BYTES].into(),
@@ -70,26 +70,26 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Takes in what the client sent, from the desk's buffer, and answers what is whole into the
-    /// desk's `out`. Returns how many requests were answered.
-    pub(super) fn hear(&mut self, desk: &mut Desk, length: usize) -> u64 {
-        let buffer = std::mem::take(&mut desk.buffer);
-        let answered = self.hear_bytes(desk, &buffer[..length.min(buffer.len())]);
-        desk.buffer = buffer;
+    /// Takes in what the client sent, from the worker's buffer, and answers what is whole into the
+    /// worker's `out`. Returns how many requests were answered.
+    pub(super) fn hear(&mut self, worker: &mut Worker, length: usize) -> u64 {
+        let buffer = std::mem::take(&mut worker.buffer);
+        let answered = self.hear_bytes(worker, &buffer[..length.min(buffer.len())]);
+        worker.buffer = buffer;
         answered
     }
 
     /// The same for bytes that lie elsewhere.
-    pub(super) fn hear_bytes(&mut self, desk: &mut Desk, bytes: &[u8]) -> u64 {
+    pub(super) fn hear_bytes(&mut self, worker: &mut Worker, bytes: &[u8]) -> u64 {
         if self.phase == Phase::Discarding {
             self.discarded += bytes.len();
             return 0;
         }
         if !self.heard.is_empty() {
             self.heard.extend_from_slice(bytes);
-            return self.go_on(desk);
+            return self.go_on(worker);
         }
-        let (answered, used) = self.answer(desk, bytes);
+        let (answered, used) = self.answer(worker, bytes);
         self.heard.extend_from_slice(&bytes[used..]);
         answered
     }
@@ -114,10 +114,10 @@ impl Conversation {
         self.phase == Phase::Ended
     }
 
-    /// Answers what has come and waits, once the desk's `out` has room again.
-    pub(super) fn go_on(&mut self, desk: &mut Desk) -> u64 {
+    /// Answers what has come and waits, once the worker's `out` has room again.
+    pub(super) fn go_on(&mut self, worker: &mut Worker) -> u64 {
         let heard = std::mem::take(&mut self.heard);
-        let (answered, used) = self.answer(desk, &heard);
+        let (answered, used) = self.answer(worker, &heard);
         self.heard = heard;
         self.heard.drain(..used);
         if self.heard.is_empty() {
@@ -127,14 +127,15 @@ impl Conversation {
         answered
     }
 
-    fn answer(&mut self, desk: &mut Desk, bytes: &[u8]) -> (u64, usize) {
+    fn answer(&mut self, worker: &mut Worker, bytes: &[u8]) -> (u64, usize) {
         let (mut answered, mut used) = (0, 0);
         self.is_part = false;
-        while desk.out.len() < MOST_UNSENT {
-            match desk.framing.cut(&bytes[used..], self.seen) {
+        while worker.out.len() < MOST_UNSENT {
+            match worker.framing.cut(&bytes[used..], self.seen) {
                 Cut::Whole(length) => {
-                    desk.answer
-                        .answer(&bytes[used..used + length], &mut desk.out);
+                    worker
+                        .answer
+                        .answer(&bytes[used..used + length], &mut worker.out);
                     used += length;
                     answered += 1;
                     self.seen = 0;
@@ -145,8 +146,8 @@ impl Conversation {
                     break;
                 }
                 Cut::TooLong => {
-                    desk.out.extend_from_slice(TOO_LONG);
-                    desk.tally.too_long += 1;
+                    worker.out.extend_from_slice(TOO_LONG);
+                    worker.tally.too_long += 1;
                     self.phase = Phase::Discarding;
                     self.is_part = true;
                     used = bytes.len();
@@ -154,7 +155,7 @@ impl Conversation {
                 }
             }
         }
-        desk.tally.requests += answered;
+        worker.tally.requests += answered;
         (answered, used)
     }
 
@@ -194,16 +195,16 @@ const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::services::{Service, Setup as Serving};
+    use crate::service::{Service, Setup as Serving};
     use bytecost_host::Roots;
 
-    fn desk(service: &str, size: usize) -> Desk {
+    fn worker(service: &str, size: usize) -> Worker {
         let service = Service::named(service).unwrap();
         let serving = Serving {
             size,
             roots: Roots::real(),
         };
-        Desk {
+        Worker {
             framing: (service.request)(size),
             answer: (service.open)(&serving),
             buffer: Box::default(),
@@ -217,12 +218,12 @@ mod tests {
     fn pieces_make_no_difference() {
         let stream: Vec<u8> = (0..=255).cycle().take(1000).collect();
         for length in [1, 2, 6, 7, 8, 300, 1000] {
-            let (mut desk, mut talk) = (desk("echo", 7), Conversation::default());
+            let (mut worker, mut talk) = (worker("echo", 7), Conversation::default());
             for piece in stream.chunks(length) {
-                talk.hear_bytes(&mut desk, piece);
+                talk.hear_bytes(&mut worker, piece);
             }
-            assert_eq!(desk.out, stream[..994], "pieces of {length}");
-            assert_eq!((desk.tally.requests, talk.bytes_ahead()), (142, 6));
+            assert_eq!(worker.out, stream[..994], "pieces of {length}");
+            assert_eq!((worker.tally.requests, talk.bytes_ahead()), (142, 6));
             assert!(talk.is_owed() && !talk.has_more() && !talk.is_over());
             talk.end();
             assert!(talk.is_over(), "half a request is no request");
@@ -231,52 +232,52 @@ mod tests {
 
     #[test]
     fn answers_wait_until_others_are_sent() {
-        let (mut desk, mut talk) = (desk("fixed", 100_000), Conversation::default());
+        let (mut worker, mut talk) = (worker("fixed", 100_000), Conversation::default());
         let (mut sent, mut turns) = (0, 0);
-        talk.hear_bytes(&mut desk, &b"get\n".repeat(10));
+        talk.hear_bytes(&mut worker, &b"get\n".repeat(10));
         talk.end();
         loop {
-            assert!(desk.out.len() < MOST_UNSENT + 100_000);
-            sent += desk.out.len();
+            assert!(worker.out.len() < MOST_UNSENT + 100_000);
+            sent += worker.out.len();
             turns += 1;
-            desk.out.clear();
+            worker.out.clear();
             if !talk.has_more() {
                 break;
             }
             assert!(!talk.is_over());
-            talk.go_on(&mut desk);
+            talk.go_on(&mut worker);
         }
-        assert_eq!((sent, turns, desk.tally.requests), (1_000_000, 4, 10));
+        assert_eq!((sent, turns, worker.tally.requests), (1_000_000, 4, 10));
         assert!(talk.is_over() && !talk.is_owed());
     }
 
     #[test]
     fn what_is_kept_is_answered_later() {
-        let (mut desk, mut talk) = (desk("echo", 2), Conversation::default());
+        let (mut worker, mut talk) = (worker("echo", 2), Conversation::default());
         talk.keep(b"a");
         talk.keep(b"bc");
-        assert!(talk.has_more() && desk.out.is_empty());
-        assert_eq!(talk.go_on(&mut desk), 1);
+        assert!(talk.has_more() && worker.out.is_empty());
+        assert_eq!(talk.go_on(&mut worker), 1);
         assert!(!talk.has_more());
-        assert_eq!((&desk.out[..], talk.bytes_ahead()), (&b"ab"[..], 1));
+        assert_eq!((&worker.out[..], talk.bytes_ahead()), (&b"ab"[..], 1));
     }
 
     #[test]
     fn a_line_without_end_is_refused_once_and_then_thrown_away() {
-        let (mut desk, mut talk) = (desk("fixed", 3), Conversation::default());
-        talk.hear_bytes(&mut desk, b"get\nget\n");
+        let (mut worker, mut talk) = (worker("fixed", 3), Conversation::default());
+        talk.hear_bytes(&mut worker, b"get\nget\n");
         let piece = vec![b'x'; READ_BYTES];
         for _ in 0..=MOST_DISCARDED / READ_BYTES {
             assert!(!talk.is_over());
-            talk.hear_bytes(&mut desk, &piece);
+            talk.hear_bytes(&mut worker, &piece);
             assert!(talk.bytes_ahead() < MOST_REQUEST_BYTES);
         }
         assert!(talk.is_discarding());
-        talk.hear_bytes(&mut desk, b"\nget\n");
-        assert_eq!(desk.out, [b"ab\nab\n", TOO_LONG].concat());
-        assert_eq!((desk.tally.requests, desk.tally.too_long), (2, 1));
+        talk.hear_bytes(&mut worker, b"\nget\n");
+        assert_eq!(worker.out, [b"ab\nab\n", TOO_LONG].concat());
+        assert_eq!((worker.tally.requests, worker.tally.too_long), (2, 1));
         (0..MOST_REQUEST_BYTES / READ_BYTES).for_each(|_| {
-            talk.hear_bytes(&mut desk, &piece);
+            talk.hear_bytes(&mut worker, &piece);
         });
         assert!(talk.is_over());
     }

@@ -5,108 +5,94 @@
 //! for as long as there is something to read, so it need not be emptied at once.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use bytecost_sys::readiness::Interest;
 use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use super::guest::Wants;
-use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Server, Setup, Tally};
+use super::event_loop::{Readiness, Ready, run};
+use crate::server::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
-    name: "epoll",
-    summary: "one thread for all connections: epoll_wait tells which are ready, by level",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
-    serve,
+    facts: ServerFacts {
+        name: "epoll",
+        summary: "one thread for all connections: epoll_wait tells which are ready, by level",
+        ..ONE_THREAD
+    },
+    serve: |setup| run(setup, Epoll::new()?),
 };
 
 /// Events that are taken from the kernel at once.
 const EVENTS: usize = 256;
 
-fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut hall = Hall::new(setup)?;
-    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    for fd in hall.sources() {
-        epoll::add(&epoll, fd, named(fd.as_raw_fd()), EventFlags::IN)?;
+/// A set of the kernel's. Descriptors that are closed leave it by themselves.
+pub(super) struct Epoll {
+    set: OwnedFd,
+    events: Vec<Event>,
+}
+
+impl Epoll {
+    pub(super) fn new() -> io::Result<Epoll> {
+        Ok(Epoll {
+            set: epoll::create(CreateFlags::CLOEXEC)?,
+            events: Vec::with_capacity(EVENTS),
+        })
     }
-    let mut listens = true;
-    let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
-    while !hall.is_over() {
-        match epoll::wait(&epoll, spare_capacity(&mut events), None) {
+
+    /// Puts a descriptor in. What an event carries is its number.
+    pub(super) fn put(&self, fd: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.set, fd, named(fd), flags)?)
+    }
+
+    /// Waits for as long as `timeout`, without end where there is none.
+    pub(super) fn wait_for(
+        &mut self,
+        timeout: Option<&Timespec>,
+        ready: &mut Vec<Ready>,
+    ) -> io::Result<()> {
+        match epoll::wait(&self.set, spare_capacity(&mut self.events), timeout) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
-        for event in events.drain(..) {
-            let fd = event.data.u64() as RawFd;
-            match hall.source(fd) {
-                Source::Guest => serve_guest(&mut hall, &epoll, fd, event.flags)?,
-                Source::Listener => admit(&mut hall, &epoll)?,
-                // A guest who is closed leaves the set by itself.
-                Source::Ticker => drop(hall.tick()),
-                Source::Stop => {
-                    epoll::delete(&epoll, hall.stop_signal())?;
-                    hall.begin_stop()?;
-                }
-            }
-        }
-        if hall.listens() != listens {
-            listens = hall.listens();
-            let flags = if listens {
-                EventFlags::IN
-            } else {
-                EventFlags::empty()
-            };
-            if let Some(listener) = hall.listener() {
-                epoll::modify(&epoll, listener, named(listener.as_raw_fd()), flags)?;
-            }
-        }
+        ready.extend(self.events.drain(..).map(|event| Ready {
+            fd: event.data.u64() as RawFd,
+            flags: event.flags,
+        }));
+        Ok(())
     }
-    Ok(hall.tally())
 }
 
-/// What an event carries: the number of its descriptor.
-fn named(fd: RawFd) -> EventData {
-    EventData::new_u64(fd as u64)
+fn named(fd: BorrowedFd<'_>) -> EventData {
+    EventData::new_u64(fd.as_raw_fd() as u64)
 }
 
-fn admit(hall: &mut Hall, epoll: &OwnedFd) -> io::Result<()> {
-    for _ in 0..ADMITTED_AT_ONCE {
-        let Some(socket) = hall.admit() else { break };
-        let fd = socket.as_raw_fd();
-        if epoll::add(epoll, socket, named(fd), EventFlags::IN).is_err() {
-            hall.turn_away(fd); // no memory, or fs.epoll.max_user_watches reached
-        }
-    }
-    Ok(())
-}
-
-fn serve_guest(hall: &mut Hall, epoll: &OwnedFd, fd: RawFd, had: EventFlags) -> io::Result<()> {
-    let wants = hall.serve(fd);
-    if wants == Wants::Close {
-        return Ok(());
-    }
-    // Nearly always it goes on to wait for the same, which needs no call. An event that says
-    // neither (an error, a hang-up) leaves open what was waited for.
-    let waits_to_write = wants.is_to_write();
-    let has_changed = if waits_to_write {
-        !had.contains(EventFlags::OUT)
-    } else {
-        !had.contains(EventFlags::IN)
-    };
-    if has_changed && let Some(socket) = hall.socket(fd) {
-        let flags = if waits_to_write {
-            EventFlags::OUT
+impl Readiness for Epoll {
+    fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+        if on {
+            self.put(fd, EventFlags::IN)
         } else {
-            EventFlags::IN
-        };
-        epoll::modify(epoll, socket, named(fd), flags)?;
+            Ok(epoll::delete(&self.set, fd)?)
+        }
     }
-    Ok(())
+
+    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.put(socket, EventFlags::IN)
+    }
+
+    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
+        let flags = match interest {
+            Interest::Read => EventFlags::IN,
+            Interest::Write => EventFlags::OUT,
+        };
+        Ok(epoll::modify(&self.set, socket, named(socket), flags)?)
+    }
+
+    fn forget(&mut self, _: RawFd) {}
+
+    fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
+        self.wait_for(None, ready)
+    }
 }

@@ -8,31 +8,30 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
-use rustix::buffer::spare_capacity;
+use bytecost_sys::readiness::Interest;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::io::Errno;
+use rustix::event::epoll::EventFlags;
 
-use super::guest::Wants;
-use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Server, Setup, Tally};
+use super::connection::Wants;
+use super::epoll::Epoll;
+use super::event_loop::{EventLoop, Readiness, Ready, run};
+use crate::server::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
-    name: "epoll-edge",
-    summary: "one thread for all connections: epoll_wait tells of each change once, by edge",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
-    serve,
+    facts: ServerFacts {
+        name: "epoll-edge",
+        summary: "one thread for all connections: epoll_wait tells of each change once, by edge",
+        ..ONE_THREAD
+    },
+    serve: |setup| {
+        let set = Epoll::new()?;
+        let queue = VecDeque::new();
+        run(setup, Edges { set, queue })
+    },
 };
 
-/// Events that are taken from the kernel at once.
-const EVENTS: usize = 256;
 /// What says that the stream ends.
 const ENDS: EventFlags = EventFlags::RDHUP
     .union(EventFlags::HUP)
@@ -40,88 +39,54 @@ const ENDS: EventFlags = EventFlags::RDHUP
 /// Turns of one connection before the others have theirs.
 const TURNS: u32 = 8;
 
-fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut hall = Hall::new(setup)?;
-    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-    for fd in hall.sources() {
-        // These by level: the listener is not emptied at once.
-        epoll::add(&epoll, fd, named(fd.as_raw_fd()), EventFlags::IN)?;
+struct Edges {
+    /// The server's own descriptors are in it by level: the listener is not emptied at once.
+    set: Epoll,
+    /// Who has had their turns and may have more to say.
+    queue: VecDeque<RawFd>,
+}
+
+impl Readiness for Edges {
+    fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+        self.set.watch(fd, on)
     }
-    let mut listens = true;
-    let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
-    // Who has had their turns and may have more to say.
-    let mut queue: VecDeque<RawFd> = VecDeque::new();
-    while !hall.is_over() {
+
+    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        let changes = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        self.set.put(socket, changes)
+    }
+
+    fn change(&mut self, _: BorrowedFd<'_>, _: Interest) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn forget(&mut self, _: RawFd) {}
+
+    fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
         let at_once = Timespec::default();
-        let timeout = (!queue.is_empty()).then_some(&at_once);
-        match epoll::wait(&epoll, spare_capacity(&mut events), timeout) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
-        for _ in 0..queue.len() {
-            if let Some(fd) = queue.pop_front() {
-                serve_guest(&mut hall, &mut queue, fd, true);
+        let timeout = (!self.queue.is_empty()).then_some(&at_once);
+        // No edge would tell of them again.
+        let queued = self.queue.drain(..).map(|fd| Ready { fd, flags: ENDS });
+        ready.extend(queued);
+        self.set.wait_for(timeout, ready)
+    }
+
+    /// Serves a connection until nothing is left. A read that did not fill the buffer says that
+    /// nothing is (one call less a request), but not where the end has come with the rest: no edge
+    /// would tell of it again.
+    fn serve(&mut self, connections: &mut EventLoop, at: Ready) -> io::Result<()> {
+        let ends = at.flags.intersects(ENDS);
+        for _ in 0..TURNS {
+            match connections.serve(at.fd) {
+                Wants::More | Wants::Turn => {}
+                Wants::Heard if ends => {}
+                // What comes later is a new edge.
+                Wants::Read | Wants::Heard | Wants::Write | Wants::Close => return Ok(()),
             }
         }
-        for event in events.drain(..) {
-            let fd = event.data.u64() as RawFd;
-            match hall.source(fd) {
-                Source::Guest => {
-                    let flags = event.flags;
-                    serve_guest(&mut hall, &mut queue, fd, flags.intersects(ENDS));
-                }
-                Source::Listener => admit(&mut hall, &epoll),
-                Source::Ticker => drop(hall.tick()),
-                Source::Stop => {
-                    epoll::delete(&epoll, hall.stop_signal())?;
-                    hall.begin_stop()?;
-                }
-            }
+        if !self.queue.contains(&at.fd) {
+            self.queue.push_back(at.fd);
         }
-        if hall.listens() != listens {
-            listens = hall.listens();
-            let flags = if listens {
-                EventFlags::IN
-            } else {
-                EventFlags::empty()
-            };
-            if let Some(listener) = hall.listener() {
-                epoll::modify(&epoll, listener, named(listener.as_raw_fd()), flags)?;
-            }
-        }
-    }
-    Ok(hall.tally())
-}
-
-/// What an event carries: the number of its descriptor.
-fn named(fd: RawFd) -> EventData {
-    EventData::new_u64(fd as u64)
-}
-
-fn admit(hall: &mut Hall, epoll: &OwnedFd) {
-    let changes = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-    for _ in 0..ADMITTED_AT_ONCE {
-        let Some(socket) = hall.admit() else { break };
-        let fd = socket.as_raw_fd();
-        if epoll::add(epoll, socket, named(fd), changes).is_err() {
-            hall.turn_away(fd); // no memory, or fs.epoll.max_user_watches reached
-        }
-    }
-}
-
-/// Serves a guest until nothing is left. A read that did not fill the buffer says that nothing
-/// is (one call less a request), but not where the end has come with the rest: no edge would tell
-/// of it again.
-fn serve_guest(hall: &mut Hall, queue: &mut VecDeque<RawFd>, fd: RawFd, ends: bool) {
-    for _ in 0..TURNS {
-        match hall.serve(fd) {
-            Wants::More | Wants::Turn => {}
-            Wants::Heard if ends => {}
-            // What comes later is a new edge.
-            Wants::Read | Wants::Heard | Wants::Write | Wants::Close => return,
-        }
-    }
-    if !queue.contains(&fd) {
-        queue.push_back(fd);
+        Ok(())
     }
 }

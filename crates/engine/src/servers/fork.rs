@@ -16,22 +16,22 @@ use rustix::net::{SocketFlags, sockopt};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::arrival::Arrival;
-use super::conversation::Desk;
-use super::crowd::{RETRY, attend};
-use super::guest::Guest;
+use super::accepted::Accepted;
+use super::connection::Connection;
+use super::conversation::Worker;
+use super::open_connections::{RETRY, serve_to_end};
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "fork",
-    summary: "a process for each connection, forked when it comes",
-    bound: None,
-    in_turn: false,
-    task_per_connection: true,
-    needs_lone_thread: true,
-    takes_workers: false,
-    caution: Some("counters of the server must include its children's, which end before it"),
+    facts: ServerFacts {
+        name: "fork",
+        summary: "a process for each connection, forked when it comes",
+        task_per_connection: true,
+        needs_lone_thread: true,
+        caution: Some("counters of the server must include its children's, which end before it"),
+        ..ONE_THREAD
+    },
     serve,
 };
 
@@ -53,7 +53,7 @@ struct Parent {
 }
 
 fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut desk = Desk::new(&setup);
+    let mut worker = Worker::new(&setup);
     let mut parent = Parent::new(setup)?;
     loop {
         let happened = parent.wait()?;
@@ -63,11 +63,11 @@ fn serve(setup: Setup) -> io::Result<Tally> {
         if happened.stop {
             return parent.stop();
         }
-        while happened.arrival && parent.has_room() {
+        while happened.connection && parent.has_room() {
             match parent.take() {
                 Some(socket) => {
                     if parent.fork(&socket)? {
-                        parent.be_child(socket, &mut desk);
+                        parent.be_child(socket, &mut worker);
                     }
                 }
                 None => break,
@@ -89,7 +89,7 @@ impl Drop for Exits {
 struct Happened {
     stop: bool,
     dead: bool,
-    arrival: bool,
+    connection: bool,
 }
 
 impl Parent {
@@ -137,17 +137,17 @@ impl Parent {
         Ok(Happened {
             stop: is_ready(0),
             dead: is_ready(1) || is_ready(2),
-            arrival: is_ready(3),
+            connection: is_ready(3),
         })
     }
 
     /// The next connection. Where there is no room for one, its place may come free with any
     /// child, or elsewhere: that is waited for.
     fn take(&mut self) -> Option<OwnedFd> {
-        match Arrival::take(self.listener.as_ref()?, SocketFlags::empty()) {
-            Arrival::Came(socket) => Some(socket),
-            Arrival::Nobody | Arrival::Over => None,
-            Arrival::NoRoom => {
+        match Accepted::take(self.listener.as_ref()?, SocketFlags::empty()) {
+            Accepted::Socket(socket) => Some(socket),
+            Accepted::None | Accepted::Closed => None,
+            Accepted::NoRoom => {
                 self.put_off();
                 None
             }
@@ -189,13 +189,13 @@ impl Parent {
     }
 
     /// What a child does, which has copies of all that its parent has.
-    fn be_child(&mut self, socket: OwnedFd, desk: &mut Desk) -> ! {
+    fn be_child(&mut self, socket: OwnedFd, worker: &mut Worker) -> ! {
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = Exits;
         self.children.clear(); // its siblings are not its own to end
         self.listener = None;
-        attend(Guest::new(socket), desk, &self.limits);
-        let _ = rustix::io::write(&self.report_to, &report(desk.tally));
+        serve_to_end(Connection::new(socket), worker, &self.limits);
+        let _ = rustix::io::write(&self.report_to, &report(worker.tally));
         children::exit(0)
     }
 

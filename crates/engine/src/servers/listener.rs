@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::SocketAddrV4;
+use std::net::SocketAddrV4;
 
 /// Connections that wait until they are taken. The kernel caps it at net.core.somaxconn (4096).
 const BACKLOG: i32 = 4096;

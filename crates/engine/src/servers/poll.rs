@@ -5,79 +5,54 @@
 //! there are gone through. A wait still costs in proportion to who is there.
 
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use bytecost_sys::readiness::{Interest, PollSet};
+use rustix::event::epoll::EventFlags;
 
-use super::guest::Wants;
-use super::hall::{ADMITTED_AT_ONCE, Hall, Source};
-use super::{Server, Setup, Tally};
+use super::event_loop::{Readiness, Ready, run};
+use crate::server::{ONE_THREAD, Server, ServerFacts};
 
 pub const SERVER: Server = Server {
-    name: "poll",
-    summary: "one thread for all connections: poll goes through all of them each time",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
-    serve,
+    facts: ServerFacts {
+        name: "poll",
+        summary: "one thread for all connections: poll goes through all of them each time",
+        ..ONE_THREAD
+    },
+    serve: |setup| run(setup, PollSet::new()),
 };
 
-fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut hall = Hall::new(setup)?;
-    let mut set = PollSet::new();
-    for fd in hall.sources() {
-        set.set(fd, Interest::Read);
+impl Readiness for PollSet {
+    fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+        if on {
+            self.set(fd, Interest::Read);
+        } else {
+            self.remove(fd.as_raw_fd());
+        }
+        Ok(())
     }
-    let mut ready: Vec<RawFd> = Vec::new();
-    while !hall.is_over() {
-        match set.wait() {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+
+    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        self.watch(socket, true)
+    }
+
+    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
+        self.set(socket, interest);
+        Ok(())
+    }
+
+    fn forget(&mut self, fd: RawFd) {
+        self.remove(fd);
+    }
+
+    fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()> {
+        match PollSet::wait(self) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         };
-        ready.clear();
-        ready.extend(set.ready());
-        for &fd in &ready {
-            match hall.source(fd) {
-                Source::Guest => serve_guest(&mut hall, &mut set, fd),
-                Source::Listener => admit(&mut hall, &mut set),
-                Source::Ticker => hall.tick().into_iter().for_each(|fd| set.remove(fd)),
-                Source::Stop => {
-                    set.remove(fd);
-                    if let Some(listener) = hall.listener() {
-                        set.remove(listener.as_raw_fd());
-                    }
-                    hall.begin_stop()?;
-                }
-            }
-        }
-        if let Some(listener) = hall.listener() {
-            if hall.listens() {
-                set.set(listener, Interest::Read);
-            } else {
-                set.remove(listener.as_raw_fd());
-            }
-        }
-    }
-    Ok(hall.tally())
-}
-
-fn admit(hall: &mut Hall, set: &mut PollSet) {
-    for _ in 0..ADMITTED_AT_ONCE {
-        match hall.admit() {
-            Some(socket) => set.set(socket, Interest::Read),
-            None => break,
-        }
-    }
-}
-
-fn serve_guest(hall: &mut Hall, set: &mut PollSet, fd: RawFd) {
-    let wants = hall.serve(fd);
-    match hall.socket(fd).filter(|_| wants != Wants::Close) {
-        Some(socket) if wants.is_to_write() => set.set(socket, Interest::Write),
-        Some(socket) => set.set(socket, Interest::Read),
-        None => set.remove(fd),
+        // What is waited for is set again each time: it is a number in the array.
+        let flags = EventFlags::empty();
+        ready.extend(self.ready().map(|fd| Ready { fd, flags }));
+        Ok(())
     }
 }

@@ -17,28 +17,26 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::arrival::Arrival;
-use super::conversation::Desk;
-use super::guest::{Guest, Wants};
-use super::hall::ADMITTED_AT_ONCE;
+use super::accepted::Accepted;
+use super::connection::{Connection, Wants};
+use super::conversation::Worker;
+use super::event_loop::ACCEPTED_AT_ONCE;
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "pool",
-    summary: "a fixed number of threads, each of which serves whichever connection is ready",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: true,
-    caution: None,
+    facts: ServerFacts {
+        name: "pool",
+        summary: "a fixed number of threads, each of which serves whichever connection is ready",
+        takes_workers: true,
+        ..ONE_THREAD
+    },
     serve,
 };
 
 /// Turns of one connection before its worker looks who else is ready.
 const TURNS: u32 = 8;
-/// Events that stand for no seat.
+/// Events that stand for no slot.
 const LISTENER: u64 = u64::MAX;
 const END: u64 = u64::MAX - 1;
 
@@ -48,7 +46,7 @@ struct Pool {
     listener: OwnedFd,
     /// Readable when the workers are to end.
     end: OwnedFd,
-    seats: Vec<Mutex<Option<Guest<Arc<OwnedFd>>>>>,
+    slots: Vec<Mutex<Option<Connection<Arc<OwnedFd>>>>>,
     free: Mutex<Vec<usize>>,
     open: AtomicUsize,
     /// Whether the listener is armed; who sets it arms it.
@@ -58,7 +56,7 @@ struct Pool {
 }
 
 fn serve(setup: Setup) -> io::Result<Tally> {
-    let open_desk = Desk::opener(&setup);
+    let new_worker = Worker::opener(&setup);
     let workers = setup.workers.max(1);
     let ticker = Ticker::new(setup.limits.tick())?;
     let pool = Pool::new(setup.listener, setup.limits)?;
@@ -67,7 +65,7 @@ fn serve(setup: Setup) -> io::Result<Tally> {
         let mut threads = Vec::with_capacity(workers);
         let mut failed = Ok(());
         for _ in 0..workers {
-            let work = || pool.work(open_desk());
+            let work = || pool.work(new_worker());
             match Builder::new().spawn_scoped(scope, work) {
                 Ok(thread) => threads.push(thread),
                 Err(e) => failed = Err(e),
@@ -91,7 +89,7 @@ impl Pool {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             listener,
             end: eventfd(0, EventfdFlags::CLOEXEC)?,
-            seats: (0..limits.connections).map(|_| Mutex::default()).collect(),
+            slots: (0..limits.connections).map(|_| Mutex::default()).collect(),
             free: Mutex::new((0..limits.connections).rev().collect()),
             open: AtomicUsize::new(0),
             listens: AtomicBool::new(true),
@@ -116,7 +114,7 @@ impl Pool {
     }
 
     /// What a worker does until the end.
-    fn work(&self, mut desk: Desk) -> io::Result<Tally> {
+    fn work(&self, mut worker: Worker) -> io::Result<Tally> {
         // One event at a time: a second one would wait behind the first although another worker
         // has nothing to do.
         let mut events: Vec<Event> = Vec::with_capacity(1);
@@ -128,35 +126,35 @@ impl Pool {
             }
             for event in &events {
                 match event.data.u64() {
-                    END => return Ok(desk.tally),
-                    LISTENER => self.admit(&mut desk)?,
-                    seat => self.serve(seat as usize, &mut desk)?,
+                    END => return Ok(worker.tally),
+                    LISTENER => self.accept(&mut worker)?,
+                    slot => self.serve(slot as usize, &mut worker)?,
                 }
             }
         }
     }
 
     /// Takes the connections that wait, and arms the listener again if there is room for more.
-    fn admit(&self, desk: &mut Desk) -> io::Result<()> {
+    fn accept(&self, worker: &mut Worker) -> io::Result<()> {
         self.listens.store(false, Ordering::Relaxed);
-        for _ in 0..ADMITTED_AT_ONCE {
+        for _ in 0..ACCEPTED_AT_ONCE {
             if self.stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            let Some(seat) = locked(&self.free).pop() else {
-                desk.tally.put_off += 1;
+            let Some(slot) = locked(&self.free).pop() else {
+                worker.tally.put_off += 1;
                 return Ok(());
             };
-            match Arrival::take(&self.listener, SocketFlags::NONBLOCK) {
-                Arrival::Came(socket) => self.seat(seat, socket, desk),
-                nobody => {
-                    locked(&self.free).push(seat);
-                    match nobody {
-                        Arrival::NoRoom => {
-                            desk.tally.put_off += 1;
+            match Accepted::take(&self.listener, SocketFlags::NONBLOCK) {
+                Accepted::Socket(socket) => self.register(slot, socket, worker),
+                none => {
+                    locked(&self.free).push(slot);
+                    match none {
+                        Accepted::NoRoom => {
+                            worker.tally.put_off += 1;
                             return Ok(());
                         }
-                        Arrival::Over => return Ok(()),
+                        Accepted::Closed => return Ok(()),
                         _ => break,
                     }
                 }
@@ -165,23 +163,23 @@ impl Pool {
         self.listen_again()
     }
 
-    fn seat(&self, seat: usize, socket: OwnedFd, desk: &mut Desk) {
-        desk.tally.connections += 1;
+    fn register(&self, slot: usize, socket: OwnedFd, worker: &mut Worker) {
+        worker.tally.connections += 1;
         self.open.fetch_add(1, Ordering::Relaxed);
         let once = EventFlags::IN | EventFlags::ONESHOT;
-        // The place is locked until the guest is in it: another worker may have the event at once.
-        let mut place = locked(&self.seats[seat]);
-        let guest = place.insert(Guest::new(Arc::new(socket)));
-        let data = EventData::new_u64(seat as u64);
-        let is_in = epoll::add(&self.epoll, &guest.socket, data, once).is_ok();
+        // The place is locked until the connection is in it: another worker may have the event at once.
+        let mut place = locked(&self.slots[slot]);
+        let connection = place.insert(Connection::new(Arc::new(socket)));
+        let data = EventData::new_u64(slot as u64);
+        let is_in = epoll::add(&self.epoll, &connection.socket, data, once).is_ok();
         if self.stopping.load(Ordering::SeqCst) {
-            guest.end_input(); // whoever stops may have passed this place already
+            connection.end_input(); // whoever stops may have passed this place already
         }
         if !is_in {
-            desk.tally.broken += 1;
+            worker.tally.broken += 1;
             *place = None;
             drop(place);
-            self.leave(seat);
+            self.free_slot(slot);
         }
     }
 
@@ -195,14 +193,14 @@ impl Pool {
         Ok(())
     }
 
-    fn serve(&self, seat: usize, desk: &mut Desk) -> io::Result<()> {
-        let mut place = locked(&self.seats[seat]);
-        let Some(guest) = place.as_mut() else {
+    fn serve(&self, slot: usize, worker: &mut Worker) -> io::Result<()> {
+        let mut place = locked(&self.slots[slot]);
+        let Some(connection) = place.as_mut() else {
             return Ok(());
         };
         let mut wants = Wants::More;
         for _ in 0..TURNS {
-            wants = guest.step(desk);
+            wants = connection.step(worker);
             if !matches!(wants, Wants::More | Wants::Turn) {
                 break;
             }
@@ -210,7 +208,7 @@ impl Pool {
         if wants == Wants::Close {
             *place = None;
             drop(place);
-            self.leave(seat);
+            self.free_slot(slot);
             return self.listen_again();
         }
         let waits_for = if wants.is_to_write() {
@@ -219,16 +217,16 @@ impl Pool {
             EventFlags::IN
         };
         // The place is given up first: from then on another worker may have the next event.
-        let socket = Arc::clone(&guest.socket);
+        let socket = Arc::clone(&connection.socket);
         drop(place);
-        let data = EventData::new_u64(seat as u64);
+        let data = EventData::new_u64(slot as u64);
         let once = waits_for | EventFlags::ONESHOT;
         Ok(epoll::modify(&self.epoll, &socket, data, once)?)
     }
 
-    /// A seat is free again.
-    fn leave(&self, seat: usize) {
-        locked(&self.free).push(seat);
+    /// A slot is free again.
+    fn free_slot(&self, slot: usize) {
+        locked(&self.free).push(slot);
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -243,9 +241,9 @@ impl Pool {
         self.stopping.store(true, Ordering::SeqCst);
         // The queue of those who wait to be let in is given up; the descriptor goes later.
         let _ = rustix::net::shutdown(&self.listener, rustix::net::Shutdown::Both);
-        for seat in &self.seats {
-            if let Some(guest) = locked(seat).as_ref() {
-                guest.end_input();
+        for slot in &self.slots {
+            if let Some(connection) = locked(slot).as_ref() {
+                connection.end_input();
             }
         }
         // Looks a few times whether all have gone, until the grace is over.
@@ -262,16 +260,16 @@ impl Pool {
     /// Closes who is out of time, and says how many.
     fn close_late(&self) -> u64 {
         let mut late = 0;
-        for seat in &self.seats {
+        for slot in &self.slots {
             // One that is taken has a worker, who is not late.
-            let Ok(mut place) = seat.try_lock() else {
+            let Ok(mut place) = slot.try_lock() else {
                 continue;
             };
-            if let Some(guest) = place.as_mut() {
-                let ticks = guest.tick();
-                if self.limits.is_late(ticks, guest.is_owed()) {
+            if let Some(connection) = place.as_mut() {
+                let ticks = connection.tick();
+                if self.limits.is_late(ticks, connection.is_owed()) {
                     // Its worker-to-be reads the end, and closes it; it may be late itself.
-                    late += u64::from(guest.cut_off());
+                    late += u64::from(connection.cut_off());
                 }
             }
         }
@@ -292,7 +290,7 @@ fn ready(stop: &OwnedFd, ticker: &Ticker) -> io::Result<bool> {
     }
 }
 
-/// A worker that panicked leaves its own guest half served, and nothing else.
+/// A worker that panicked leaves its own connection half served, and nothing else.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

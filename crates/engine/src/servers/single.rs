@@ -7,36 +7,36 @@
 
 use std::io;
 
-use super::conversation::Desk;
-use super::crowd::Crowd;
-use super::{Server, Setup, Tally};
+use super::conversation::Worker;
+use super::open_connections::OpenConnections;
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "single",
-    summary: "one connection at a time: the next is taken when the one before has gone",
-    bound: None,
-    in_turn: true,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: Some(
-        "it serves in turn by design: of many connections that are kept open, one is served",
-    ),
+    facts: ServerFacts {
+        name: "single",
+        summary: "one connection at a time: the next is taken when the one before has gone",
+        in_turn: true,
+        caution: Some(
+            "it serves in turn by design: of many connections that are kept open, one is served",
+        ),
+        ..ONE_THREAD
+    },
     serve,
 };
 
 fn serve(setup: Setup) -> io::Result<Tally> {
-    let mut desk = Desk::new(&setup);
-    let crowd = Crowd::new(setup)?;
+    let mut worker = Worker::new(&setup);
+    let open = OpenConnections::new(setup)?;
     std::thread::scope(|scope| {
-        let door = std::thread::Builder::new().spawn_scoped(scope, || crowd.keep_door())?;
-        while let Some(ticket) = crowd.admit() {
-            ticket.attend(&mut desk);
+        let stopper = std::thread::Builder::new().spawn_scoped(scope, || open.wait_for_stop())?;
+        while let Some(connection) = open.accept() {
+            connection.serve(&mut worker);
         }
-        crowd.end();
-        door.join()
+        open.end();
+        stopper
+            .join()
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
     })?;
-    crowd.add(desk.tally);
-    Ok(crowd.tally())
+    open.add(worker.tally);
+    Ok(open.tally())
 }

@@ -7,19 +7,17 @@
 use std::io;
 use std::thread::{Builder, scope};
 
-use super::conversation::Desk;
-use super::crowd::Crowd;
-use super::{Server, Setup, Tally};
+use super::conversation::Worker;
+use super::open_connections::OpenConnections;
+use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "thread",
-    summary: "a thread for each connection, which blocks until its client asks",
-    bound: None,
-    in_turn: false,
-    task_per_connection: true,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: None,
+    facts: ServerFacts {
+        name: "thread",
+        summary: "a thread for each connection, which blocks until its client asks",
+        task_per_connection: true,
+        ..ONE_THREAD
+    },
     serve,
 };
 
@@ -28,29 +26,30 @@ pub const SERVER: Server = Server {
 const STACK_BYTES: usize = 256 << 10;
 
 fn serve(setup: Setup) -> io::Result<Tally> {
-    let open_desk = Desk::opener(&setup);
-    let crowd = Crowd::new(setup)?;
-    let crowd = &crowd;
+    let new_worker = Worker::opener(&setup);
+    let open = OpenConnections::new(setup)?;
+    let open = &open;
     scope(|scope| {
-        let door = Builder::new().spawn_scoped(scope, || crowd.keep_door())?;
-        while let Some(ticket) = crowd.admit() {
-            let open_desk = open_desk.clone();
+        let stopper = Builder::new().spawn_scoped(scope, || open.wait_for_stop())?;
+        while let Some(connection) = open.accept() {
+            let new_worker = new_worker.clone();
             let work = move || {
-                let mut desk = open_desk();
-                ticket.attend(&mut desk);
-                crowd.add(desk.tally);
+                let mut worker = new_worker();
+                connection.serve(&mut worker);
+                open.add(worker.tally);
             };
             let thread = Builder::new().stack_size(STACK_BYTES);
             if thread.spawn_scoped(scope, work).is_err() {
-                // No thread, no service: the ticket is gone with the work, and the client sees
+                // No thread, no service: the connection is gone with the work, and the client sees
                 // its connection closed.
-                crowd.turned_away();
+                open.turned_away();
             }
         }
-        crowd.end();
-        door.join()
+        open.end();
+        stopper
+            .join()
             .unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         // The scope ends when all threads have.
     })?;
-    Ok(crowd.tally())
+    Ok(open.tally())
 }

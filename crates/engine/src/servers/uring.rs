@@ -13,20 +13,20 @@ use bytecost_sys::multishot::{Happened, Multishot, Piece};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
-use super::arrival::Arrival;
-use super::conversation::{Conversation, Desk, READ_BYTES};
+use super::accepted::Accepted;
+use super::conversation::{Conversation, READ_BYTES, Worker};
 use super::ticker::Ticker;
-use super::{Limits, Server, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
 
 pub const SERVER: Server = Server {
-    name: "uring",
-    summary: "one thread for all connections: io_uring with multishot accept and receive",
-    bound: None,
-    in_turn: false,
-    task_per_connection: false,
-    needs_lone_thread: false,
-    takes_workers: false,
-    caution: Some("connections that the kernel has taken already may exceed the limit by a few"),
+    facts: ServerFacts {
+        name: "uring",
+        summary: "one thread for all connections: io_uring with multishot accept and receive",
+        caution: Some(
+            "connections that the kernel has taken already may exceed the limit by a few",
+        ),
+        ..ONE_THREAD
+    },
     serve,
 };
 
@@ -41,7 +41,7 @@ const KEPT_BYTES: usize = 64 << 10;
 const MOST_KEPT: usize = 64;
 
 /// A client, by the number of its descriptor.
-struct Seat {
+struct Client {
     socket: OwnedFd,
     talk: Conversation,
     /// Whether the kernel receives for it, and whether it is to stop that.
@@ -51,17 +51,17 @@ struct Seat {
     sends: bool,
     /// Whether it is to go as soon as the kernel has done with it.
     leaves: bool,
-    has_said_farewell: bool,
+    has_ended_output: bool,
     quiet_ticks: u32,
 }
 
 struct Engine {
     ring: Multishot,
-    desk: Desk,
+    worker: Worker,
     listener: Option<OwnedFd>,
     accepts: bool,
     has_room: bool,
-    seats: Vec<Option<Seat>>,
+    clients: Vec<Option<Client>>,
     open: usize,
     /// Memory for answers.
     kept: Vec<Vec<u8>>,
@@ -74,11 +74,11 @@ fn serve(setup: Setup) -> io::Result<Tally> {
     rustix::io::ioctl_fionbio(&setup.listener, false)?;
     let mut server = Engine {
         ring: Multishot::new(ENTRIES, BUFFERS, READ_BYTES).map_err(explained)?,
-        desk: Desk::new(&setup),
+        worker: Worker::new(&setup),
         listener: Some(setup.listener),
         accepts: false,
         has_room: true,
-        seats: Vec::new(),
+        clients: Vec::new(),
         open: 0,
         kept: Vec::new(),
         limits: setup.limits,
@@ -118,7 +118,7 @@ fn serve(setup: Setup) -> io::Result<Tally> {
             }
         }
     }
-    Ok(server.desk.tally)
+    Ok(server.worker.tally)
 }
 
 /// What is missing where a ring cannot be had.
@@ -150,25 +150,25 @@ impl Engine {
 
     fn accepted(&mut self, taken: io::Result<OwnedFd>, goes_on: bool) -> io::Result<()> {
         self.accepts = goes_on;
-        match Arrival::of(taken) {
-            Arrival::Came(socket) => self.seat(socket)?,
-            Arrival::NoRoom => self.put_off(),
-            Arrival::Over => self.listener = None,
-            Arrival::Nobody => {}
+        match Accepted::of(taken) {
+            Accepted::Socket(socket) => self.register(socket)?,
+            Accepted::NoRoom => self.put_off(),
+            Accepted::Closed => self.listener = None,
+            Accepted::None => {}
         }
         Ok(())
     }
 
     fn put_off(&mut self) {
         self.has_room = false;
-        self.desk.tally.put_off += 1;
+        self.worker.tally.put_off += 1;
     }
 
-    fn seat(&mut self, socket: OwnedFd) -> io::Result<()> {
+    fn register(&mut self, socket: OwnedFd) -> io::Result<()> {
         if self.listener.is_none() {
             return Ok(()); // it came while the server was being stopped
         }
-        self.desk.tally.connections += 1;
+        self.worker.tally.connections += 1;
         self.open += 1;
         if self.open >= self.limits.connections && self.accepts {
             self.ring.stop_accepting()?;
@@ -177,17 +177,17 @@ impl Engine {
         let fd = token(&socket);
         self.ring.receive(fd, socket.as_fd())?;
         let place = fd as usize;
-        if place >= self.seats.len() {
-            self.seats.resize_with(place + 1, || None);
+        if place >= self.clients.len() {
+            self.clients.resize_with(place + 1, || None);
         }
-        self.seats[place] = Some(Seat {
+        self.clients[place] = Some(Client {
             socket,
             talk: Conversation::default(),
             receives: true,
             is_paused: false,
             sends: false,
             leaves: false,
-            has_said_farewell: false,
+            has_ended_output: false,
             quiet_ticks: 0,
         });
         Ok(())
@@ -199,34 +199,37 @@ impl Engine {
         piece: io::Result<Option<Piece>>,
         goes_on: bool,
     ) -> io::Result<()> {
-        let seat = self.seats.get_mut(fd as usize).and_then(Option::as_mut);
-        let Some(seat) = seat else {
+        let client = self.clients.get_mut(fd as usize).and_then(Option::as_mut);
+        let Some(client) = client else {
             if let Ok(Some(piece)) = piece {
                 self.ring.give_back(piece);
             }
             return Ok(());
         };
-        seat.receives = goes_on;
+        client.receives = goes_on;
         match piece {
             Ok(Some(piece)) => {
-                if !seat.leaves {
-                    let was_owed = seat.talk.is_owed();
+                if !client.leaves {
+                    let was_owed = client.talk.is_owed();
                     let bytes = self.ring.bytes(&piece);
-                    if seat.sends {
-                        seat.talk.keep(bytes);
-                    } else if seat.talk.hear_bytes(&mut self.desk, bytes) > 0 || !was_owed {
-                        seat.quiet_ticks = 0;
+                    if client.sends {
+                        client.talk.keep(bytes);
+                    } else if client.talk.hear_bytes(&mut self.worker, bytes) > 0 || !was_owed {
+                        client.quiet_ticks = 0;
                     }
-                    if seat.talk.bytes_ahead() > MOST_AHEAD && seat.receives && !seat.is_paused {
-                        seat.is_paused = true;
+                    if client.talk.bytes_ahead() > MOST_AHEAD
+                        && client.receives
+                        && !client.is_paused
+                    {
+                        client.is_paused = true;
                         self.ring.pause(fd)?;
                     }
                 }
                 self.ring.give_back(piece);
             }
             Ok(None) => {
-                seat.talk.end();
-                seat.leaves |= seat.talk.is_discarding();
+                client.talk.end();
+                client.leaves |= client.talk.is_discarding();
             }
             // Out of buffers, or held up because it was ahead: it is received for again.
             Err(e)
@@ -240,17 +243,17 @@ impl Engine {
     }
 
     fn sent(&mut self, fd: u32, sent: io::Result<usize>, mut buffer: Vec<u8>) -> io::Result<()> {
-        let Some(seat) = self.seats.get_mut(fd as usize).and_then(Option::as_mut) else {
+        let Some(client) = self.clients.get_mut(fd as usize).and_then(Option::as_mut) else {
             return Ok(());
         };
-        seat.sends = false;
-        seat.quiet_ticks = 0;
+        client.sends = false;
+        client.quiet_ticks = 0;
         match sent {
-            Ok(length) if length < buffer.len() && !seat.leaves => {
+            Ok(length) if length < buffer.len() && !client.leaves => {
                 // A signal or a timeout cut it short.
                 buffer.drain(..length);
-                seat.sends = true;
-                return self.ring.send(fd, seat.socket.as_fd(), buffer);
+                client.sends = true;
+                return self.ring.send(fd, client.socket.as_fd(), buffer);
             }
             Ok(_) => {}
             Err(_) => self.broken(fd),
@@ -264,47 +267,50 @@ impl Engine {
 
     /// The connection is of no more use.
     fn broken(&mut self, fd: u32) {
-        if let Some(seat) = self.seats[fd as usize].as_mut().filter(|seat| !seat.leaves) {
-            self.desk.tally.broken += 1;
-            seat.leave();
+        if let Some(client) = self.clients[fd as usize]
+            .as_mut()
+            .filter(|client| !client.leaves)
+        {
+            self.worker.tally.broken += 1;
+            client.leave();
         }
     }
 
     /// What follows for a connection now: its next answer, its next request, or its end.
     fn go_on(&mut self, fd: u32) -> io::Result<()> {
-        let Some(seat) = self.seats[fd as usize].as_mut() else {
+        let Some(client) = self.clients[fd as usize].as_mut() else {
             return Ok(());
         };
-        if !seat.sends && !seat.leaves {
-            if self.desk.out.is_empty() && seat.talk.has_more() {
-                seat.talk.go_on(&mut self.desk);
+        if !client.sends && !client.leaves {
+            if self.worker.out.is_empty() && client.talk.has_more() {
+                client.talk.go_on(&mut self.worker);
             }
-            if !self.desk.out.is_empty() {
+            if !self.worker.out.is_empty() {
                 let next = self.kept.pop().unwrap_or_default();
-                let answer = std::mem::replace(&mut self.desk.out, next);
-                seat.sends = true;
-                self.ring.send(fd, seat.socket.as_fd(), answer)?;
-            } else if seat.talk.is_over() {
-                seat.leave();
-            } else if seat.talk.is_discarding() && !seat.has_said_farewell {
-                seat.has_said_farewell = true;
-                let _ = shutdown(&seat.socket, Shutdown::Write);
+                let answer = std::mem::replace(&mut self.worker.out, next);
+                client.sends = true;
+                self.ring.send(fd, client.socket.as_fd(), answer)?;
+            } else if client.talk.is_over() {
+                client.leave();
+            } else if client.talk.is_discarding() && !client.has_ended_output {
+                client.has_ended_output = true;
+                let _ = shutdown(&client.socket, Shutdown::Write);
             }
         }
-        self.desk.out.clear();
-        if seat.leaves {
-            if !seat.receives && !seat.sends {
-                self.seats[fd as usize] = None;
+        self.worker.out.clear();
+        if client.leaves {
+            if !client.receives && !client.sends {
+                self.clients[fd as usize] = None;
                 self.open -= 1;
                 self.has_room = true;
             }
             return Ok(());
         }
-        let is_ahead = seat.talk.bytes_ahead() > MOST_AHEAD;
-        if !seat.receives && !is_ahead && !seat.talk.is_ended() {
-            seat.receives = true;
-            seat.is_paused = false;
-            self.ring.receive(fd, seat.socket.as_fd())?;
+        let is_ahead = client.talk.bytes_ahead() > MOST_AHEAD;
+        if !client.receives && !is_ahead && !client.talk.is_ended() {
+            client.receives = true;
+            client.is_paused = false;
+            self.ring.receive(fd, client.socket.as_fd())?;
         }
         Ok(())
     }
@@ -312,15 +318,15 @@ impl Engine {
     /// Has everyone go who is out of time.
     fn tick(&mut self) -> io::Result<()> {
         self.has_room = true;
-        for fd in 0..self.seats.len() {
-            let Some(seat) = self.seats[fd].as_mut().filter(|seat| !seat.leaves) else {
+        for fd in 0..self.clients.len() {
+            let Some(client) = self.clients[fd].as_mut().filter(|client| !client.leaves) else {
                 continue;
             };
-            seat.quiet_ticks = seat.quiet_ticks.saturating_add(1);
-            let is_owed = seat.sends || seat.talk.is_owed();
-            if self.limits.is_late(seat.quiet_ticks, is_owed) {
-                self.desk.tally.timed_out += 1;
-                seat.leave();
+            client.quiet_ticks = client.quiet_ticks.saturating_add(1);
+            let is_owed = client.sends || client.talk.is_owed();
+            if self.limits.is_late(client.quiet_ticks, is_owed) {
+                self.worker.tally.timed_out += 1;
+                client.leave();
                 self.go_on(fd as u32)?;
             }
         }
@@ -333,14 +339,14 @@ impl Engine {
             // The request for connections has the listener still: this ends it.
             let _ = shutdown(&listener, Shutdown::Both);
         }
-        for seat in self.seats.iter().flatten() {
-            let _ = shutdown(&seat.socket, Shutdown::Read);
+        for client in self.clients.iter().flatten() {
+            let _ = shutdown(&client.socket, Shutdown::Read);
         }
     }
 }
 
-impl Seat {
-    /// Has what is under way end; the seat is free when it has.
+impl Client {
+    /// Has what is under way end; its place is free when it has.
     fn leave(&mut self) {
         self.leaves = true;
         if self.receives || self.sends {

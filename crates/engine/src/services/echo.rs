@@ -2,12 +2,14 @@
 //!
 //! Messages have no delimiter, as in the usual measures of round trips: both sides know the size.
 
-use super::{Answer, Framing, MOST_REQUEST_BYTES, Question, Service};
+use crate::service::{Answer, Framing, MOST_REQUEST_BYTES, Question, Service, ServiceFacts};
 
 pub const SERVICE: Service = Service {
-    name: "echo",
-    summary: "sends every message of a fixed size back",
-    sizes: Some((1, MOST_REQUEST_BYTES)),
+    facts: ServiceFacts {
+        name: "echo",
+        summary: "sends every message of a fixed size back",
+        sizes: Some((1, MOST_REQUEST_BYTES as u64)),
+    },
     request: Framing::Size,
     answer: Framing::Size,
     open: |_| Box::new(Echo),

@@ -3,12 +3,14 @@
 //! What a server of static content does once it has found it. The answer is lines of letters, so
 //! that a person can look at it.
 
-use super::{Answer, Framing, MOST_ANSWER_BYTES, Question, Service, Setup};
+use crate::service::{Answer, Framing, MOST_ANSWER_BYTES, Question, Service, ServiceFacts, Setup};
 
 pub const SERVICE: Service = Service {
-    name: "fixed",
-    summary: "answers every line with the same bytes, as many as its size says",
-    sizes: Some((1, MOST_ANSWER_BYTES)),
+    facts: ServiceFacts {
+        name: "fixed",
+        summary: "answers every line with the same bytes, as many as its size says",
+        sizes: Some((1, MOST_ANSWER_BYTES as u64)),
+    },
     request: |_| Framing::Line,
     answer: Framing::Size,
     open: |setup| Box::new(Fixed::new(setup)),

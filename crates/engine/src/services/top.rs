@@ -14,13 +14,15 @@ use std::io::Write;
 
 use bytecost_host::ProcessTable;
 
-use super::{Answer, Framing, Question, Service};
+use crate::service::{Answer, Framing, Question, Service, ServiceFacts};
 
 /// The row of the table.
 pub const SERVICE: Service = Service {
-    name: "top",
-    summary: "answers every line with the two processes that have used the most CPU time",
-    sizes: None,
+    facts: ServiceFacts {
+        name: "top",
+        summary: "answers every line with the two processes that have used the most CPU time",
+        sizes: None,
+    },
     request: |_| Framing::Line,
     answer: |_| Framing::Line,
     open: |setup| {

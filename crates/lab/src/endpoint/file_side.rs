@@ -37,7 +37,7 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         depth: work.depth,
         block: work.block,
     };
-    let mut engine = (mover.open)(Setup {
+    let mut engine = mover.open_file(Setup {
         socket: None,
         file: Some(work),
         java: None,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use bytecost_engine::{Move, Offer, Tally};
+use bytecost_engine::{Helper, Move, MoveFile, Offer, Tally};
 use bytecost_evidence::WorkingSet;
 use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
 use bytecost_spec::host::CpuCache;
@@ -25,8 +25,8 @@ const ROUNDS_FOR_NEXT: u64 = 4;
 pub(super) type SharedFootprint = Rc<RefCell<Footprint>>;
 
 /// The mover, looked at.
-pub(super) struct Probed {
-    mover: Box<dyn Move>,
+pub(super) struct Probed<M: ?Sized> {
+    mover: Box<M>,
     sets: Vec<(usize, WorkingSet)>,
     size_bytes: u64,
     turn: u64,
@@ -42,14 +42,14 @@ struct Round {
     messages: u64,
 }
 
-impl Probed {
+impl<M: Move + ?Sized> Probed<M> {
     /// A mover of messages of so many bytes, looked at in these caches; and where to find what was
     /// seen.
     pub(super) fn around(
-        mover: Box<dyn Move>,
+        mover: Box<M>,
         size_bytes: u64,
         caches: &[CpuCache],
-    ) -> (Box<dyn Move>, SharedFootprint) {
+    ) -> (Box<Probed<M>>, SharedFootprint) {
         let (mut levels, mut sets) = (Vec::new(), Vec::new());
         for cache in caches {
             let set = WorkingSet::new(cache.size_bytes);
@@ -135,7 +135,7 @@ fn whose_turn(turn: u64, sets: usize) -> usize {
     set
 }
 
-impl Move for Probed {
+impl<M: Move + ?Sized> Move for Probed<M> {
     fn offer(&mut self) -> io::Result<Offer> {
         if self.round.as_ref().is_none_or(|round| self.is_over(round)) {
             if let Some(round) = self.round.take() {
@@ -158,6 +158,16 @@ impl Move for Probed {
         self.mover.tally()
     }
 
+    fn helper(&self) -> Option<Helper> {
+        self.mover.helper()
+    }
+
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mover.let_go()
+    }
+}
+
+impl<M: MoveFile + ?Sized> MoveFile for Probed<M> {
     fn place(&self) -> usize {
         self.mover.place()
     }
@@ -168,14 +178,6 @@ impl Move for Probed {
 
     fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         self.mover.look(place, most, see);
-    }
-
-    fn helper(&self) -> Option<u32> {
-        self.mover.helper()
-    }
-
-    fn let_go(&mut self) -> io::Result<()> {
-        self.mover.let_go()
     }
 }
 

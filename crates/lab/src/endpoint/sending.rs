@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bytecost_engine::{FileWork, InFlight, Move, Mover, Route};
+use bytecost_engine::{FileWork, Helper, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter};
 use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
@@ -40,9 +40,9 @@ pub(super) fn run(
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
     let thread = task.meters.thread();
     // What workers do is the mover's, and what a process does that it has started.
-    let (measured, latency_ns) = if let Some(pid) = flow.engine.helper() {
+    let (measured, latency_ns) = if let Some(Helper::Process(pid)) = flow.engine.helper() {
         flow.carry(turn, HelpedMeter::new(thread, pid))?
-    } else if let Some(every_ns) = flow.engine.beat_ns() {
+    } else if let Some(every_ns) = mover.beat_ns() {
         flow.wake(turn, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
         let meter = ProcessMeter::new(thread);
@@ -69,7 +69,8 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
     let mut done = flow_done(measured, Completions::None, 0, latency_ns);
     done.of_process = true;
-    if let (Some(own), Some(partner)) = (hold.held()?, ready.engine.partner()) {
+    let helper = ready.engine.helper();
+    if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
         let partner = Held {
             memory_node: partner.memory_node.filter(|_| cell.mem_node.is_some()),
             ..partner

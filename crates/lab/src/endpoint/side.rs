@@ -72,7 +72,7 @@ pub(super) fn one_flow(
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
     let cell = &task.cell;
     task.check == ContentCheck::Full
-        && mover.can_be_fresh()
+        && mover.can_refill()
         && cell.payload == Payload::Prepared
         && cell.reaping == Reaping::Full
 }

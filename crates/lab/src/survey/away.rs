@@ -65,7 +65,7 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> i
 fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
     let sender = transports::connect(&cell(transport), &FAR_END.to_string())?;
     transports::set_patience(&sender, PATIENCE)?;
-    let mut mover = (mover.open)(Setup {
+    let mut mover = mover.open(Setup {
         socket: Some(sender),
         file: None,
         java: None,

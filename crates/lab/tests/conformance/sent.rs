@@ -148,7 +148,7 @@ fn all_arrives(cell: &Cell) -> Result<(), Failed> {
         || "latency belongs to ask".into(),
     )?;
     let aside = read(&sample.sender.readings, Counter::AsideNs);
-    let is_helped = Mover::named(&cell.mover).is_some_and(Mover::is_helped);
+    let is_helped = Mover::named(&cell.mover).is_some_and(|m| m.is_helped());
     ensure(
         is_helped || aside.is_ok() == (cell.cache == Cache::Cold),
         || format!("dropping the cache is no part of a message: {aside:?}"),

@@ -70,7 +70,7 @@ pub const LOADS: &[Way] = &[
 fn sizes(service: &Service, way: &Way) -> Vec<usize> {
     match (service.sizes, way.connections) {
         (None, _) => vec![0],
-        (Some((_, most)), 1) => vec![1, 64, most],
+        (Some((_, most)), 1) => vec![1, 64, most as usize],
         (Some(_), _) => vec![3000],
     }
 }

@@ -361,16 +361,16 @@ fn out_of_seats(server: &'static Server) {
 
 /// Those beyond the bound of a model that has one are closed; the others are served as ever.
 fn beyond_the_bound(server: &'static Server) {
-    let Some(bound) = server.bound else {
-        assert_eq!(server.refused(usize::MAX), None);
+    let Some((most, reason)) = server.bound else {
+        assert_eq!(server.refuses(usize::MAX), None);
         return;
     };
-    assert_eq!(server.refused(bound.connections), None);
-    let refusal = server.refused(bound.connections + 1).unwrap();
-    assert!(refusal.contains(bound.reason), "{refusal}");
+    assert_eq!(server.refuses(most as usize), None);
+    let refusal = server.refuses(most as usize + 1).unwrap();
+    assert!(refusal.contains(reason), "{refusal}");
     let running = Running::start(&start(server, 100, LONG_MS));
     let descriptors = running.descriptors_alone();
-    let mut clients: Vec<TcpStream> = (0..bound.connections).map(|_| client(&running)).collect();
+    let mut clients: Vec<TcpStream> = (0..most).map(|_| client(&running)).collect();
     for client in &mut clients {
         client.write_all(b"get\n").unwrap();
         answer(client, 100);

@@ -1,6 +1,6 @@
 //! Movers of files: cells without another end that are measured and compared like others.
 
-use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Release, Route};
+use bytecost_spec::survey::{FileSupport, FileSurvey, InFlight, MoverFacts, Route};
 use bytecost_spec::{Axis, Cache, Cell, Study, Survey};
 
 use super::host;
@@ -43,17 +43,11 @@ fn study(changes: &[(Axis, &str)]) -> Study {
 fn survey() -> Survey {
     let mover = |name: &str, route, in_flight, locks_rings| MoverFacts {
         name: name.into(),
-        summary: String::new(),
-        release: Release::AtReturn,
-        uses_fields: false,
-        has_peer: false,
         route,
         in_flight,
-        can_refill: false,
-        leaves_completions: false,
         locks_rings,
         descriptors_per_flow: 1,
-        caution: None,
+        ..MoverFacts::default()
     };
     let works = |name: &str, cache: Cache| FileSupport {
         name: name.into(),

@@ -13,7 +13,6 @@ fn with_pings() -> Survey {
     let like = survey.mover_facts[0].clone();
     let row = |name: &str, route| MoverFacts {
         name: name.to_owned(),
-        has_peer: false,
         route,
         ..like.clone()
     };

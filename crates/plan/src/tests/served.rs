@@ -9,12 +9,11 @@ use crate::Plan;
 fn with_servers() -> Survey {
     let server = |name: &str, task_per_connection| ServerFacts {
         name: name.to_owned(),
-        summary: String::new(),
         bound: (name == "select").then(|| (1000, "FD_SETSIZE is 1024".to_owned())),
         in_turn: name == "single",
         task_per_connection,
-        caution: None,
         refused: (name == "uring").then(|| "io_uring is closed".to_owned()),
+        ..ServerFacts::default()
     };
     let service = |name: &str, sizes| ServiceFacts {
         name: name.to_owned(),

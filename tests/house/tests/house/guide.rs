@@ -21,7 +21,7 @@ fn the_mover_of_the_guide_moves_every_byte() {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
     let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
     let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
-    let table = after(&table, "    writev::MOVER,", &format!("    {NAME}::MOVER,"));
+    let table = after(&table, "    send::WRITEV,", &format!("    {NAME}::MOVER,"));
     let file = format!("crates/engine/src/movers/{NAME}.rs");
     let (manifest, lock) = (own_version("Cargo.toml"), own_version("Cargo.lock"));
     let changed = [

@@ -241,7 +241,7 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
     let most = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
     let connections = most.saturating_add(ROOM);
     let connections = match server.bound {
-        Some(bound) => connections.min(bound.connections),
+        Some((most, _)) => connections.min(most as usize),
         None => connections,
     };
     let setup = Setup {

@@ -275,7 +275,7 @@ fn zero_copy_sender(network: &Network) -> Box<dyn Move> {
         huge_pages: bytecost_spec::HugePages::Auto,
         patience: PATIENCE,
     };
-    (Mover::named("send-zerocopy").unwrap().open)(setup).unwrap()
+    Mover::named("send-zerocopy").unwrap().open(setup).unwrap()
 }
 
 #[test]

@@ -1,21 +1,65 @@
-//! What the movers share that have io_uring bring a file to a socket.
+//! A file that io_uring brings to a socket: pieces of it read and sent, or spliced through a pipe.
 
 use std::io;
 use std::time::Duration;
 
+use bytecost_sys::pipe::Pipe;
+use bytecost_sys::places::ALIGN_BYTES;
 use bytecost_sys::uring_relay::{Half, UringRelay};
 use rustix::io::Errno;
 
-use super::sent_file::spliced;
-use super::{Move, Offer, Setup, Tally, no_progress};
+use super::sent_file::{spliced, take};
+use super::splice::PIPE_BYTES;
 use crate::file::too_short;
+use crate::mover::{
+    FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,
+};
+use crate::setup::Setup;
+use crate::tally::Tally;
 use crate::walk::Walk;
 
+pub const SPLICE: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-splice",
+        summary: "io_uring splices through a pipe: up to eight linked pairs in one call, carried out by io_uring's own threads; the socket refers to the file's pages",
+        in_flight: InFlight::SeveralByThreads,
+        release: Release::Never,
+        descriptors_per_flow: 5,
+        ..FILE_SENT
+    },
+    open: Open::Stream(|mut setup| {
+        let socket = setup.take_socket()?;
+        let work = take(&mut setup)?;
+        let pipe = Pipe::new(PIPE_BYTES)?;
+        // A piece that begins within a page takes a slot of the pipe more than its pages.
+        let piece = pipe.capacity().saturating_sub(ALIGN_BYTES);
+        let ring = UringRelay::by_pipe(work.file, socket, PIECES as u32, pipe)?;
+        Ok(Box::new(Relay::new(ring, work.walk, &setup, piece, true)))
+    }),
+};
+
+pub const READ_SEND: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-read-send",
+        summary: "io_uring: a read of `block` bytes of a file into a buffer, linked to a send of them, up to eight such pairs in one call; the kernel copies twice",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 3,
+        ..FILE_SENT
+    },
+    open: Open::Stream(|mut setup| {
+        let socket = setup.take_socket()?;
+        let work = take(&mut setup)?;
+        let block = work.block.max(1);
+        let ring = UringRelay::by_buffer(work.file, socket, PIECES as u32, block)?;
+        Ok(Box::new(Relay::new(ring, work.walk, &setup, block, false)))
+    }),
+};
+
 /// Pieces that one call hands over. They are linked, so that none overtakes another.
-pub(super) const PIECES: usize = 8;
+const PIECES: usize = 8;
 
 /// A mover of a [`UringRelay`].
-pub(super) struct Relay {
+struct Relay {
     ring: UringRelay,
     walk: Walk,
     size: usize,
@@ -41,13 +85,7 @@ struct Outcome {
 impl Relay {
     /// `piece` is at most what the ring holds; `is_kept` where what was brought stays until it is
     /// passed on.
-    pub(super) fn new(
-        ring: UringRelay,
-        walk: Walk,
-        setup: &Setup,
-        piece: usize,
-        is_kept: bool,
-    ) -> Relay {
+    fn new(ring: UringRelay, walk: Walk, setup: &Setup, piece: usize, is_kept: bool) -> Relay {
         Relay {
             ring,
             walk,

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
-use super::conversation::{Conversation, Desk};
+use super::conversation::{Conversation, Worker};
 
 /// A read of fewer bytes than this that completes no request is a crumb.
 const CRUMB_BYTES: usize = 512;
 
-/// What a guest waits for.
+/// What a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
     /// That something comes: nothing was there.
@@ -37,7 +37,7 @@ impl Wants {
 }
 
 /// One client.
-pub(super) struct Guest<S = OwnedFd> {
+pub(super) struct Connection<S = OwnedFd> {
     pub(super) socket: S,
     talk: Conversation,
     /// The rest of an answer that the socket had no room for, and how much of it is sent.
@@ -48,20 +48,20 @@ pub(super) struct Guest<S = OwnedFd> {
     /// Crumbs since then.
     crumbs: u32,
     /// Whether the sending half is shut already.
-    has_said_farewell: bool,
+    has_ended_output: bool,
     is_cut_off: bool,
 }
 
-impl<S: AsFd> Guest<S> {
-    pub(super) fn new(socket: S) -> Guest<S> {
-        Guest {
+impl<S: AsFd> Connection<S> {
+    pub(super) fn new(socket: S) -> Connection<S> {
+        Connection {
             socket,
             talk: Conversation::default(),
             unsent: Vec::new(),
             sent: 0,
             quiet_ticks: 0,
             crumbs: 0,
-            has_said_farewell: false,
+            has_ended_output: false,
             is_cut_off: false,
         }
     }
@@ -69,28 +69,28 @@ impl<S: AsFd> Guest<S> {
     /// Reads once, answers, and sends as much as can be sent. With a socket that blocks it does
     /// so until something has come; [`Wants::Read`] and [`Wants::Write`] then mean that the
     /// socket's timeout has passed.
-    pub(super) fn step(&mut self, desk: &mut Desk) -> Wants {
+    pub(super) fn step(&mut self, worker: &mut Worker) -> Wants {
         match self.send_rest() {
             Ok(true) => {}
             Ok(false) => return Wants::Write,
-            Err(_) => return broken(desk),
+            Err(_) => return broken(worker),
         }
         if self.talk.has_more() {
             // The answers so far were too many to be sent at once. Nothing was read this time, so
             // there may be more.
-            desk.out.clear();
-            self.talk.go_on(desk);
-            return self.speak(desk, Wants::More);
+            worker.out.clear();
+            self.talk.go_on(worker);
+            return self.speak(worker, Wants::More);
         }
-        match rustix::net::recv(&self.socket, &mut desk.buffer[..], RecvFlags::empty()) {
+        match rustix::net::recv(&self.socket, &mut worker.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => {
                 self.talk.end();
                 Wants::Close
             }
             Ok((length, _)) => {
                 let was_owed = self.talk.is_owed();
-                desk.out.clear();
-                let answered = self.talk.hear(desk, length);
+                worker.out.clear();
+                let answered = self.talk.hear(worker, length);
                 if answered > 0 || !was_owed {
                     self.quiet_ticks = 0;
                     self.crumbs = 0;
@@ -98,31 +98,31 @@ impl<S: AsFd> Guest<S> {
                     self.crumbs += 1;
                 }
                 // A read that did not fill the buffer took all that there was, epoll(7).
-                let next = if length < desk.buffer.len() {
+                let next = if length < worker.buffer.len() {
                     Wants::Heard
                 } else {
                     Wants::More
                 };
-                self.speak(desk, next)
+                self.speak(worker, next)
             }
             Err(Errno::AGAIN) => Wants::Read,
             Err(Errno::INTR) => Wants::More,
-            Err(_) => broken(desk),
+            Err(_) => broken(worker),
         }
     }
 
-    /// Sends what lies in the desk's `out`; what follows is `next` if there was room for it all.
-    fn speak(&mut self, desk: &mut Desk, next: Wants) -> Wants {
+    /// Sends what lies in the worker's `out`; what follows is `next` if there was room for it all.
+    fn speak(&mut self, worker: &mut Worker, next: Wants) -> Wants {
         let mut sent = 0;
-        while sent < desk.out.len() {
-            match send(&self.socket, &desk.out[sent..]) {
+        while sent < worker.out.len() {
+            match send(&self.socket, &worker.out[sent..]) {
                 Ok(n) => sent += n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    self.unsent.extend_from_slice(&desk.out[sent..]);
+                    self.unsent.extend_from_slice(&worker.out[sent..]);
                     return Wants::Write;
                 }
-                Err(_) => return broken(desk),
+                Err(_) => return broken(worker),
             }
         }
         self.after_sending(next)
@@ -144,7 +144,7 @@ impl<S: AsFd> Guest<S> {
         self.unsent = Vec::new();
         self.sent = 0;
         if self.talk.is_discarding() {
-            self.say_farewell();
+            self.end_output();
         }
         Ok(true)
     }
@@ -154,7 +154,7 @@ impl<S: AsFd> Guest<S> {
             return Wants::Close;
         }
         if self.talk.is_discarding() {
-            self.say_farewell();
+            self.end_output();
         }
         if self.talk.has_more() {
             return Wants::Turn;
@@ -162,9 +162,9 @@ impl<S: AsFd> Guest<S> {
         next
     }
 
-    fn say_farewell(&mut self) {
-        if !self.has_said_farewell {
-            self.has_said_farewell = true;
+    fn end_output(&mut self) {
+        if !self.has_ended_output {
+            self.has_ended_output = true;
             let _ = rustix::net::shutdown(&self.socket, Shutdown::Write);
         }
     }
@@ -205,7 +205,7 @@ fn send(socket: impl AsFd, bytes: &[u8]) -> rustix::io::Result<usize> {
     rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }
 
-fn broken(desk: &mut Desk) -> Wants {
-    desk.tally.broken += 1;
+fn broken(worker: &mut Worker) -> Wants {
+    worker.tally.broken += 1;
     Wants::Close
 }

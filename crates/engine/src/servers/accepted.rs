@@ -7,45 +7,45 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 /// An attempt to take the next connection.
-pub(super) enum Arrival {
+pub(super) enum Accepted {
     /// It came.
-    Came(OwnedFd),
+    Socket(OwnedFd),
     /// None is waiting (for a listener that does not block).
-    Nobody,
+    None,
     /// One may be waiting, but the process or the system has no descriptor or memory for it.
     /// Trying again at once would be trying without end.
     NoRoom,
     /// The listener takes no more connections.
-    Over,
+    Closed,
 }
 
-impl Arrival {
+impl Accepted {
     /// Takes the next connection. One that broke before it was taken is passed over, and so is
     /// an error of the network, which accept(2) hands through.
-    pub(super) fn take(listener: &OwnedFd, flags: SocketFlags) -> Arrival {
+    pub(super) fn take(listener: &OwnedFd, flags: SocketFlags) -> Accepted {
         loop {
             match rustix::net::accept_with(listener, flags | SocketFlags::CLOEXEC) {
-                Ok(socket) => return Arrival::Came(socket),
-                Err(Errno::AGAIN) => return Arrival::Nobody,
+                Ok(socket) => return Accepted::Socket(socket),
+                Err(Errno::AGAIN) => return Accepted::None,
                 Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
-                    return Arrival::NoRoom;
+                    return Accepted::NoRoom;
                 }
-                Err(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => return Arrival::Over,
+                Err(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => return Accepted::Closed,
                 Err(_) => {}
             }
         }
     }
 
     /// What the kernel answered to an accept that a ring made.
-    pub(super) fn of(taken: io::Result<OwnedFd>) -> Arrival {
+    pub(super) fn of(taken: io::Result<OwnedFd>) -> Accepted {
         let error = match taken {
-            Ok(socket) => return Arrival::Came(socket),
+            Ok(socket) => return Accepted::Socket(socket),
             Err(error) => error,
         };
         match Errno::from_io_error(&error) {
-            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Arrival::NoRoom,
-            Some(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => Arrival::Over,
-            _ => Arrival::Nobody,
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Accepted::NoRoom,
+            Some(Errno::INVAL | Errno::BADF | Errno::NOTSOCK) => Accepted::Closed,
+            _ => Accepted::None,
         }
     }
 }

@@ -1,0 +1,266 @@
+//! A row of the table of movers, and a mover at work.
+
+use std::io;
+use std::ops::Deref;
+
+use bytecost_spec::Held;
+pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
+
+use crate::setup::Setup;
+use crate::tally::Tally;
+
+/// A row of the table of movers. It reads as its facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Mover {
+    /// What others need to know of it.
+    pub facts: MoverFacts<&'static str>,
+    /// What kind of work it does, and what makes it ready for that.
+    pub open: Open,
+}
+
+/// What a mover does, and what makes it ready. To be called by the thread that will use it.
+#[derive(Clone, Copy, Debug)]
+pub enum Open {
+    /// One message after the other, without pause.
+    Stream(fn(Setup) -> io::Result<Box<dyn Move>>),
+    /// Requests to a file.
+    File(fn(Setup) -> io::Result<Box<dyn MoveFile>>),
+    /// A message at each beat. The caller sleeps until one, and offers then.
+    Beats {
+        /// The time from one beat to the next, in ns.
+        every_ns: u64,
+        /// What makes it ready.
+        open: fn(Setup) -> io::Result<Box<dyn Move>>,
+    },
+}
+
+impl Mover {
+    /// Makes it ready.
+    ///
+    /// # Errors
+    /// What the system calls answer that it needs; `InvalidInput` for a setup that it cannot use.
+    pub fn open(&self, setup: Setup) -> io::Result<Box<dyn Move>> {
+        Ok(match self.open {
+            Open::Stream(open) | Open::Beats { open, .. } => open(setup)?,
+            Open::File(open) => open(setup)?,
+        })
+    }
+
+    /// Makes a mover of files ready.
+    ///
+    /// # Errors
+    /// As [`Mover::open`]; `InvalidInput` for another mover.
+    pub fn open_file(&self, setup: Setup) -> io::Result<Box<dyn MoveFile>> {
+        match self.open {
+            Open::File(open) => open(setup),
+            _ => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    /// The time from one beat to the next in ns, where it does something at each.
+    #[must_use]
+    pub fn beat_ns(&self) -> Option<u64> {
+        match self.open {
+            Open::Beats { every_ns, .. } => Some(every_ns),
+            _ => None,
+        }
+    }
+}
+
+impl Deref for Mover {
+    type Target = MoverFacts<&'static str>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.facts
+    }
+}
+
+/// Facts that most movers have, but for their words and their route.
+const PLAIN: MoverFacts<&str> = MoverFacts {
+    name: "",
+    summary: "",
+    release: Release::AtReturn,
+    uses_fields: false,
+    route: Route::Nowhere,
+    in_flight: InFlight::One,
+    locks_rings: 0,
+    descriptors_per_flow: 1,
+    leaves_completions: false,
+    caution: None,
+};
+
+/// Sends from memory over a socket.
+pub const STREAM: MoverFacts<&str> = MoverFacts {
+    route: Route::MemoryToSocket,
+    ..PLAIN
+};
+
+/// Sends a file over a socket.
+pub const FILE_SENT: MoverFacts<&str> = MoverFacts {
+    route: Route::FileToSocket,
+    descriptors_per_flow: 2,
+    ..PLAIN
+};
+
+/// Reads a file into memory.
+pub const FILE_READ: MoverFacts<&str> = MoverFacts {
+    route: Route::FileToMemory,
+    ..PLAIN
+};
+
+/// Writes a file from memory.
+pub const FILE_WRITE: MoverFacts<&str> = MoverFacts {
+    route: Route::MemoryToFile,
+    ..PLAIN
+};
+
+/// Takes a file to another.
+pub const FILE_COPY: MoverFacts<&str> = MoverFacts {
+    route: Route::FileToFile,
+    descriptors_per_flow: 2,
+    ..PLAIN
+};
+
+/// Takes a file to where nothing is kept.
+pub const FILE_TO_NULL: MoverFacts<&str> = MoverFacts {
+    route: Route::FileToNull,
+    descriptors_per_flow: 2,
+    ..PLAIN
+};
+
+/// Needs no descriptor: a CPU works, or two threads take turns.
+pub const WORK: MoverFacts<&str> = MoverFacts {
+    route: Route::Work,
+    descriptors_per_flow: 0,
+    ..PLAIN
+};
+
+/// What became of an offered message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// The kernel has it, and the buffer is free again.
+    Moved,
+    /// The kernel has it, but still reads the buffer.
+    Held,
+    /// It waits for [`Move::flush`] or [`Move::reap`].
+    Queued,
+    /// Not taken: [`Move::reap`] first.
+    Full,
+}
+
+/// Who works for a mover beside the thread that calls it.
+#[derive(Clone, Debug)]
+pub enum Helper {
+    /// A process, by its number: its CPU time is the mover's.
+    Process(u32),
+    /// A thread; once it is over, where it was held.
+    Thread(Option<Held>),
+}
+
+/// A mover at work. All calls come from one thread.
+pub trait Move {
+    /// Sends the next message, all of it.
+    ///
+    /// # Errors
+    /// What the system call answers; `TimedOut` when nothing moved for as long as
+    /// `Setup::patience`.
+    fn offer(&mut self) -> io::Result<Offer>;
+
+    /// Makes the kernel take all that is queued.
+    ///
+    /// # Errors
+    /// As [`Move::offer`].
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Takes back what is done, and waits until at least `min` messages or buffers are; none
+    /// may be outstanding, then it returns at once.
+    ///
+    /// # Errors
+    /// As [`Move::offer`].
+    fn reap(&mut self, min: u32) -> io::Result<()> {
+        let _ = min;
+        Ok(())
+    }
+
+    /// What was done so far.
+    fn tally(&self) -> Tally;
+
+    /// Who works beside the thread that calls, where there is somebody.
+    fn helper(&self) -> Option<Helper> {
+        None
+    }
+
+    /// Lets go of pages of the file, so that they can be dropped from the page cache. Nothing is
+    /// in flight.
+    ///
+    /// # Errors
+    /// What the system call answers.
+    fn let_go(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A mover of files at work: its requests, each in a place below the depth.
+pub trait MoveFile: Move {
+    /// The place of the request that was offered last.
+    fn place(&self) -> usize {
+        0
+    }
+
+    /// The place of a queued request that is over, each told once.
+    ///
+    /// # Errors
+    /// What became of a request that failed.
+    fn finished(&mut self) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
+    /// Shows the request that was over last in a place, as long as the place is not used again:
+    /// its offset in the file, and its first bytes, at most `most`.
+    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        let _ = (place, most, see);
+    }
+}
+
+/// Calls until the whole message is moved: a call is not a message.
+pub(crate) fn finish(
+    size: usize,
+    tally: &mut Tally,
+    mut call: impl FnMut(usize) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < size {
+        tally.calls += 1;
+        match call(done) {
+            Ok(0) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WriteZero,
+                    "the socket takes no more bytes",
+                ));
+            }
+            Ok(n) => done += n,
+            Err(e) => retry(e)?,
+        }
+    }
+    tally.messages += 1;
+    tally.bytes += size as u64;
+    Ok(())
+}
+
+/// An interrupted call is made again; one that ran into the socket's timeout says so.
+pub(crate) fn retry(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        io::ErrorKind::WouldBlock => Err(no_progress()),
+        _ => Err(error),
+    }
+}
+
+pub(crate) fn no_progress() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "no byte moved for as long as patience lasts: does the receiver still read?",
+    )
+}

@@ -1,0 +1,302 @@
+//! A file taken to another one or to where nothing is kept, a block with each call or two: each
+//! row is another way.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::pipe::Pipe;
+use bytecost_sys::places::Places;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, pread, pwrite};
+
+use super::splice::PIPE_BYTES;
+use crate::file::too_short;
+use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
+use crate::walk::Walk;
+
+pub const READ_NULL: Mover = Mover {
+    facts: MoverFacts {
+        name: "read-null",
+        summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
+        ..FILE_TO_NULL
+    },
+    open: Open::File(|setup| {
+        to_null(setup, |block| {
+            Ok(ReadNull {
+                memory: Places::new(1, block)?,
+                len: 0,
+            })
+        })
+    }),
+};
+
+/// The kernel takes references to the file's pages into a pipe of its own, and `/dev/null` lets go
+/// of them (splice_direct_to_actor in fs/splice.c, splice_write_null in drivers/char/mem.c).
+pub const SENDFILE_NULL: Mover = Mover {
+    facts: MoverFacts {
+        name: "sendfile-null",
+        summary: "sendfile(2) to /dev/null: references to the file's pages are taken and let go; nothing is copied",
+        caution: Some(
+            "no byte of the file is touched on the way to /dev/null: this measures the look-up of pages in the page cache, and the disk where they are missing, but no copy; whoever uses the data pays for that besides",
+        ),
+        ..FILE_TO_NULL
+    },
+    open: Open::File(|setup| {
+        to_null(setup, |_| {
+            Ok(|block: Block<'_>, tally: &mut Tally| {
+                tally.calls += 1;
+                let mut offset = block.offset;
+                let sent = rustix::fs::sendfile(block.to, block.from, Some(&mut offset), block.len);
+                Ok(sent?)
+            })
+        })
+    }),
+};
+
+pub const READ_WRITE_FILE: Mover = Mover {
+    facts: MoverFacts {
+        name: "read-write-file",
+        summary: "pread(2) of a block into memory, pwrite(2) of it to the other file: two copies, two calls a block",
+        ..FILE_COPY
+    },
+    open: Open::File(|setup| {
+        to_file(setup, |bytes| {
+            let mut memory = Places::new(1, bytes)?;
+            Ok(move |block: Block<'_>, tally: &mut Tally| {
+                let bytes = block.read(&mut memory, tally)?;
+                write_whole(bytes, tally, |rest, done| {
+                    pwrite(block.to, rest, block.offset + done as u64)
+                })?;
+                Ok(bytes.len())
+            })
+        })
+    }),
+};
+
+pub const COPY_FILE_RANGE: Mover = Mover {
+    facts: MoverFacts {
+        name: "copy_file_range",
+        summary: "copy_file_range(2) to the other file: the kernel copies from page to page, one call a block",
+        caution: Some(
+            "a file system that can let two files share their blocks (btrfs, xfs, overlayfs upon these, nfs) may do that in the place of copying; then this measures no copy, and who writes to either file later pays for it",
+        ),
+        ..FILE_COPY
+    },
+    open: Open::File(|setup| {
+        to_file(setup, |_| {
+            Ok(|block: Block<'_>, tally: &mut Tally| {
+                tally.calls += 1;
+                let (mut from, mut to) = (block.offset, block.offset);
+                let (at_from, at_to) = (Some(&mut from), Some(&mut to));
+                Ok(rustix::fs::copy_file_range(
+                    block.from, at_from, block.to, at_to, block.len,
+                )?)
+            })
+        })
+    }),
+};
+
+pub const SPLICE_FILE: Mover = Mover {
+    facts: MoverFacts {
+        name: "splice-file",
+        summary: "splice(2) into a pipe, which refers to the file's pages, and from there to the other file, which copies them; two calls a block or more",
+        descriptors_per_flow: 4,
+        ..FILE_COPY
+    },
+    open: Open::File(|setup| {
+        to_file(setup, |_| {
+            let pipe = Pipe::new(PIPE_BYTES)?;
+            Ok(move |block: Block<'_>, tally: &mut Tally| splice(&pipe, block, tally))
+        })
+    }),
+};
+
+/// What a call is to take.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    from: &'a OwnedFd,
+    to: &'a OwnedFd,
+    /// Where it lies in both.
+    offset: u64,
+    len: usize,
+}
+
+/// The calls that take a block from one file to another.
+trait Carry {
+    /// Takes at most a block: how many bytes went, 0 at the end of the file. Counts its own calls.
+    fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize>;
+
+    /// The beginning of the block that was carried last, where it can be looked at.
+    fn carried(&self) -> &[u8] {
+        &[]
+    }
+}
+
+impl<F: FnMut(Block<'_>, &mut Tally) -> io::Result<usize>> Carry for F {
+    fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
+        self(block, tally)
+    }
+}
+
+struct ReadNull {
+    memory: Places,
+    /// Bytes of the last block.
+    len: usize,
+}
+
+impl Carry for ReadNull {
+    fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
+        let bytes = block.read(&mut self.memory, tally)?;
+        self.len = bytes.len();
+        write_whole(bytes, tally, |rest, _| rustix::io::write(block.to, rest))?;
+        Ok(self.len)
+    }
+
+    fn carried(&self) -> &[u8] {
+        self.memory.bytes(0).map_or(&[], |bytes| &bytes[..self.len])
+    }
+}
+
+fn splice(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
+    tally.calls += 1;
+    let filled = pipe.fill_from_file(block.from, block.offset, block.len)?;
+    let mut done = 0;
+    while done < filled {
+        tally.calls += 1;
+        match pipe.drain_at(block.to, block.offset + done as u64, filled - done) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => done += n,
+            // What is in the pipe would be lost otherwise.
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}
+
+impl Block<'_> {
+    /// Reads it into memory, as far as one call does.
+    fn read<'m>(&self, memory: &'m mut Places, tally: &mut Tally) -> io::Result<&'m [u8]> {
+        let bytes = memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
+        tally.calls += 1;
+        let n = pread(self.from, &mut bytes[..self.len], self.offset)?;
+        Ok(&bytes[..n])
+    }
+}
+
+/// Makes a call until all of `bytes` are written.
+fn write_whole(
+    bytes: &[u8],
+    tally: &mut Tally,
+    mut write: impl FnMut(&[u8], usize) -> rustix::io::Result<usize>,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        tally.calls += 1;
+        match write(&bytes[done..], done) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => done += n,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+/// A mover that waits for each call.
+struct Copying<C> {
+    from: OwnedFd,
+    to: OwnedFd,
+    walk: Walk,
+    size: usize,
+    block: usize,
+    /// Where the last block was.
+    last: u64,
+    carry: C,
+    tally: Tally,
+}
+
+/// A mover of [`Carry`] into a file. `make` is told the most that it is asked for at once.
+fn to_file<C: Carry + 'static>(
+    mut setup: Setup,
+    make: impl FnOnce(usize) -> io::Result<C>,
+) -> io::Result<Box<dyn MoveFile>> {
+    let mut work = setup.take_file()?;
+    let to = work.target.take().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "this mover needs a second file",
+        )
+    })?;
+    setup.file = Some(work);
+    opened(setup, to, make)
+}
+
+/// A mover of [`Carry`] to where nothing is kept.
+fn to_null<C: Carry + 'static>(
+    setup: Setup,
+    make: impl FnOnce(usize) -> io::Result<C>,
+) -> io::Result<Box<dyn MoveFile>> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", flags, Mode::empty())?;
+    opened(setup, null, make)
+}
+
+fn opened<C: Carry + 'static>(
+    mut setup: Setup,
+    to: OwnedFd,
+    make: impl FnOnce(usize) -> io::Result<C>,
+) -> io::Result<Box<dyn MoveFile>> {
+    let work = setup.take_file()?;
+    let block = work.block.clamp(1, setup.size.max(1));
+    Ok(Box::new(Copying {
+        from: work.file,
+        to,
+        walk: work.walk,
+        size: setup.size,
+        block,
+        last: 0,
+        carry: make(block)?,
+        tally: Tally::default(),
+    }))
+}
+
+impl<C: Carry> Move for Copying<C> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let start = self.walk.step();
+        let mut done = 0;
+        while done < self.size {
+            self.last = start + done as u64;
+            let block = Block {
+                from: &self.from,
+                to: &self.to,
+                offset: self.last,
+                len: self.block.min(self.size - done),
+            };
+            match self.carry.carry(block, &mut self.tally) {
+                Ok(0) => return Err(too_short()),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<C: Carry> MoveFile for Copying<C> {
+    fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        let bytes = self.carry.carried();
+        if !bytes.is_empty() {
+            see(self.last, &bytes[..bytes.len().min(most)]);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A file mapped in each pass: its pages sent from the mapping, or touched.
+
+use std::hint::black_box;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::file_map::FileMap;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+use super::sent_file::take;
+use crate::file::too_short;
+use crate::mover::{FILE_READ, FILE_SENT, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish};
+use crate::setup::FileWork;
+use crate::tally::Tally;
+use crate::walk::Walk;
+
+pub const SEND: Mover = Mover {
+    facts: MoverFacts {
+        name: "mmap-send",
+        summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
+        ..FILE_SENT
+    },
+    open: Open::Stream(|mut setup| {
+        let socket = setup.take_socket()?;
+        let work = take(&mut setup)?;
+        Ok(Box::new(Sending {
+            socket,
+            size: setup.size,
+            block: work.block.max(1),
+            mapped: Mapped::new(work),
+            tally: Tally::default(),
+        }))
+    }),
+};
+
+pub const TOUCH: Mover = Mover {
+    facts: MoverFacts {
+        name: "mmap-touch",
+        summary: "mmap(2) of the whole file in each pass, and one byte read of each page: nothing is copied",
+        caution: Some(
+            "it touches one byte of each page where others copy all of it: a program that then reads them all pays for that later",
+        ),
+        ..FILE_READ
+    },
+    open: Open::File(|mut setup| {
+        let work = setup.take_file()?;
+        if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a mapping shows the page cache, so nothing goes past it",
+            ));
+        }
+        Ok(Box::new(Touching {
+            mapped: Mapped::new(work),
+            size: setup.size,
+            offset: 0,
+            tally: Tally::default(),
+        }))
+    }),
+};
+
+/// A file, and its mapping in a pass.
+struct Mapped {
+    file: OwnedFd,
+    walk: Walk,
+    map: Option<FileMap>,
+}
+
+impl Mapped {
+    fn new(work: FileWork) -> Mapped {
+        Mapped {
+            file: work.file,
+            walk: work.walk,
+            map: None,
+        }
+    }
+
+    /// The mapping from the file's beginning to the end of the walk's part, and where the next
+    /// request is in it. A pass has a mapping of its own, as a program has that goes through a
+    /// file once: in one that was touched before no page is left to be faulted in.
+    fn step(&mut self, tally: &mut Tally) -> io::Result<(&FileMap, usize)> {
+        if self.walk.is_at_start() && self.map.take().is_some() {
+            tally.calls += 1;
+        }
+        if self.map.is_none() {
+            let (from, len) = self.walk.part();
+            let whole = usize::try_from(from + len).map_err(|_| io::ErrorKind::InvalidInput)?;
+            tally.calls += 1;
+            self.map = Some(FileMap::new(&self.file, 0, whole)?);
+        }
+        let start = self.walk.step() as usize;
+        let map = self.map.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok((map, start))
+    }
+}
+
+struct Sending {
+    socket: OwnedFd,
+    mapped: Mapped,
+    size: usize,
+    block: usize,
+    tally: Tally,
+}
+
+impl Move for Sending {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let (map, start) = self.mapped.step(&mut self.tally)?;
+        finish(self.size, &mut self.tally, |done| {
+            let len = self.block.min(self.size - done);
+            map.send(&self.socket, start + done, len)
+                .map_err(|e| match Errno::from_io_error(&e) {
+                    Some(Errno::FAULT) => too_short(),
+                    _ => e,
+                })
+        })?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mapped.map = None;
+        Ok(())
+    }
+}
+
+struct Touching {
+    mapped: Mapped,
+    size: usize,
+    offset: usize,
+    tally: Tally,
+}
+
+impl Move for Touching {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let (map, start) = self.mapped.step(&mut self.tally)?;
+        black_box(map.touch(start, self.size));
+        self.offset = start;
+        self.tally.messages += 1;
+        self.tally.bytes += self.size as u64;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn let_go(&mut self) -> io::Result<()> {
+        self.mapped.map = None;
+        Ok(())
+    }
+}
+
+impl MoveFile for Touching {
+    fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        let Some(map) = &self.mapped.map else { return };
+        let mut piece = [0; 4096];
+        let mut at = 0;
+        while at < self.size.min(most) {
+            let part = &mut piece[..(self.size.min(most) - at).min(4096)];
+            let got = map.copy(self.offset + at, part);
+            see((self.offset + at) as u64, &part[..got]);
+            at += part.len();
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! A file read or written one request after the other: each row is another call, and all go by
+//! one walk through the file.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::places::Places;
+use rustix::fs::SeekFrom;
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
+
+use crate::file::{to_be_written, too_short, written_places};
+use crate::mover::{FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
+use crate::walk::Walk;
+
+pub const READ: Mover = Mover {
+    facts: MoverFacts {
+        name: "read",
+        summary: "read(2) at the file's position; in random order after an lseek(2)",
+        ..FILE_READ
+    },
+    open: Open::File(|setup| {
+        let mut position = Position(0);
+        reading(setup, move |file, bytes, offset, tally| {
+            position.go(file, offset, tally)?;
+            position.gone(rustix::io::read(file, bytes))
+        })
+    }),
+};
+
+pub const PREAD: Mover = Mover {
+    facts: MoverFacts {
+        name: "pread",
+        summary: "pread(2): the offset is told, the file's position stays",
+        ..FILE_READ
+    },
+    open: Open::File(|setup| reading(setup, |file, bytes, offset, _| pread(file, bytes, offset))),
+};
+
+pub const PREADV2: Mover = Mover {
+    facts: MoverFacts {
+        name: "preadv2",
+        summary: "preadv2(2) without flags: what a vector of one buffer costs",
+        ..FILE_READ
+    },
+    open: Open::File(|setup| {
+        reading(setup, |file, bytes, offset, _| {
+            let mut vector = [IoSliceMut::new(bytes)];
+            preadv2(file, &mut vector, offset, ReadWriteFlags::empty())
+        })
+    }),
+};
+
+pub const PREADV2_NOWAIT: Mover = Mover {
+    facts: MoverFacts {
+        name: "preadv2-nowait",
+        summary: "preadv2(2) with RWF_NOWAIT, and again without it where the page cache has not all",
+        ..FILE_READ
+    },
+    open: Open::File(|setup| reading(setup, nowait)),
+};
+
+pub const WRITE: Mover = Mover {
+    facts: MoverFacts {
+        name: "write",
+        summary: "write(2) at the file's position; in random order after an lseek(2)",
+        ..FILE_WRITE
+    },
+    open: Open::File(|setup| by_position(setup, false)),
+};
+
+pub const WRITE_FDATASYNC: Mover = Mover {
+    facts: MoverFacts {
+        name: "write-fdatasync",
+        summary: "write(2) at the file's position; in random order after an lseek(2); fdatasync(2) at the end of each pass through the file",
+        caution: Some(PASSES),
+        ..FILE_WRITE
+    },
+    open: Open::File(|setup| by_position(setup, true)),
+};
+
+pub const PWRITE: Mover = Mover {
+    facts: MoverFacts {
+        name: "pwrite",
+        summary: "pwrite(2): the offset is told, the file's position stays",
+        ..FILE_WRITE
+    },
+    open: Open::File(|setup| by_offset(setup, false)),
+};
+
+pub const PWRITE_FDATASYNC: Mover = Mover {
+    facts: MoverFacts {
+        name: "pwrite-fdatasync",
+        summary: "pwrite(2): the offset is told, the file's position stays; fdatasync(2) at the end of each pass through the file",
+        caution: Some(PASSES),
+        ..FILE_WRITE
+    },
+    open: Open::File(|setup| by_offset(setup, true)),
+};
+
+/// What weakens movers that synchronise.
+pub(super) const PASSES: &str = "it synchronises once for each pass through the file, so the window must be long enough for some passes: choose --ring and --window with that in mind";
+
+/// Reads what the page cache has, and the rest in a second call, which waits for the disk.
+fn nowait(
+    file: &OwnedFd,
+    bytes: &mut [u8],
+    offset: u64,
+    tally: &mut Tally,
+) -> rustix::io::Result<usize> {
+    let mut vector = [IoSliceMut::new(bytes)];
+    let some = match preadv2(file, &mut vector, offset, ReadWriteFlags::NOWAIT) {
+        Err(Errno::AGAIN) => 0,
+        // The cache has all, or the file ends.
+        whole if whole == Ok(bytes.len()) || whole == Ok(0) => return whole,
+        part => part?,
+    };
+    tally.misses += 1;
+    tally.calls += 1;
+    Ok(some + pread(file, &mut bytes[some..], offset + some as u64)?)
+}
+
+fn by_position(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
+    let mut position = Position(0);
+    writing(setup, sync, move |file, bytes, offset, tally| {
+        position.go(file, offset, tally)?;
+        position.gone(rustix::io::write(file, bytes))
+    })
+}
+
+fn by_offset(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
+    writing(setup, sync, |file, bytes, offset, _| {
+        pwrite(file, bytes, offset)
+    })
+}
+
+/// Where the file's position is, for calls that go by it.
+struct Position(u64);
+
+impl Position {
+    /// Goes to an offset, if it is not there.
+    fn go(&mut self, file: &OwnedFd, offset: u64, tally: &mut Tally) -> rustix::io::Result<()> {
+        if self.0 != offset {
+            tally.calls += 1;
+            rustix::fs::seek(file, SeekFrom::Start(offset))?;
+            self.0 = offset;
+        }
+        Ok(())
+    }
+
+    /// Notes what a call has moved.
+    fn gone(&mut self, moved: rustix::io::Result<usize>) -> rustix::io::Result<usize> {
+        self.0 += moved? as u64;
+        moved
+    }
+}
+
+/// A mover that reads and waits for each request.
+struct Reading<R> {
+    file: OwnedFd,
+    /// One place: where all requests go.
+    memory: Places,
+    walk: Walk,
+    offset: u64,
+    read: R,
+    tally: Tally,
+}
+
+/// The call that brings bytes of a file into memory, from an offset on: how many came, 0 at the
+/// end of the file. It counts the calls that it makes beside its own.
+pub(super) trait Read:
+    FnMut(&OwnedFd, &mut [u8], u64, &mut Tally) -> rustix::io::Result<usize>
+{
+}
+
+impl<F> Read for F where F: FnMut(&OwnedFd, &mut [u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
+
+/// A mover of [`Read`].
+pub(super) fn reading(
+    mut setup: Setup,
+    read: impl Read + 'static,
+) -> io::Result<Box<dyn MoveFile>> {
+    let work = setup.take_file()?;
+    Ok(Box::new(Reading {
+        file: work.file,
+        memory: Places::new(1, setup.size)?,
+        walk: work.walk,
+        offset: 0,
+        read,
+        tally: Tally::default(),
+    }))
+}
+
+impl<R: Read> Move for Reading<R> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        self.offset = self.walk.step();
+        let bytes = self.memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
+        let mut done = 0;
+        while done < bytes.len() {
+            let (rest, at) = (&mut bytes[done..], self.offset + done as u64);
+            self.tally.calls += 1;
+            match (self.read)(&self.file, rest, at, &mut self.tally) {
+                Ok(0) => return Err(too_short()),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += bytes.len() as u64;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<R: Read> MoveFile for Reading<R> {
+    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        if let Some(bytes) = self.memory.bytes(place) {
+            see(self.offset, &bytes[..bytes.len().min(most)]);
+        }
+    }
+}
+
+/// A mover that writes and waits for each request.
+struct Writing<W> {
+    file: OwnedFd,
+    memory: Places,
+    walk: Walk,
+    size: usize,
+    /// fdatasync(2) at the end of each pass.
+    sync: bool,
+    write: W,
+    tally: Tally,
+}
+
+/// The call that takes bytes from memory to a file, from an offset on: how many went. It counts
+/// the calls that it makes beside its own.
+trait Write: FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
+
+impl<F> Write for F where F: FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> {}
+
+/// A mover of [`Write`]. With `sync` the file is synchronised at the end of each pass.
+fn writing(
+    mut setup: Setup,
+    sync: bool,
+    write: impl Write + 'static,
+) -> io::Result<Box<dyn MoveFile>> {
+    let work = setup.take_file()?;
+    Ok(Box::new(Writing {
+        file: work.file,
+        memory: to_be_written(setup.size, written_places(setup.size, 1))?,
+        walk: work.walk,
+        size: setup.size,
+        sync,
+        write,
+        tally: Tally::default(),
+    }))
+}
+
+impl<W: Write> Move for Writing<W> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let offset = self.walk.step();
+        let place = (offset / self.size as u64) as usize % self.memory.count();
+        let bytes = self.memory.bytes(place).ok_or(io::ErrorKind::WouldBlock)?;
+        let mut done = 0;
+        while done < bytes.len() {
+            let (rest, at) = (&bytes[done..], offset + done as u64);
+            self.tally.calls += 1;
+            match (self.write)(&self.file, rest, at, &mut self.tally) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        if self.sync && self.walk.is_at_start() {
+            self.tally.calls += 1;
+            rustix::fs::fdatasync(&self.file)?;
+        }
+        self.tally.messages += 1;
+        self.tally.bytes += bytes.len() as u64;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+impl<W: Write> MoveFile for Writing<W> {}

@@ -1,0 +1,115 @@
+//! A file read or written by io_uring, several requests in flight.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_sys::places::Places;
+use bytecost_sys::uring_file::{Options, UringFile};
+
+use super::queued::{self, Queue};
+use super::sync_file::PASSES;
+use crate::mover::{FILE_READ, FILE_WRITE, InFlight, MoveFile, Mover, MoverFacts, Open};
+use crate::setup::Setup;
+use crate::tally::Tally;
+
+pub const READ: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-read",
+        summary: "io_uring reads: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 2,
+        ..FILE_READ
+    },
+    open: Open::File(|setup| reading(setup, Options::default())),
+};
+
+pub const READ_FIXED: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-read-fixed",
+        summary: "as uring-read, with buffers and file registered, so that they are looked up and pinned once",
+        locks_rings: 1,
+        ..READ.facts
+    },
+    open: Open::File(|setup| reading(setup, REGISTERED)),
+};
+
+pub const SQPOLL: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-sqpoll",
+        summary: "as uring-read-fixed, with a thread of the kernel that polls for requests, so that handing over takes no call",
+        caution: Some("its poller keeps a CPU busy while requests come; that CPU time is counted"),
+        ..READ_FIXED.facts
+    },
+    open: Open::File(|setup| {
+        let poller = true;
+        reading(
+            setup,
+            Options {
+                poller,
+                ..REGISTERED
+            },
+        )
+    }),
+};
+
+pub const WRITE: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-write",
+        summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one",
+        in_flight: InFlight::SeveralByThreads,
+        descriptors_per_flow: 2,
+        ..FILE_WRITE
+    },
+    open: Open::File(|setup| writing(setup, false)),
+};
+
+pub const WRITE_FDATASYNC: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-write-fdatasync",
+        summary: "io_uring writes: handed over by an eighth of the depth at once; the last of these calls waits for at least one; fdatasync(2) at the end of each pass through the file",
+        descriptors_per_flow: 3,
+        caution: Some(PASSES),
+        ..WRITE.facts
+    },
+    open: Open::File(|setup| writing(setup, true)),
+};
+
+const REGISTERED: Options = Options {
+    write: false,
+    registered: true,
+    poller: false,
+};
+
+fn reading(setup: Setup, options: Options) -> io::Result<Box<dyn MoveFile>> {
+    queued::reading(setup, |file, places| UringFile::new(file, places, options))
+}
+
+fn writing(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
+    let options = Options {
+        write: true,
+        ..Options::default()
+    };
+    queued::writing(setup, sync, |file, places| {
+        UringFile::new(file, places, options)
+    })
+}
+
+impl Queue for UringFile {
+    fn places(&self) -> &Places {
+        self.places()
+    }
+
+    fn start(&mut self, place: usize, offset: u64, _tally: &mut Tally) -> io::Result<()> {
+        self.start(place, offset)
+    }
+
+    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
+        let calls = self.enter(min, patience)?;
+        tally.calls += calls.unwrap_or(0);
+        Ok(calls.is_some())
+    }
+
+    fn finished(&mut self) -> Option<(usize, i32)> {
+        self.finished()
+    }
+}

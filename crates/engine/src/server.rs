@@ -1,0 +1,127 @@
+//! A row of the table of servers, and what a server is made from.
+
+use std::io;
+use std::ops::Deref;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+pub use bytecost_spec::survey::ServerFacts;
+
+use crate::service::{self, Service};
+
+/// A row of the table of servers. It reads as its facts.
+#[derive(Clone, Copy, Debug)]
+pub struct Server {
+    /// What others need to know of it.
+    pub facts: ServerFacts<&'static str>,
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// What it needs and the kernel does not give. Whatever a client does is no error.
+    pub serve: fn(Setup) -> io::Result<Tally>,
+}
+
+impl Deref for Server {
+    type Target = ServerFacts<&'static str>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.facts
+    }
+}
+
+/// One thread serves all connections.
+pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
+    name: "",
+    summary: "",
+    bound: None,
+    in_turn: false,
+    task_per_connection: false,
+    needs_lone_thread: false,
+    takes_workers: false,
+    caution: None,
+    refused: None,
+};
+
+/// What a server is made from.
+#[derive(Debug)]
+pub struct Setup {
+    /// A listening socket, as [`crate::servers::listen`] makes it; the server sets whether it blocks.
+    pub listener: OwnedFd,
+    /// When this becomes readable or is hung up, the server stops: a pipe's reading end, say.
+    pub stop: OwnedFd,
+    /// What is answered.
+    pub service: &'static Service,
+    /// What the service is made from.
+    pub serving: service::Setup,
+    /// Threads that serve, for the models that have a fixed number of them; at least 1 is taken.
+    pub workers: usize,
+    /// What bounds a client.
+    pub limits: Limits,
+}
+
+/// What bounds a client, so that none can hold up the others or use up memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most connections at one time; further ones wait in the listener's queue.
+    pub connections: usize,
+    /// How long a client may take over one request, and how long it may leave an answer untaken,
+    /// before it is closed. It may take up to a quarter longer. At least 1 ms.
+    pub patience: Duration,
+    /// How long a connection may stay open between requests; none for ever.
+    pub idle: Option<Duration>,
+    /// How long answers may take that are under way when the server is stopped.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections: 16_384,
+            patience: Duration::from_secs(5),
+            idle: None,
+            grace: Duration::from_millis(500),
+        }
+    }
+}
+
+/// What a server has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Connections taken.
+    pub connections: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Requests refused because they were too long.
+    pub too_long: u64,
+    /// Connections closed because the client was out of time.
+    pub timed_out: u64,
+    /// Connections that broke: reset by the client, or not taken for want of room.
+    pub broken: u64,
+    /// Times that taking connections was put off because a limit was reached.
+    pub put_off: u64,
+}
+
+impl Tally {
+    /// Adds what another thread or process of the server has done.
+    pub fn add(&mut self, other: Tally) {
+        self.connections += other.connections;
+        self.requests += other.requests;
+        self.too_long += other.too_long;
+        self.timed_out += other.timed_out;
+        self.broken += other.broken;
+        self.put_off += other.put_off;
+    }
+}
+
+impl Server {
+    /// Why so many connections cannot be served, if they cannot: for want of descriptors that is
+    /// another question.
+    #[must_use]
+    pub fn refuses(&self, connections: usize) -> Option<String> {
+        let (most, reason) = self.bound.filter(|(most, _)| connections as u64 > *most)?;
+        Some(format!(
+            "{} serves at most {most} connections: {reason}",
+            self.name
+        ))
+    }
+}

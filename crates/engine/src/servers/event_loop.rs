@@ -1,0 +1,334 @@
+//! What the models with one thread and non-blocking sockets share: the connections, the listener
+//! and the clock of a server that is told what is ready, and the loop that serves them. How it is
+//! told is the business of each ([`Readiness`]).
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use bytecost_sys::readiness::Interest;
+use rustix::event::epoll::EventFlags;
+use rustix::net::SocketFlags;
+
+use super::accepted::Accepted;
+use super::connection::{Connection, Wants};
+use super::conversation::Worker;
+use super::ticker::Ticker;
+use crate::server::{Limits, Setup, Tally};
+
+/// Connections that are taken before those that are there are served again.
+pub(super) const ACCEPTED_AT_ONCE: usize = 64;
+/// Ticks in the time that a client may take. One more than these closes it, so that it has at
+/// least its time, and at most a quarter more.
+const TICKS_OF_PATIENCE: u32 = 4;
+
+/// What a descriptor is to the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Listener,
+    Stop,
+    Ticker,
+    Connection,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Nothing is accepted, and all connections end when they have their answers.
+    Stopping,
+    /// The time for that is over.
+    Over,
+}
+
+/// The connections of a server, by the number of their descriptor: the kernel gives the lowest free
+/// number, so that these are as good as a table of our own.
+pub(super) struct EventLoop {
+    listener: Option<OwnedFd>,
+    stop: OwnedFd,
+    ticker: Ticker,
+    connections: Vec<Option<Connection>>,
+    open: usize,
+    has_room: bool,
+    phase: Phase,
+    limits: Limits,
+    worker: Worker,
+}
+
+impl EventLoop {
+    fn new(setup: Setup) -> io::Result<EventLoop> {
+        let worker = Worker::new(&setup);
+        rustix::io::ioctl_fionbio(&setup.listener, true)?;
+        Ok(EventLoop {
+            ticker: Ticker::new(setup.limits.tick())?,
+            listener: Some(setup.listener),
+            stop: setup.stop,
+            connections: Vec::new(),
+            open: 0,
+            has_room: true,
+            phase: Phase::Open,
+            limits: setup.limits,
+            worker,
+        })
+    }
+
+    /// Whether connections are taken now. Where there is no room for one, they are not, until a
+    /// connection leaves or a tick has passed: the listener would stay ready, and asking it again and
+    /// again would use up the CPU.
+    fn listens(&self) -> bool {
+        self.has_room && self.listener.is_some()
+    }
+
+    /// The listener, until the server is stopped.
+    fn listener(&self) -> Option<BorrowedFd<'_>> {
+        self.listener.as_ref().map(AsFd::as_fd)
+    }
+
+    fn stop_signal(&self) -> BorrowedFd<'_> {
+        self.stop.as_fd()
+    }
+
+    /// All that is to be read from at the start: the stop signal, the ticker and the listener.
+    fn sources(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let own = [self.stop.as_fd(), self.ticker.as_fd()];
+        own.into_iter().chain(self.listener())
+    }
+
+    /// What a descriptor is.
+    fn source(&self, fd: RawFd) -> Source {
+        if fd == self.stop.as_raw_fd() {
+            Source::Stop
+        } else if fd == self.ticker.as_fd().as_raw_fd() {
+            Source::Ticker
+        } else if self.listener().is_some_and(|l| l.as_raw_fd() == fd) {
+            Source::Listener
+        } else {
+            Source::Connection
+        }
+    }
+
+    /// Takes a connection, if one waits and there is room.
+    fn accept(&mut self) -> Option<BorrowedFd<'_>> {
+        let listener = self.listener.as_ref().filter(|_| self.has_room)?;
+        if self.open >= self.limits.connections {
+            return self.put_off();
+        }
+        let socket = match Accepted::take(listener, SocketFlags::NONBLOCK) {
+            Accepted::Socket(socket) => socket,
+            Accepted::NoRoom => return self.put_off(),
+            Accepted::None | Accepted::Closed => return None,
+        };
+        let slot = socket.as_raw_fd() as usize;
+        if slot >= self.connections.len() {
+            self.connections.resize_with(slot + 1, || None);
+        }
+        self.open += 1;
+        self.worker.tally.connections += 1;
+        let connection = self.connections[slot].insert(Connection::new(socket));
+        Some(connection.socket.as_fd())
+    }
+
+    fn put_off(&mut self) -> Option<BorrowedFd<'_>> {
+        self.has_room = false;
+        self.worker.tally.put_off += 1;
+        None
+    }
+
+    /// Sends a connection away that the model cannot serve.
+    fn turn_away(&mut self, fd: RawFd) {
+        self.worker.tally.broken += 1;
+        self.close(fd);
+    }
+
+    /// The socket of a connection that is there.
+    fn socket(&self, fd: RawFd) -> Option<BorrowedFd<'_>> {
+        let connection = self.connections.get(fd as usize)?.as_ref()?;
+        Some(connection.socket.as_fd())
+    }
+
+    /// Serves a connection once. One that is gone meanwhile needs nothing: an event may be older than
+    /// what was done since.
+    pub(super) fn serve(&mut self, fd: RawFd) -> Wants {
+        let Some(connection) = self
+            .connections
+            .get_mut(fd as usize)
+            .and_then(Option::as_mut)
+        else {
+            return Wants::Close;
+        };
+        let wants = connection.step(&mut self.worker);
+        if wants == Wants::Close {
+            self.close(fd);
+        }
+        wants
+    }
+
+    fn close(&mut self, fd: RawFd) {
+        if let Some(slot) = self.connections.get_mut(fd as usize)
+            && slot.take().is_some()
+        {
+            self.open -= 1;
+            self.has_room = true;
+        }
+    }
+
+    /// Lets a tick pass if one is due, and closes who is out of time: their descriptors.
+    fn tick(&mut self) -> Vec<RawFd> {
+        let mut late = Vec::new();
+        if !self.ticker.ticked() {
+            return late;
+        }
+        if self.phase == Phase::Stopping {
+            self.phase = Phase::Over;
+        }
+        self.has_room = true;
+        for (fd, slot) in self.connections.iter_mut().enumerate() {
+            if let Some(connection) = slot {
+                let ticks = connection.tick();
+                if self.limits.is_late(ticks, connection.is_owed()) {
+                    late.push(fd as RawFd);
+                }
+            }
+        }
+        for fd in &late {
+            self.worker.tally.timed_out += 1;
+            self.close(*fd);
+        }
+        late
+    }
+
+    /// Begins to stop: nothing more is accepted, and the input of all connections ends. Those who wait in the
+    /// listener's queue are reset by the kernel.
+    ///
+    /// # Errors
+    /// What timerfd_settime(2) answers.
+    fn begin_stop(&mut self) -> io::Result<()> {
+        self.listener = None;
+        self.phase = Phase::Stopping;
+        self.connections
+            .iter()
+            .flatten()
+            .for_each(Connection::end_input);
+        self.ticker.start(self.limits.grace)
+    }
+
+    /// Whether the server has nothing more to do.
+    fn is_over(&self) -> bool {
+        match self.phase {
+            Phase::Open => false,
+            Phase::Stopping => self.open == 0,
+            Phase::Over => true,
+        }
+    }
+
+    /// What was done.
+    fn tally(&self) -> Tally {
+        self.worker.tally
+    }
+}
+
+/// Something that is ready.
+#[derive(Clone, Copy)]
+pub(super) struct Ready {
+    pub(super) fd: RawFd,
+    /// What it is ready for, as far as the kernel tells.
+    pub(super) flags: EventFlags,
+}
+
+/// The way in which a server is told what is ready.
+pub(super) trait Readiness {
+    /// Has one of the server's own descriptors watched, by level and for reading, or not any more.
+    fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()>;
+
+    /// Has a connection watched, which is to be read from.
+    fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()>;
+
+    /// Has a connection watched for that instead.
+    fn change(&mut self, socket: BorrowedFd<'_>, interest: Interest) -> io::Result<()>;
+
+    /// Watches a connection no more, which is closed already.
+    fn forget(&mut self, fd: RawFd);
+
+    /// Waits until something is ready and appends it; a signal may end that with nothing.
+    fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()>;
+
+    /// Serves a connection that is ready. By level that is once: what is left is told again.
+    fn serve(&mut self, connections: &mut EventLoop, at: Ready) -> io::Result<()> {
+        let wants = connections.serve(at.fd);
+        let Some(socket) = connections.socket(at.fd).filter(|_| wants != Wants::Close) else {
+            self.forget(at.fd);
+            return Ok(());
+        };
+        let (interest, flag) = match wants.is_to_write() {
+            true => (Interest::Write, EventFlags::OUT),
+            false => (Interest::Read, EventFlags::IN),
+        };
+        // Nearly always it goes on to wait for the same, which needs no call. An event that says
+        // neither (an error, a hang-up) leaves open what was waited for.
+        if at.flags.contains(flag) {
+            return Ok(());
+        }
+        self.change(socket, interest)
+    }
+}
+
+/// Serves until it is stopped.
+pub(super) fn run(setup: Setup, mut set: impl Readiness) -> io::Result<Tally> {
+    let mut server = EventLoop::new(setup)?;
+    for fd in server.sources() {
+        set.watch(fd, true)?;
+    }
+    let mut listens = true;
+    let mut ready = Vec::new();
+    while !server.is_over() {
+        ready.clear();
+        set.wait(&mut ready)?;
+        for &at in &ready {
+            match server.source(at.fd) {
+                Source::Connection => set.serve(&mut server, at)?,
+                Source::Listener => {
+                    for _ in 0..ACCEPTED_AT_ONCE {
+                        let Some(socket) = server.accept() else { break };
+                        let fd = socket.as_raw_fd();
+                        // No memory, a limit, or no room in the set.
+                        if set.add(socket).is_err() {
+                            server.turn_away(fd);
+                        }
+                    }
+                }
+                Source::Ticker => server.tick().into_iter().for_each(|fd| set.forget(fd)),
+                Source::Stop => {
+                    set.watch(server.stop_signal(), false)?;
+                    if let Some(listener) = server.listener().filter(|_| listens) {
+                        set.watch(listener, false)?;
+                    }
+                    server.begin_stop()?;
+                }
+            }
+        }
+        if let Some(listener) = server.listener()
+            && server.listens() != listens
+        {
+            listens = !listens;
+            set.watch(listener, listens)?;
+        }
+    }
+    Ok(server.tally())
+}
+
+impl Limits {
+    /// The time between two looks at who is late.
+    pub(super) fn tick(&self) -> Duration {
+        self.patience / TICKS_OF_PATIENCE
+    }
+
+    /// Whether a connection is out of time, after so many ticks since something was last brought to an
+    /// end: one that owes something, or one that is only there.
+    pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
+        if is_owed {
+            return ticks > TICKS_OF_PATIENCE;
+        }
+        let tick_ns = self.tick().as_nanos().max(1);
+        let may = |idle: Duration| idle.as_nanos().div_ceil(tick_ns);
+        self.idle.is_some_and(|idle| u128::from(ticks) > may(idle))
+    }
+}

@@ -1,0 +1,218 @@
+//! What the models with blocking calls share: the connections that are open, and how to wake the
+//! threads that wait on them.
+//!
+//! A thread that waits in accept(2) or recv(2) hears of nothing else. So one further thread
+//! waits for the stop signal, and then shuts down the sockets that the others wait on, which wakes
+//! them. Asking for the signal before each call would cost a system call a
+//! request.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
+
+use super::accepted::Accepted;
+use super::connection::{Connection, Wants};
+use super::conversation::Worker;
+use crate::server::{Limits, Setup, Tally};
+
+/// How long to wait before a connection is tried again for which there was no room.
+pub(super) const RETRY: Duration = Duration::from_millis(50);
+/// Reads of next to nothing that complete no request, before a client that feeds its request in
+/// crumbs is taken for one that stalls: each read has the whole patience.
+const MOST_CRUMBS: u32 = 64;
+
+/// The listener and the connections that are open.
+pub(super) struct OpenConnections {
+    listener: OwnedFd,
+    stop: OwnedFd,
+    /// Written to when the server ends for another reason than the stop signal.
+    ended: OwnedFd,
+    limits: Limits,
+    state: Mutex<State>,
+    /// Told whenever a connection is closed.
+    closed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    sockets: BTreeMap<u64, Arc<OwnedFd>>,
+    next: u64,
+    stopping: bool,
+    tally: Tally,
+}
+
+/// A connection that is open until this is dropped.
+pub(super) struct OpenConnection<'a> {
+    open: &'a OpenConnections,
+    number: u64,
+    socket: Arc<OwnedFd>,
+}
+
+impl OpenConnections {
+    pub(super) fn new(setup: Setup) -> io::Result<OpenConnections> {
+        rustix::io::ioctl_fionbio(&setup.listener, false)?;
+        // Connections inherit both from the listener, which saves two system calls for each.
+        let patience = Some(setup.limits.patience);
+        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Recv, patience)?;
+        sockopt::set_socket_timeout(&setup.listener, sockopt::Timeout::Send, patience)?;
+        Ok(OpenConnections {
+            listener: setup.listener,
+            stop: setup.stop,
+            ended: eventfd(0, EventfdFlags::CLOEXEC)?,
+            limits: setup.limits,
+            state: Mutex::default(),
+            closed: Condvar::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Counts and a map that are whole between any two calls, also after a panic elsewhere.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next connection; none when the server is stopped.
+    pub(super) fn accept(&self) -> Option<OpenConnection<'_>> {
+        loop {
+            let state = self.state();
+            if state.stopping {
+                return None;
+            }
+            if state.sockets.len() >= self.limits.connections {
+                self.put_off(state);
+                continue;
+            }
+            drop(state);
+            match Accepted::take(&self.listener, SocketFlags::empty()) {
+                Accepted::Socket(socket) => return self.register(socket),
+                Accepted::NoRoom => self.put_off(self.state()),
+                Accepted::None => {}
+                Accepted::Closed => return None,
+            }
+        }
+    }
+
+    /// Waits until a connection is closed, or a moment.
+    fn put_off(&self, mut state: MutexGuard<'_, State>) {
+        state.tally.put_off += 1;
+        drop(self.closed.wait_timeout(state, RETRY));
+    }
+
+    fn register(&self, socket: OwnedFd) -> Option<OpenConnection<'_>> {
+        let socket = Arc::new(socket);
+        let mut state = self.state();
+        if state.stopping {
+            return None;
+        }
+        state.next += 1;
+        state.tally.connections += 1;
+        let number = state.next;
+        state.sockets.insert(number, Arc::clone(&socket));
+        Some(OpenConnection {
+            open: self,
+            number,
+            socket,
+        })
+    }
+
+    /// Waits for the stop signal, ends the input of all connections, and closes those that are
+    /// still open when the grace is over. For a thread of its own.
+    ///
+    /// # Errors
+    /// What poll(2) answers.
+    pub(super) fn wait_for_stop(&self) -> io::Result<()> {
+        let mut waiting = [
+            PollFd::new(&self.stop, PollFlags::IN),
+            PollFd::new(&self.ended, PollFlags::IN),
+        ];
+        while let Err(e) = poll(&mut waiting, None) {
+            if e != rustix::io::Errno::INTR {
+                self.close(Shutdown::Both);
+                return Err(e.into());
+            }
+        }
+        self.close(Shutdown::Read);
+        let any_open = |state: &mut State| !state.sockets.is_empty();
+        let grace = self.limits.grace;
+        drop(
+            self.closed
+                .wait_timeout_while(self.state(), grace, any_open),
+        );
+        self.close(Shutdown::Both);
+        Ok(())
+    }
+
+    fn close(&self, how: Shutdown) {
+        let mut state = self.state();
+        state.stopping = true;
+        // Errors say that it is shut down already.
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        for socket in state.sockets.values() {
+            let _ = shutdown(&**socket, how);
+        }
+    }
+
+    /// Ends [`OpenConnections::wait_for_stop`] where no stop signal has come.
+    pub(super) fn end(&self) {
+        let _ = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
+    }
+
+    /// Counts what a worker has done.
+    pub(super) fn add(&self, tally: Tally) {
+        self.state().tally.add(tally);
+    }
+
+    /// Counts a connection for which there was no thread.
+    pub(super) fn turned_away(&self) {
+        self.state().tally.broken += 1;
+    }
+
+    /// What was done.
+    pub(super) fn tally(&self) -> Tally {
+        self.state().tally
+    }
+}
+
+impl OpenConnection<'_> {
+    /// Serves the connection to its end.
+    pub(super) fn serve(self, worker: &mut Worker) {
+        serve_to_end(
+            Connection::new(Arc::clone(&self.socket)),
+            worker,
+            &self.open.limits,
+        );
+    }
+}
+
+impl Drop for OpenConnection<'_> {
+    fn drop(&mut self) {
+        self.open.state().sockets.remove(&self.number);
+        self.open.closed.notify_all();
+    }
+}
+
+/// Serves a connection whose socket blocks, and has the patience as its timeouts, to its end.
+pub(super) fn serve_to_end<S: AsFd>(
+    mut connection: Connection<S>,
+    worker: &mut Worker,
+    limits: &Limits,
+) {
+    let mut waited = Duration::ZERO;
+    loop {
+        match connection.step(worker) {
+            Wants::Close => return,
+            Wants::More | Wants::Heard | Wants::Turn => waited = Duration::ZERO,
+            Wants::Read | Wants::Write => waited += limits.patience,
+        }
+        let is_idle_too_long = limits.idle.is_some_and(|idle| waited >= idle);
+        let is_late = !waited.is_zero() && (connection.is_owed() || is_idle_too_long);
+        if is_late || connection.crumbs() > MOST_CRUMBS {
+            worker.tally.timed_out += 1;
+            return;
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a mover counts.
+
+/// What a mover has done so far; every number only grows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Messages that the kernel has taken whole.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// System calls, those for completions included.
+    pub calls: u64,
+    /// Buffers that the kernel kept after it had taken the message; where completions are left
+    /// lying, each send is one.
+    pub held: u64,
+    /// Of these, buffers that came back.
+    pub released: u64,
+    /// Of these, buffers that the kernel says it copied after all.
+    pub copied: u64,
+    /// Sends that the kernel had no room to note (ENOBUFS).
+    pub enobufs: u64,
+    /// Requests that the page cache could not serve at once and that were made again (EAGAIN).
+    pub misses: u64,
+}
+
+impl Tally {
+    /// What was done since an earlier tally of the same mover.
+    #[must_use]
+    pub fn since(&self, earlier: &Tally) -> Tally {
+        self.with(earlier, u64::wrapping_sub)
+    }
+
+    /// Two of them together.
+    #[must_use]
+    pub fn plus(&self, other: &Tally) -> Tally {
+        self.with(other, u64::wrapping_add)
+    }
+
+    fn with(&self, other: &Tally, f: fn(u64, u64) -> u64) -> Tally {
+        Tally {
+            messages: f(self.messages, other.messages),
+            bytes: f(self.bytes, other.bytes),
+            calls: f(self.calls, other.calls),
+            held: f(self.held, other.held),
+            released: f(self.released, other.released),
+            copied: f(self.copied, other.copied),
+            enobufs: f(self.enobufs, other.enobufs),
+            misses: f(self.misses, other.misses),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! What the engine's tables say of their rows, as others need to know it.
+//!
+//! A row of a table has its facts with words that are compiled in (`&'static str`), a survey has
+//! them with words of its own.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// The buffer is the caller's again when the call returns.
+    #[default]
+    AtReturn,
+    /// It is the caller's again when the kernel says so.
+    AtCompletion,
+    /// Nothing ever says so: it may be read until the peer has read it.
+    Never,
+}
+
+/// The two ends of a mover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Route {
+    /// Nothing is moved.
+    #[default]
+    Nowhere,
+    /// From memory to memory, without the kernel: there is no peer.
+    MemoryToMemory,
+    /// From memory to a socket.
+    MemoryToSocket,
+    /// From a file to a socket.
+    FileToSocket,
+    /// From a file to memory: there is no peer.
+    FileToMemory,
+    /// From memory to a file: there is no peer.
+    MemoryToFile,
+    /// Nothing is moved: a CPU works, on memory or in registers.
+    Work,
+    /// Between two threads that take turns and sleep meanwhile.
+    PingPong,
+    /// Between two threads that take turns and spin meanwhile, so that each needs a CPU.
+    PingPongSpinning,
+    /// From a file to `/dev/null`, which throws it away: there is no peer.
+    FileToNull,
+    /// From a file to another: there is no peer.
+    FileToFile,
+}
+
+impl Route {
+    /// Whether the mover works on a file and has no peer.
+    #[must_use]
+    pub fn is_of_files(self) -> bool {
+        matches!(
+            self,
+            Route::FileToMemory | Route::MemoryToFile | Route::FileToNull | Route::FileToFile
+        )
+    }
+
+    /// Whether the mover reads a file, so that it may be one of the user's.
+    #[must_use]
+    pub fn reads_a_file(self) -> bool {
+        self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
+    }
+
+    /// Whether a request is made of calls of a block each.
+    #[must_use]
+    pub fn goes_by_blocks(self) -> bool {
+        matches!(self, Route::FileToNull | Route::FileToFile)
+    }
+
+    /// Whether a CPU works and nothing is moved.
+    #[must_use]
+    pub fn is_work(self) -> bool {
+        self == Route::Work
+    }
+
+    /// Whether two threads of one process take turns.
+    #[must_use]
+    pub fn is_ping(self) -> bool {
+        matches!(self, Route::PingPong | Route::PingPongSpinning)
+    }
+
+    /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
+    #[must_use]
+    pub fn is_of_cpus(self) -> bool {
+        self.is_work() || self.is_ping()
+    }
+
+    /// Whether there is another end that takes in what is moved.
+    #[must_use]
+    pub fn has_peer(self) -> bool {
+        matches!(self, Route::MemoryToSocket | Route::FileToSocket)
+    }
+}
+
+/// How many requests a mover can have in flight, and who carries them out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InFlight {
+    /// One after the other, by the thread that asks.
+    #[default]
+    One,
+    /// Several, by the thread that asks or by a device.
+    Several,
+    /// Several, also by threads that work for the process: its CPU time is the mover's.
+    SeveralByThreads,
+    /// One after the other, by a process that the mover starts: its CPU time is the mover's too.
+    OneByProcess,
+}
+
+/// What is known of a mover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MoverFacts<T = String> {
+    /// Its name: the system call and its flags.
+    pub name: T,
+    /// What it does, in one sentence.
+    pub summary: T,
+    /// When its buffers may be used again.
+    pub release: Release,
+    /// Whether a message is sent from several pieces of memory, so that it must divide into them.
+    pub uses_fields: bool,
+    /// From where to where; surveys of old do not tell.
+    #[serde(default)]
+    pub route: Route,
+    /// How many requests it can have in flight, and who carries them out.
+    #[serde(default)]
+    pub in_flight: InFlight,
+    /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
+    pub locks_rings: u32,
+    /// File descriptors of one flow on the sending side.
+    pub descriptors_per_flow: u32,
+    /// Whether it can use a buffer again although its completion was not taken.
+    #[serde(default)]
+    pub leaves_completions: bool,
+    /// A known weakness that every report must tell, if any.
+    pub caution: Option<T>,
+}
+
+impl<T> MoverFacts<T> {
+    /// Whether it has a peer.
+    #[must_use]
+    pub fn has_peer(&self) -> bool {
+        self.route.has_peer()
+    }
+
+    /// Whether it moves nothing at all, so that it tells what the loop costs.
+    #[must_use]
+    pub fn moves_nothing(&self) -> bool {
+        self.route == Route::Nowhere
+    }
+
+    /// Whether it starts a program that does the work.
+    #[must_use]
+    pub fn is_helped(&self) -> bool {
+        self.in_flight == InFlight::OneByProcess
+    }
+
+    /// Whether it sends from memory that can be filled before each message, so that a buffer used
+    /// too early shows.
+    #[must_use]
+    pub fn can_refill(&self) -> bool {
+        self.route == Route::MemoryToSocket && self.release != Release::Never
+    }
+
+    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
+    /// `block` means something to it.
+    #[must_use]
+    pub fn goes_in_blocks(&self) -> bool {
+        self.route == Route::FileToSocket && self.release == Release::AtReturn
+    }
+
+    /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
+    /// the page cache or on the disk.
+    #[must_use]
+    pub fn sends_a_file(&self) -> bool {
+        self.route == Route::FileToSocket
+    }
+}
+
+impl MoverFacts<&str> {
+    /// The same with words of its own.
+    #[must_use]
+    pub fn owned(&self) -> MoverFacts {
+        MoverFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            release: self.release,
+            uses_fields: self.uses_fields,
+            route: self.route,
+            in_flight: self.in_flight,
+            locks_rings: self.locks_rings,
+            descriptors_per_flow: self.descriptors_per_flow,
+            leaves_completions: self.leaves_completions,
+            caution: self.caution.map(str::to_owned),
+        }
+    }
+}
+
+/// Reads the facts of movers. Surveys of old tell whether there is a peer in the place of a route;
+/// all that had one then could send from memory.
+pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverFacts>, D::Error> {
+    #[derive(Deserialize)]
+    struct OfOld {
+        #[serde(default)]
+        has_peer: bool,
+        #[serde(flatten)]
+        facts: MoverFacts,
+    }
+    let rows = Vec::<OfOld>::deserialize(from)?.into_iter();
+    Ok(rows
+        .map(
+            |OfOld {
+                 has_peer,
+                 mut facts,
+             }| {
+                if has_peer && facts.route == Route::Nowhere {
+                    facts.route = Route::MemoryToSocket;
+                }
+                facts
+            },
+        )
+        .collect())
+}
+
+/// What is known of a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceiverFacts<T = String> {
+    /// Its name: the system call and its flags.
+    pub name: T,
+    /// What it does, in one sentence.
+    pub summary: T,
+    /// Whether it sees the payload, so that its content can be checked.
+    pub sees_content: bool,
+}
+
+impl ReceiverFacts<&str> {
+    /// The same with words of its own.
+    #[must_use]
+    pub fn owned(&self) -> ReceiverFacts {
+        ReceiverFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            sees_content: self.sees_content,
+        }
+    }
+}
+
+/// What is known of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerFacts<T = String> {
+    /// The name of the model.
+    pub name: T,
+    /// How it serves many connections, in one sentence.
+    pub summary: T,
+    /// The most connections that it can hold, and why, where something but limits bounds them.
+    pub bound: Option<(u64, T)>,
+    /// Whether it serves one connection to its end before it looks at the next, so that others
+    /// wait for as long as that one stays.
+    pub in_turn: bool,
+    /// Whether it has a thread or a process for each connection.
+    pub task_per_connection: bool,
+    /// Whether the process that it runs in may have no other threads.
+    #[serde(default)]
+    pub needs_lone_thread: bool,
+    /// Whether the number of its threads is chosen.
+    #[serde(default)]
+    pub takes_workers: bool,
+    /// What every report must tell, if anything.
+    pub caution: Option<T>,
+    /// None where it works here; else the reason.
+    pub refused: Option<T>,
+}
+
+impl ServerFacts<&str> {
+    /// The same with words of its own.
+    #[must_use]
+    pub fn owned(&self) -> ServerFacts {
+        ServerFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            bound: self.bound.map(|(most, why)| (most, why.to_owned())),
+            in_turn: self.in_turn,
+            task_per_connection: self.task_per_connection,
+            needs_lone_thread: self.needs_lone_thread,
+            takes_workers: self.takes_workers,
+            caution: self.caution.map(str::to_owned),
+            refused: self.refused.map(str::to_owned),
+        }
+    }
+}
+
+/// What is known of a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServiceFacts<T = String> {
+    /// Its name.
+    pub name: T,
+    /// What it answers, in one sentence.
+    pub summary: T,
+    /// The sizes that it takes in bytes, least and most; none where it takes none.
+    pub sizes: Option<(u64, u64)>,
+}
+
+impl ServiceFacts<&str> {
+    /// The same with words of its own.
+    #[must_use]
+    pub fn owned(&self) -> ServiceFacts {
+        ServiceFacts {
+            name: self.name.to_owned(),
+            summary: self.summary.to_owned(),
+            sizes: self.sizes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_surveys_of_old_tell_of_a_peer_becomes_a_route() {
+        let row = |more: &str| {
+            let text = format!(
+                r#"[{{"name": "a", "summary": "", "release": "at-return", "uses_fields": false,
+                "locks_rings": 0, "descriptors_per_flow": 1, "caution": null, {more}}}]"#
+            );
+            of_movers(&mut serde_json::Deserializer::from_str(&text)).unwrap()[0].route
+        };
+        assert_eq!(row(r#""has_peer": true"#), Route::MemoryToSocket);
+        assert_eq!(row(r#""has_peer": false"#), Route::Nowhere);
+        let newer = r#""has_peer": true, "route": "file-to-socket", "can_refill": false"#;
+        assert_eq!(row(newer), Route::FileToSocket);
+        assert_eq!(row(r#""route": "work""#), Route::Work);
+    }
+}
