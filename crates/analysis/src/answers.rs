@@ -4,9 +4,10 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 
 use crate::ceiling;
-use crate::doubts::{View, copied};
+use crate::doubts::copied;
 use crate::phrases;
 use crate::result::{AnswerSentence, Finding, Verdict};
+use crate::view::View;
 
 mod alternatives;
 mod best;

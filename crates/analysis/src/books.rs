@@ -14,10 +14,10 @@ use bytecost_spec::evidence::{CPU_USERS, CpuUser, TrialEvidence};
 use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 use bytecost_stats::{mean, student_mean};
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{BookLine, CellBooks, Closed};
 use crate::trials::{CellTrials, Trials};
 use crate::value::{machine, read};
-use crate::{FEWEST, LEVEL};
 
 /// The largest share of a cell's own CPU time that may be left over.
 pub(crate) const MOST_LEFT_OVER: f64 = 0.03;

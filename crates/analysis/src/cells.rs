@@ -7,10 +7,10 @@ use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, Value, latencies, read};
-use crate::{FEWEST, LEVEL};
 
 /// Every cell of the plan with its estimates.
 pub(crate) fn results(trials: &Trials<'_>) -> Vec<CellResult> {

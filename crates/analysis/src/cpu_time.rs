@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
 
-use crate::LEVEL;
+use crate::confidence::LEVEL;
 use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
 
 /// Functions of a cell that are told, most time first.

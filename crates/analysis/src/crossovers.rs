@@ -6,11 +6,11 @@ use bytecost_spec::{Axis, Better, Metric};
 use bytecost_stats::{Course, GainEdge, Gains, Interval, Resampling, course, trimmed_mean};
 
 use crate::cells::exp;
-use crate::doubts::View;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
 use crate::result::{Crossing, CrossingPoint, Crossover};
-use crate::{FEWEST, LEVEL};
+use crate::view::View;
 
 mod sentence;
 

@@ -3,9 +3,9 @@
 use bytecost_spec::{Axis, Measure, Metric, units};
 
 use crate::crossovers::{Curve, curves, is_open};
-use crate::doubts::View;
 use crate::phrases;
 use crate::result::{CellResult, Estimate, Explanation};
+use crate::view::View;
 
 mod asynchronous;
 mod asynchronous_why;

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
+pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod audited;
 mod books;
+mod ceiling;
 mod counted;
 mod cpu_time;
 mod figure;

@@ -6,16 +6,12 @@ use bytecost_spec::Study;
 use bytecost_stats::{at_least, trimmed_mean};
 
 use crate::cells::exp;
-use crate::doubts::{UnnamedDoubt, View};
-use crate::findings::ERROR_RATE;
+use crate::confidence::ERROR_RATE;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::pairings;
+use crate::phrases;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL, phrases};
-
-/// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
-/// these, if its intervals hold.
-const CHANCE_LEAST: f64 = 0.01;
 
 /// Every baseline that has a twin, in the first metric of each comparison: outside of the findings
 /// and of their correction.
@@ -87,29 +83,4 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         widest,
     };
     Some(floor)
-}
-
-/// More twins came out different than chance explains: the intervals of this run are too narrow.
-pub(crate) fn differ(view: &View<'_>) -> Vec<UnnamedDoubt> {
-    let Some(floor) = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST) else {
-        return Vec::new();
-    };
-    let different = || view.twins.iter().filter(|t| t.different);
-    let ratios: Vec<String> = different()
-        .map(|t| phrases::ratio(t.ratio, t.low, t.high))
-        .collect();
-    vec![UnnamedDoubt {
-        text: "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow."
-            .to_owned(),
-        evidence: format!(
-            "{} of {} came out different, {} would by chance; as many or more do so in {} of runs; their ratios: {}",
-            floor.different,
-            phrases::count(floor.twins, "twin"),
-            phrases::percent(ERROR_RATE),
-            phrases::percent(floor.chance),
-            phrases::list(&ratios)
-        ),
-        cure: "stop other programs and run again; pin the threads with --placement".to_owned(),
-        cells: different().map(|t| t.cell.clone()).collect(),
-    }]
 }

@@ -2,8 +2,9 @@
 
 mod world;
 
-use bytecost_analysis::ceiling::{Ceiling, CeilingKind, ceiling};
+use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};
+use bytecost_analysis::{Ceiling, CeilingKind};
 use bytecost_spec::survey::{FileSurvey, Route};
 use bytecost_spec::{Cell, Measure, Metric};
 use world::{True, World};

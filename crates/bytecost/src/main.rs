@@ -2,7 +2,6 @@
 
 mod args;
 mod campaign;
-mod ceiling;
 mod commands;
 mod failure;
 mod known;

@@ -1,15 +1,14 @@
 //! All that is known of a run, read from its directory.
 
 use anyhow::Result;
-use bytecost_analysis::ceiling::Ceiling;
-use bytecost_analysis::{Analysis, Input, analyse, audit};
+use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
+use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Failure, Imported, LeftOut, Published, Record, Refusal, Sample};
-use bytecost_store::Run;
+use bytecost_spec::{Cell, Failure, Host, Imported, LeftOut, Published, Record, Refusal, Sample};
+use bytecost_store::{Root, Run};
 
-use crate::ceiling;
 use crate::failure::bad_input;
 use crate::published::Library;
 
@@ -98,7 +97,7 @@ impl<'r> RecordedRun<'r> {
             notes: plan.notes,
             ended_early: run.ending()?.and_then(|e| e.early),
             damage: run.damage()?,
-            ceiling: ceiling::of(run),
+            ceiling: newest_ceiling(run),
         })
     }
 
@@ -136,4 +135,31 @@ impl<'r> RecordedRun<'r> {
         }
         Ok(analysis)
     }
+}
+
+/// The newest ceiling that was measured on the machine of a run, among the runs in the same
+/// directory; none where none was. A ceiling has none, and what cannot be read is passed over.
+fn newest_ceiling(run: &Run) -> Option<Ceiling> {
+    if run.manifest().study.name == STUDY {
+        return None;
+    }
+    find(&Root::at(run.dir().parent()?), &run.manifest().host)
+}
+
+fn find(root: &Root, host: &Host) -> Option<Ceiling> {
+    let runs = root.runs().ok()?.into_iter().rev();
+    let mut ceilings = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == STUDY));
+    ceilings.find_map(|summary| {
+        let run = root.open(&summary.id).ok()?;
+        if !is_same_machine(&run.manifest().host, host) {
+            return None;
+        }
+        measured_ceiling(&run)
+    })
+}
+
+/// What a run of the study measured; none where it cannot be read, or measured nothing.
+pub fn measured_ceiling(run: &Run) -> Option<Ceiling> {
+    let recorded = RecordedRun::of(run).ok()?;
+    ceiling(run.manifest(), &analyse(recorded.input(None)))
 }

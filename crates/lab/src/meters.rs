@@ -11,7 +11,6 @@ use bytecost_sys::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::passes::Passes;
-use crate::trial::Lab;
 
 /// The largest share of a window that one step of /proc/stat may be, where it is read for it.
 const STEP_SHARE: f64 = 0.03;
@@ -191,15 +190,6 @@ impl AvailableCounters {
         CpuBy::Nothing(format!(
             "this kernel leaves interrupts out of a thread's CPU time, and with them a part of what is sent and received: {remedy}"
         ))
-    }
-}
-
-impl Lab {
-    /// With the clocks and counters that were found here. Without a survey no perf event is read.
-    #[must_use]
-    pub fn surveyed(mut self, survey: &Survey) -> Lab {
-        self.means = AvailableCounters::of(survey);
-        self
     }
 }
 

@@ -13,7 +13,7 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
 use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, TrialKey};
 use bytecost_sys::clock;
 
 use crate::delivery_check;
@@ -113,6 +113,13 @@ impl Lab {
             compiled: None,
             means: AvailableCounters::default(),
         }
+    }
+
+    /// With the clocks and counters that were found here. Without a survey no perf event is read.
+    #[must_use]
+    pub fn surveyed(mut self, survey: &Survey) -> Lab {
+        self.means = AvailableCounters::of(survey);
+        self
     }
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs

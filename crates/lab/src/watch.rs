@@ -16,22 +16,17 @@ use bytecost_evidence::cpu_accounts::AccountedProcesses;
 use bytecost_evidence::events::EventsAt;
 use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
-    self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind, TrialEvidence,
+    self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
 };
-use bytecost_spec::{Cell, Counter, Failure, Record, TrialKey};
+use bytecost_spec::{Cell, Counter};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, TrialError, wait_until};
-use crate::event::Event;
 use crate::neighbour_process::NeighbourProcess;
 use crate::protocol::{FromEndpoint, Role, Schedule};
-use crate::trial::{Lab, TrialOutcome};
 use crate::trial_output::TrialOutput;
 
 mod caches;
-mod known;
-
-use known::Doubted;
 
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
@@ -41,14 +36,17 @@ const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
 
+/// Places whose counts are not to be believed, each with the reason.
+pub(crate) type DoubtedPlaces = BTreeMap<CopyPlace, String>;
+
 /// Who watches, and what was seen in the last trial.
 #[derive(Debug)]
 pub struct Watch {
     time: Option<TimeSampler>,
-    copies: Option<Copies>,
+    pub(crate) copies: Option<Copies>,
     events: Option<Events>,
     /// What known transfers showed, by their cells.
-    known: BTreeMap<String, Doubted>,
+    pub(crate) known: BTreeMap<String, DoubtedPlaces>,
     opened: Option<EventsAt>,
     accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.
@@ -59,16 +57,16 @@ pub struct Watch {
     cpus_of: AccountedProcesses,
     /// Whether it is known when the window opens and closes.
     scheduled: bool,
-    seen: Seen,
+    pub(crate) seen: WatchedTrial,
 }
 
 /// What was seen in one trial.
 #[derive(Debug, Default)]
-struct Seen {
-    time: Option<TimeByKind>,
+pub(crate) struct WatchedTrial {
+    pub(crate) time: Option<TimeByKind>,
     copied: Vec<Copied>,
     counts: Vec<EventCount>,
-    accounts: Option<CpuAccounts>,
+    pub(crate) accounts: Option<CpuAccounts>,
 }
 
 impl Watch {
@@ -121,7 +119,7 @@ impl Watch {
             parties: Parties::default(),
             cpus_of: AccountedProcesses::default(),
             scheduled: false,
-            seen: Seen::default(),
+            seen: WatchedTrial::default(),
         }
     }
 
@@ -208,7 +206,7 @@ impl Watch {
     }
 
     fn trial_of(&mut self, parties: Parties) {
-        self.seen = Seen::default();
+        self.seen = WatchedTrial::default();
         self.scheduled = false;
         self.parties = parties;
         self.cpus_of = AccountedProcesses {
@@ -282,7 +280,7 @@ impl Watch {
 
     /// What else happened. Over wire acknowledgements come from a responder, not through the
     /// kernel's tracepoints, and it has counted them.
-    fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
+    pub(crate) fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let written = parts.machine.get(&Counter::WireAcknowledgements);
         let of_responder = written.filter(|_| !cell.transport.has_receiver());
@@ -298,7 +296,7 @@ impl Watch {
 
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
-    fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
+    pub(crate) fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
         let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
@@ -313,7 +311,7 @@ impl Watch {
 }
 
 /// The places at which a cell's bytes may be copied by the kernel.
-fn way(cell: &Cell) -> Vec<CopyPlace> {
+pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };
@@ -331,80 +329,4 @@ fn way(cell: &Cell) -> Vec<CopyPlace> {
         way.push(CopyPlace::IntoFile);
     }
     way
-}
-
-impl Lab {
-    /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
-    /// after so long a time. False when it was interrupted.
-    pub fn watched(
-        &mut self,
-        watch: &mut Watch,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
-        most: Option<Duration>,
-        stop: &AtomicBool,
-        events: &mut dyn FnMut(Event),
-    ) -> bool {
-        let began_ns = clock::monotonic_ns();
-        for (number, cell) in cells {
-            let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
-            if most.is_some_and(|most| spent >= most) {
-                return true;
-            }
-            let trial = TrialKey {
-                block: watch.round(),
-                cell: number,
-                attempt: 0,
-            };
-            events(Event::TrialStarted { trial });
-            match self.watched_trial(watch, trial, &cell, stop) {
-                TrialOutcome::Ended(record, _) => events(Event::TrialEnded(record)),
-                TrialOutcome::Interrupted => return false,
-            }
-        }
-        true
-    }
-
-    fn watched_trial(
-        &mut self,
-        watch: &mut Watch,
-        trial: TrialKey,
-        cell: &Cell,
-        stop: &AtomicBool,
-    ) -> TrialOutcome {
-        let (began_ns, started_ms) = (clock::monotonic_ns(), self.elapsed_ms());
-        let failed = |reason: String| {
-            Record::Failure(Failure {
-                trial,
-                cell: cell.id(),
-                started_ms,
-                reason: format!("while it was watched: {reason}"),
-            })
-        };
-        let attempted = self.doubted(watch, cell, stop);
-        let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
-        let record = match attempted {
-            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
-            Err(TrialError::Failed(reason)) => failed(reason),
-            Ok((doubted, parts)) => {
-                let flows = &parts.sender.side.flows;
-                let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
-                let counts = watch.counts(cell, &parts);
-                Record::Evidence(TrialEvidence {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    sent_bytes: flows.iter().map(|f| f.bytes).sum(),
-                    sent_messages: flows.iter().map(|f| f.messages).sum(),
-                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
-                    elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
-                    time: watch.seen.time.take(),
-                    footprint: parts.sender.footprint,
-                    copies,
-                    counts,
-                    accounts: watch.seen.accounts.take(),
-                })
-            }
-        };
-        TrialOutcome::Ended(Box::new(record), false)
-    }
 }

@@ -17,6 +17,7 @@ mod served;
 mod tests;
 mod twins;
 
+pub use budget::TRIAL_OVERHEAD_MS;
 pub use pins::{Pins, exact};
-pub use plan::{Plan, TRIAL_OVERHEAD_MS};
+pub use plan::Plan;
 pub use refusal::refused;

@@ -1,8 +1,8 @@
 //! What a machine reaches at most, for a terminal.
 
-use bytecost_analysis::Analysis;
-use bytecost_analysis::ceiling::{Ceiling, CeilingKind, CeilingRate};
-use bytecost_spec::units;
+use bytecost_analysis::ceiling::STUDY;
+use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
+use bytecost_spec::{Measure, Metric, units};
 
 use crate::descriptions;
 use crate::grid::TextGrid;
@@ -11,7 +11,20 @@ use crate::style::{Ink, Style};
 use crate::text::wrap;
 
 /// What is said where no ceiling of this machine is known.
-pub(crate) const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
+const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
+
+/// What is said where nothing is known of what this machine reaches at most, though rates were
+/// measured that could be held against it.
+pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let unknown = a.ceiling.is_none() && a.study.name != STUDY;
+    let rates = || {
+        a.cells
+            .iter()
+            .any(|c| c.estimates.contains_key(&throughput))
+    };
+    (unknown && descriptions::imported(a).is_none() && rates()).then_some(HINT)
+}
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is
 /// wider than `style.width`.

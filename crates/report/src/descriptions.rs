@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Analysis, Estimate, Explanation, Published, Verdict};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Better, Host, Measure, Metric, units};
+use bytecost_spec::{Axis, Better, Host, units};
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, cell_of, sort_values, value_in_words};
@@ -95,19 +95,6 @@ pub(crate) fn floors(a: &Analysis) -> Vec<String> {
         counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
     let all = of_loop.into_iter().chain(of_counters);
     all.chain(of_noise).collect()
-}
-
-/// What is said where nothing is known of what this machine reaches at most, though rates were
-/// measured that could be held against it.
-pub(crate) fn ceiling_hint(a: &Analysis) -> Option<&'static str> {
-    let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    let unknown = a.ceiling.is_none() && a.study.name != bytecost_analysis::ceiling::STUDY;
-    let rates = || {
-        a.cells
-            .iter()
-            .any(|c| c.estimates.contains_key(&throughput))
-    };
-    (unknown && imported(a).is_none() && rates()).then_some(crate::ceiling::HINT)
 }
 
 /// The widest interval among the first metrics' findings, where there is one.

@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Analysis, Explanation};
 
-use crate::descriptions;
+use crate::ceiling;
 use crate::style::{Ink, Style};
 use crate::text::wrap;
 
@@ -40,7 +40,7 @@ pub fn explain(a: &Analysis, style: Style) -> String {
         "",
         "",
     );
-    if let Some(hint) = descriptions::ceiling_hint(a) {
+    if let Some(hint) = ceiling::hint(a) {
         page.prose(Some(Ink::Faint), hint, "", "");
     }
     page.out

@@ -5,13 +5,13 @@ use bytecost_spec::units;
 
 use crate::books;
 use crate::counted::{CountTable, counted, roles};
-use crate::descriptions;
 use crate::footprint;
 use crate::grid::TextGrid;
 use crate::numbers::{self, bare_ratio, mark, superscript};
 use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
 use crate::style::{Ink, Style};
 use crate::text::{clean, columns, count, wrap};
+use crate::{ceiling, descriptions};
 
 /// The widest label of a row before it is broken over lines.
 const LABEL_COLUMNS: usize = 24;
@@ -327,7 +327,7 @@ impl Page {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
         self.prose(Some(Ink::Faint), &descriptions::place_line(a), "", "  ");
-        if let Some(hint) = descriptions::ceiling_hint(a) {
+        if let Some(hint) = ceiling::hint(a) {
             self.prose(Some(Ink::Faint), hint, "", "  ");
         }
     }

@@ -6,10 +6,10 @@ use bytecost_spec::study::{Compare, Tier};
 use bytecost_spec::{Axis, Cell, Metric};
 
 use super::belongs;
-use crate::doubts::View;
 use crate::grid;
 use crate::phrases;
 use crate::result::Finding;
+use crate::view::View;
 
 /// Axes along which results are told in ranges, the likeliest first.
 const RANGES: [Axis; 8] = [

@@ -4,11 +4,12 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell};
 
 use super::belongs;
-use crate::doubts::View;
-use crate::doubts::stall::{Waits, cured};
+use crate::doubts::stall::cured;
 use crate::phrases;
 use crate::result::{AnswerSentence, Finding, Verdict};
+use crate::stalls::Waits;
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// Share of the measured cells from which stalls are what the answer begins with.
 const LEADS: f64 = 0.1;

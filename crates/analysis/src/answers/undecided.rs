@@ -2,12 +2,12 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use crate::FEWEST;
-use crate::doubts::View;
+use crate::confidence::FEWEST;
 use crate::grid;
 use crate::phrases;
 use crate::result::{AnswerSentence, CellResult, Finding, Verdict};
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// How many times longer a run may be asked for before that is no help.
 const LONGER: usize = 30;

@@ -3,7 +3,7 @@
 use bytecost_spec::claim::{Expected, Quantity};
 use bytecost_stats::{Location, holm};
 
-use crate::findings::ERROR_RATE;
+use crate::confidence::ERROR_RATE;
 use crate::phrases;
 use crate::result::{AuditFigure, Finding};
 

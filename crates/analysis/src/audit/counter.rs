@@ -8,9 +8,10 @@ use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
 use super::ratio;
 use crate::cells::exp;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::footprint::against;
 use crate::pairing::Pairing;
-use crate::{FEWEST, LEVEL, phrases};
+use crate::phrases;
 
 /// How an item begins that no counter has told.
 const BY_TIMING: &str = "by timing";

@@ -6,8 +6,9 @@ use bytecost_stats::trimmed_mean;
 
 use super::claim_test::{CaseResult, ClaimTest, Family, Item, tested};
 use super::context::ClaimContext;
+use crate::confidence::FEWEST;
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::{FEWEST, phrases};
 
 pub(super) fn draft(
     context: &ClaimContext<'_>,

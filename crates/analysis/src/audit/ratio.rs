@@ -7,9 +7,10 @@ use bytecost_stats::trimmed_mean;
 use super::claim_test::{CaseResult, ClaimTest, Family, Item, tested};
 use super::context::ClaimContext;
 use crate::cells::exp;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::{FEWEST, LEVEL, phrases};
 
 pub(super) fn draft(
     context: &ClaimContext<'_>,

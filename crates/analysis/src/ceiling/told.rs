@@ -3,10 +3,10 @@
 use bytecost_spec::{Axis, units};
 
 use super::{CeilingKind, CeilingRate, CeilingShare};
-use crate::doubts::View;
 use crate::grid;
 use crate::phrases;
 use crate::result::{AnswerSentence, CellResult, Explanation};
+use crate::view::View;
 
 /// What is said of a ceiling that was measured beside something else.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";

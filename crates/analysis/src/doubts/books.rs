@@ -1,9 +1,10 @@
 //! Caveats about the books: CPU time that nobody accounts for.
 
-use super::{UnnamedDoubt, View, span};
+use super::{UnnamedDoubt, span};
 use crate::books::MOST_LEFT_OVER;
 use crate::phrases::{self, percent};
 use crate::result::{CellBooks, Closed};
+use crate::view::View;
 
 fn of_kind<'v>(view: &View<'v>, closed: Closed) -> Vec<&'v CellBooks> {
     let books = view.books.iter();

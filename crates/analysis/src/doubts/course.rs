@@ -3,14 +3,16 @@
 use bytecost_spec::{Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
 
-use super::{UnnamedDoubt, View, in_cells, legs, span};
+use super::{UnnamedDoubt, in_cells, legs, span};
 use crate::cells::exp;
-use crate::findings::{ERROR_RATE, half_width};
+use crate::confidence::ERROR_RATE;
+use crate::findings::half_width;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Trials};
+use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;

@@ -3,9 +3,10 @@
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Counter, Reading, Transport};
 
-use super::{UnnamedDoubt, View, ids, in_cells};
+use super::{UnnamedDoubt, ids, in_cells};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// By which means the CPU time of a cell was read in the place of the threads' own clocks.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Reaping, units};
 
-use super::{UnnamedDoubt, View, span, typical};
+use super::{UnnamedDoubt, span};
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// Whether a cell waits for every completion; where that lasts as long as a timer, another doubt
 /// says so.
@@ -21,7 +22,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     for cell in view.moved().filter(|c| waits(view, c)) {
         let flows = f64::from(cell.cell.threads);
         let rate = Metric::both(Measure::MessagesPerS);
-        let rate = typical(cell, |t| t.value(rate).known());
+        let rate = cell.typical(|t| t.value(rate).known());
         times.extend(rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE)));
         cells.push(cell.id.clone());
     }

@@ -2,9 +2,10 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use super::{UnnamedDoubt, View, in_cells, span};
+use super::{UnnamedDoubt, in_cells, span};
 use crate::phrases::percent;
 use crate::result::CellResult;
+use crate::view::View;
 
 /// How far flags and counts may lie apart.
 const APART: f64 = 0.05;

@@ -3,10 +3,11 @@
 use bytecost_spec::Counter;
 use bytecost_stats::quantile;
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::value::machine;
+use crate::view::View;
 
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
 const STEADY: f64 = 1.1;

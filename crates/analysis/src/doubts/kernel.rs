@@ -5,10 +5,11 @@ use bytecost_stats::median;
 
 use super::flags::after_all;
 use super::wire::whole;
-use super::{UnnamedDoubt, View, huge_pages, ids, packet_socket, span};
+use super::{UnnamedDoubt, huge_pages, ids, packet_socket, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
+use crate::view::View;
 
 /// Share of copied buffers from which a zero-copy mover is said to copy.
 const COPIED: f64 = 0.01;

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::Manifest;
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::trials::CellTrials;
 use crate::value::Trial;
+use crate::view::View;
 
 /// The trials of a cell by leg, in the order of blocks: what is looked for over time is looked for
 /// within each.

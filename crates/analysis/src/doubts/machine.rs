@@ -6,10 +6,11 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
 use bytecost_stats::median;
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
+use crate::view::View;
 
 /// The most processes of others that are named.
 const MOST_NAMED: usize = 3;

@@ -4,11 +4,12 @@ use bytecost_spec::Counter;
 use bytecost_spec::sample::SubWindows;
 use bytecost_stats::{holm, median, trimmed_mean};
 
-use super::{UnnamedDoubt, View, ids, span};
-use crate::findings::ERROR_RATE;
+use super::{UnnamedDoubt, ids, span};
+use crate::confidence::ERROR_RATE;
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
+use crate::view::View;
 
 /// Fewest trials over which a trend is looked for.
 const FEWEST: usize = 6;

@@ -3,61 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::host::{Obstacle, ObstacleKind};
-use bytecost_spec::{Counter, Measure, units};
+use bytecost_spec::{Counter, units};
 
-use super::{UnnamedDoubt, View, ids, same_rate};
+use super::{UnnamedDoubt, ids};
 use crate::phrases;
-use crate::result::{Doubt, Finding};
 use crate::trials::CellTrials;
 use crate::value::machine;
-
-/// Kinds of doubts which say that something else than what is compared sets the rates.
-const SET_RATES: [&str; 6] = [
-    "path-limit",
-    "quota-around",
-    "pacing",
-    "receive-window",
-    same_rate::KIND,
-    "receiver-bound",
-];
+use crate::view::View;
 
 /// Share of the time up to which pauses by a quota go unremarked.
 const HELD: f64 = 0.001;
-
-/// The cells whose rates something else sets, by their id.
-#[derive(Debug, Default)]
-pub(crate) struct RateLimits(BTreeSet<String>);
-
-impl RateLimits {
-    /// Those that some doubt names.
-    pub(crate) fn of(doubts: &[Doubt]) -> RateLimits {
-        let all = doubts
-            .iter()
-            .filter(|d| SET_RATES.contains(&d.kind.as_str()));
-        RateLimits(all.flat_map(|d| d.cells.iter().cloned()).collect())
-    }
-
-    /// Whether a finding compares rates or times that are not those of what is compared.
-    pub(crate) fn touch(&self, finding: &Finding) -> bool {
-        is_of_time(finding.metric.measure)
-            && (self.0.contains(&finding.cell) || self.0.contains(&finding.baseline))
-    }
-}
-
-/// Whether a measure is a rate or a time that goes by.
-pub(super) fn is_of_time(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::ThroughputGbitPerS
-            | Measure::MessagesPerS
-            | Measure::MsPerMessage
-            | Measure::LatencyUsP50
-            | Measure::LatencyUsP90
-            | Measure::LatencyUsP99
-            | Measure::LatencyUsP999
-            | Measure::LatencyUsMax
-    )
-}
 
 /// What stood in the way of each cell's packets, with the cells.
 fn by_obstacle<'v>(

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Counter, Nearness, Placement, SideReadings};
 
-use super::{UnnamedDoubt, View, span, typical};
+use super::{UnnamedDoubt, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
+use crate::view::View;
 
 /// Share of the window that threads may wait for a CPU unremarked.
 const WAITED: f64 = 0.05;
@@ -50,7 +51,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| should_run(view, c)) {
         let threads = cell.cell.threads;
-        let share = typical(cell, |t| {
+        let share = cell.typical(|t| {
             let queued = waited(&t.sample.sender, threads);
             let other = (t.sample.receiver.as_ref()).and_then(|r| waited(r, threads));
             let away = away(t, threads).filter(|_| cell.route.is_work());

@@ -2,9 +2,10 @@
 
 use bytecost_spec::PacketSocket;
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// The packet sockets that some trial of a cell saw, each once.
 pub(super) fn of<'s>(cell: &CellTrials<'s>) -> Vec<&'s PacketSocket> {

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedDoubt, View, receiver_bound, span, typical};
+use super::{UnnamedDoubt, receiver_bound, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
+use crate::view::View;
 
 /// Share of the busy time that the window may hold a flow back.
 const HELD: f64 = 0.5;
@@ -22,12 +23,12 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
     for cell in view.moved().filter(has_time) {
-        if let Some(share) = typical(cell, held).filter(|s| *s > HELD) {
+        if let Some(share) = cell.typical(held).filter(|s| *s > HELD) {
             cells.push(cell.id.clone());
             shares.push(share);
             let buffer =
                 |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
-            buffers.extend(typical(cell, buffer));
+            buffers.extend(cell.typical(buffer));
         }
     }
     if cells.is_empty() {

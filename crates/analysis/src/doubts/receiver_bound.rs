@@ -2,9 +2,10 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Side};
 
-use super::{UnnamedDoubt, View, span, typical};
+use super::{UnnamedDoubt, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// Share of its time from which the receiver is busy throughout.
 const BUSY: f64 = 0.9;
@@ -19,7 +20,7 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
             measure: Measure::CpuUtilization,
             side,
         };
-        Some(typical(cell, |t| t.value(metric).known())? / f64::from(cell.cell.threads.max(1)))
+        Some(cell.typical(|t| t.value(metric).known())? / f64::from(cell.cell.threads.max(1)))
     };
     Some((of(Side::Sender)?, of(Side::Receiver)?))
 }

@@ -2,10 +2,11 @@
 
 use bytecost_spec::Counter;
 
-use super::{UnnamedDoubt, View, span};
+use super::{UnnamedDoubt, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
+use crate::view::View;
 
 /// Share of the segments that may be sent again unremarked: the kernel probes at the end of a
 /// burst, and nothing is lost there.

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Cache, Measure, Metric, Pattern, units};
 
-use super::{UnnamedDoubt, View, ids, span, typical};
+use super::{UnnamedDoubt, ids, span};
 use crate::phrases;
 use crate::trials::CellTrials;
+use crate::view::View;
 
-/// What this doubt is called.
-pub(super) const KIND: &str = "same-rate";
 /// Movers from which on their being alike says something.
 const FEWEST: usize = 3;
 /// How far rates may be apart at most to be alike, largest over least.
@@ -38,7 +37,8 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     for cell in view.moved().filter(streams) {
         let of = |measure| {
             let metric = Metric::both(measure);
-            typical(cell, |t| t.value(metric).known()).filter(|v| *v > 0.0)
+            cell.typical(|t| t.value(metric).known())
+                .filter(|v| *v > 0.0)
         };
         let (Some(rate), Some(cost)) = (of(Measure::ThroughputGbitPerS), of(Measure::CpuSPerGb))
         else {

@@ -2,11 +2,12 @@
 
 use bytecost_spec::{Counter, Transport, units};
 
-use super::{UnnamedDoubt, View, typical};
+use super::UnnamedDoubt;
 use crate::phrases;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
+use crate::view::View;
 
 /// How far apart the sizes may be, larger over smaller.
 const ALIKE: f64 = 1.25;
@@ -14,7 +15,7 @@ const ALIKE: f64 = 1.25;
 /// Bytes of a packet or segment with data, mean of a trial, median over trials; none where they
 /// are not counted.
 fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
-    typical(cell, |t| {
+    cell.typical(|t| {
         let bytes = read(&t.sample.sender, Counter::Bytes).ok()?;
         let packets = match cell.cell.transport {
             Transport::Wire => machine(t.sample, Counter::WirePackets).ok()?,

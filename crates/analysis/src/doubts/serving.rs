@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::Counter;
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::phrases::{self, percent};
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
 use crate::value::served::{ERRORS, is_limited};
+use crate::view::View;
 
 /// Failed requests, as a share of those that were answered, that go unremarked.
 const FAILED: f64 = 0.0001;

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Cache, Counter, Pattern};
 
-use super::{UnnamedDoubt, View, span, typical};
+use super::{UnnamedDoubt, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
+use crate::view::View;
 
 /// Messages of a flow below which each is a large part of the window.
 const FEW: f64 = 10.0;
@@ -51,14 +52,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     };
     for cell in view.moved().filter(by_clock) {
         let flows = f64::from(cell.cell.threads.max(1));
-        let of = |counter| typical(cell, |t| read(&t.sample.sender, counter).ok());
+        let of = |counter| cell.typical(|t| read(&t.sample.sender, counter).ok());
         let (Some(n), Some(ns)) = (of(Counter::Messages), of(Counter::ElapsedNs)) else {
             continue;
         };
         // Whole exchanges leave nothing in the buffers.
         let streams = cell.cell.pattern == Pattern::Stream;
-        let kept = typical(cell, kept).filter(|_| streams).unwrap_or(0.0).abs();
-        let apart = typical(cell, apart).unwrap_or(0.0);
+        let kept = cell.typical(kept).filter(|_| streams).unwrap_or(0.0).abs();
+        let apart = cell.typical(apart).unwrap_or(0.0);
         if n / flows < FEW || kept > matters || apart > APART {
             cells.push(cell.id.clone());
             messages.push(n / flows);

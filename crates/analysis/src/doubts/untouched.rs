@@ -1,8 +1,9 @@
 //! A receiver that does not touch what it got.
 
-use super::{UnnamedDoubt, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// One for each receiver that cannot see the payload.
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {

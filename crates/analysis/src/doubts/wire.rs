@@ -4,10 +4,11 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
 use bytecost_stats::median;
 
-use super::{UnnamedDoubt, View, ids, span};
+use super::{UnnamedDoubt, ids, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
+use crate::view::View;
 
 /// The kernel's work on the responder's account, as a share of the sender's CPU time, that is
 /// passed over.

@@ -222,7 +222,7 @@ pub(super) fn memory(why: &Why<'_>) -> Option<Explained> {
             .trials()
             .filter_map(|t| memory_bytes(t.sample).ok())
             .collect();
-        crate::typical(&known)
+        crate::cells::typical(&known)
     };
     let mut rows: Vec<(f64, String, bool)> = Vec::new();
     for group in &same {

@@ -8,8 +8,8 @@ use bytecost_store::{Root, Run};
 use super::run;
 use crate::args::{AxisArgs, CeilingArgs, RunArgs};
 use crate::failure::{Exit, bad_input};
-use crate::recorded_run::RecordedRun;
-use crate::{ceiling, terminal};
+use crate::recorded_run::{RecordedRun, measured_ceiling};
+use crate::terminal;
 
 /// Measures the study of that name, and tells its rates in a table.
 pub fn run(args: CeilingArgs) -> Result<Exit> {
@@ -51,7 +51,7 @@ fn tell(run: &Run) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
     let analysis = evidence.analysis(None)?;
     super::report::write(run, &analysis, &evidence.cells, &evidence.samples)?;
-    let text = match ceiling::measured(run) {
+    let text = match measured_ceiling(run) {
         Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
         None => bytecost_report::terminal(&analysis, terminal::style()),
     };

@@ -1,6 +1,5 @@
 //! Transfers whose copies are known: what counts are held against before they are believed.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{Mover, Route, file};
@@ -9,10 +8,10 @@ use bytecost_spec::evidence::{CopiedBytes, CopyPlace};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cache, Cell, Reading};
 
-use super::{Watch, way};
 use crate::endpoint_process::TrialError;
 use crate::files::Files;
 use crate::trial::Lab;
+use crate::watch::{DoubtedPlaces, Watch, way};
 
 /// Movers, with the places at which the kernel copies each of their bytes.
 const KNOWN: &[(&str, &[CopyPlace])] = &[
@@ -34,9 +33,6 @@ const BY_FILE_SYSTEM: &str = "copy_file_range";
 /// another may have somebody else copy.
 const SHARING: &[&str] = &["btrfs", "xfs"];
 const LOCAL: &[&str] = &["btrfs", "ext4", "f2fs", "xfs"];
-
-/// Places whose counts are not to be believed, each with the reason.
-pub(super) type Doubted = BTreeMap<CopyPlace, String>;
 
 /// The cell of a known transfer over the path of another, or in the very place of its file.
 fn known(cell: &Cell, mover: &Mover, files: &Files) -> Cell {
@@ -132,7 +128,7 @@ fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) 
 fn believed(
     mut counted: CopiedBytes,
     cell: &Cell,
-    doubted: &Doubted,
+    doubted: &DoubtedPlaces,
     file_system: &str,
 ) -> CopiedBytes {
     let payload_bytes = counted.payload_bytes.max(1) as f64;
@@ -158,8 +154,8 @@ impl Lab {
         watch: &mut Watch,
         cell: &Cell,
         stop: &AtomicBool,
-    ) -> Result<Doubted, TrialError> {
-        let mut all = Doubted::new();
+    ) -> Result<DoubtedPlaces, TrialError> {
+        let mut all = DoubtedPlaces::new();
         if watch.copies.is_none() || cell.is_served() {
             return Ok(all);
         }
@@ -191,7 +187,7 @@ impl Lab {
         known: &Cell,
         legs: &[CopyPlace],
         stop: &AtomicBool,
-    ) -> Result<Doubted, TrialError> {
+    ) -> Result<DoubtedPlaces, TrialError> {
         let file_system = file_system(known, &self.files);
         let counted = match self.attempt(known, Some(watch), stop) {
             Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
@@ -224,7 +220,7 @@ impl Lab {
         &self,
         counted: Option<CopiedBytes>,
         cell: &Cell,
-        doubted: &Doubted,
+        doubted: &DoubtedPlaces,
     ) -> Option<CopiedBytes> {
         let file_system = file_system(cell, &self.files);
         counted.map(|counted| believed(counted, cell, doubted, &file_system))
