@@ -32,7 +32,7 @@ mod outcome;
 mod start_gate;
 
 use client_loop::ClientLoop;
-use client_loop::epoll::Epoll;
+use client_loop::epoll::EpollLoop;
 use client_loop::uring::UringLoop;
 use start_gate::StartGate;
 
@@ -321,7 +321,7 @@ impl Load {
             },
         };
         let mut outcome =
-            driver::Driver::new(self, Epoll::new(self)?, nth, start)?.run(stop, told)?;
+            driver::Driver::new(self, EpollLoop::new(self)?, nth, start)?.run(stop, told)?;
         outcome.generator.way = LoadInterface::Epoll;
         outcome.generator.no_ring = refused.map(|e| e.to_string());
         Ok(outcome)

@@ -29,7 +29,7 @@ struct Line {
     sent: Option<usize>,
 }
 
-pub(in crate::load) struct Epoll {
+pub(in crate::load) struct EpollLoop {
     load: Load,
     epoll: OwnedFd,
     lines: Vec<Line>,
@@ -43,7 +43,7 @@ pub(in crate::load) struct Epoll {
     to_hear: Option<(u32, u32)>,
 }
 
-impl Epoll {
+impl EpollLoop {
     fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), ConnectionError> {
         let line = &self.lines[i as usize];
         let name = event_name(i, line.generation);
@@ -97,12 +97,12 @@ impl Epoll {
     }
 }
 
-impl ClientLoop for Epoll {
+impl ClientLoop for EpollLoop {
     type Piece = usize;
 
-    fn new(load: &Load) -> io::Result<Epoll> {
+    fn new(load: &Load) -> io::Result<EpollLoop> {
         let all = (load.connections + load.idle) as usize;
-        Ok(Epoll {
+        Ok(EpollLoop {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             lines: (0..all).map(|_| Line::default()).collect(),
             source: Source::of(load),
