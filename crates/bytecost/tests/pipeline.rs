@@ -9,7 +9,6 @@ use bytecost_lab::flow::{Finish, stream};
 use bytecost_lab::phase::CountingGate;
 use bytecost_meter::{FakeMeter, Meter};
 use bytecost_plan::Plan;
-use bytecost_spec::cell::Reaping;
 use bytecost_spec::manifest::FORMAT;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{
@@ -114,18 +113,8 @@ fn cost_ns(cell: &Cell, block: u32) -> u64 {
 fn trial(cell: &Cell, number: u32, block: u32) -> Sample {
     let null = Mover::named("null").unwrap();
     let setup = Setup {
-        socket: None,
-        file: None,
-        java: None,
-        size: cell.size_bytes as usize,
-        fields: 1,
         slots: 4,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_secs(1),
+        ..Setup::new(cell.size_bytes as usize, Duration::from_secs(1))
     };
     let mut mover = null.open(setup).unwrap();
     let messages = 999;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use bytecost_sys::places::{ALIGN_BYTES, Places};
+use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -284,7 +284,7 @@ pub fn direct_bytes(path: &Path) -> Option<u64> {
         },
     )
     .ok()?;
-    let mut places = Places::new(1, 64 << 10).ok()?;
+    let mut places = IoBuffers::new(1, 64 << 10).ok()?;
     let bytes = places.bytes_mut(0)?;
     [512, 1024, 2048, ALIGN_BYTES]
         .into_iter()
@@ -332,9 +332,9 @@ fn written(block: u64, size: usize, places: usize, bytes: &[u8]) -> Option<usize
     Pattern::new(u32::MAX - 1, 0).mismatch(place * size as u64, bytes)
 }
 
-/// Places, each filled with what its blocks will hold.
-pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<Places> {
-    let mut places = Places::new(count, size)?;
+/// IoBuffers, each filled with what its blocks will hold.
+pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> {
+    let mut places = IoBuffers::new(count, size)?;
     let pattern = Pattern::new(u32::MAX - 1, 0);
     for place in 0..count {
         let bytes = places.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytecost_sys::companion;
+use bytecost_sys::helper_process;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::Errno;
@@ -193,7 +193,7 @@ impl Jvm {
             .stdout(Stdio::from(write_said.try_clone()?))
             .stderr(Stdio::from(write_said))
             .process_group(0);
-        companion::attach(
+        helper_process::attach(
             &mut command,
             vec![source, file, read_commands, write_answers],
         );

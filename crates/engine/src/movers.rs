@@ -6,6 +6,7 @@
 use crate::mover::Mover;
 
 mod file_copy;
+mod file_send;
 mod java;
 mod libaio;
 mod memcpy;
@@ -16,17 +17,12 @@ mod ping;
 mod planted;
 mod posix_aio;
 mod queued;
-mod read_write;
 mod send;
 mod send_zerocopy;
-mod sendfile;
-mod sent_file;
-mod splice;
 mod sync_file;
 mod uring_file;
 mod uring_relay;
 mod uring_send;
-mod uring_send_zc;
 mod vmsplice;
 mod waking;
 mod work;
@@ -40,13 +36,13 @@ pub const MOVERS: &[Mover] = &[
     send::WRITEV,
     send::SENDMSG,
     send_zerocopy::MOVER,
-    sendfile::MOVER,
-    sendfile::WITH_CORK,
-    splice::MOVER,
+    file_send::SENDFILE,
+    file_send::SENDFILE_CORK,
+    file_send::SPLICE,
     vmsplice::MOVER,
-    uring_send::MOVER,
-    uring_send_zc::MOVER,
-    read_write::MOVER,
+    uring_send::COPIED,
+    uring_send::ZERO_COPY,
+    file_send::READ_WRITE,
     mmap::SEND,
     uring_relay::SPLICE,
     uring_relay::READ_SEND,

@@ -171,23 +171,14 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::cell::Reaping;
     use std::time::Duration;
 
     fn setup(fields: usize, fresh: bool) -> Setup {
         Setup {
-            socket: None,
-            file: None,
-            java: None,
-            size: 256,
             fields,
             slots: 4,
-            flow: 0,
             fresh,
-            refill: false,
-            reaping: Reaping::Full,
-            huge_pages: bytecost_spec::HugePages::Auto,
-            patience: Duration::from_secs(1),
+            ..Setup::new(256, Duration::from_secs(1))
         }
     }
 

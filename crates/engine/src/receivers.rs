@@ -7,15 +7,14 @@
 use crate::receiver::Receiver;
 
 mod recv;
-mod recv_discard;
 mod recv_waitall;
 mod recvmsg;
 
 /// All receivers, in the order of the documentation.
 pub const RECEIVERS: &[Receiver] = &[
-    recv::RECEIVER,
+    recv::RECV,
     recvmsg::RECEIVER,
-    recv_discard::RECEIVER,
+    recv::DISCARD,
     recv_waitall::RECEIVER,
 ];
 

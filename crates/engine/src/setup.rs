@@ -57,6 +57,26 @@ pub struct FileWork {
 }
 
 impl Setup {
+    /// One message of so many bytes in the ring, in one piece, of memory alone and with what is
+    /// the default otherwise.
+    #[must_use]
+    pub fn new(size: usize, patience: Duration) -> Setup {
+        Setup {
+            socket: None,
+            file: None,
+            java: None,
+            size,
+            fields: 1,
+            slots: 1,
+            flow: 0,
+            fresh: false,
+            refill: false,
+            reaping: Reaping::Full,
+            huge_pages: HugePages::Auto,
+            patience,
+        }
+    }
+
     /// The file, for movers that need one.
     ///
     /// # Errors

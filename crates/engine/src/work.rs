@@ -4,7 +4,7 @@
 use std::io;
 
 use bytecost_spec::{HugePages, Noise};
-use bytecost_sys::lines::{Lines, Pages};
+use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 mod arithmetic;
 mod chase;
@@ -61,7 +61,7 @@ pub fn pages(asked: HugePages) -> Pages {
 /// Why memory to work on cannot be had in huge pages here, found by trying; none where it can.
 #[must_use]
 pub fn huge_pages_refused() -> Option<String> {
-    Lines::new(1, Pages::Huge).err().map(|e| e.to_string())
+    CacheLines::new(1, Pages::Huge).err().map(|e| e.to_string())
 }
 
 fn wrong(what: &str) -> io::Error {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Move, Mover, Offer, Route, Setup, Walk};
-use bytecost_spec::{Access, Reaping};
+use bytecost_spec::Access;
 
 /// Bytes of a message: neither whole pages nor whole blocks.
 const SIZE: u64 = 300_007;
@@ -35,16 +35,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
             block: BLOCK,
             target: None,
         }),
-        size: size as usize,
-        fields: 1,
-        slots: 1,
-        java: None,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_secs(60),
+        ..Setup::new(size as usize, Duration::from_secs(60))
     });
     if let Err(e) = &opened {
         eprintln!("{} does not work here: {e}", mover.name);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use bytecost_evidence::symbols::{Symbols, plain};
 use bytecost_evidence::time::EVERY_NS;
 use bytecost_sys::errqueue;
-use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
+use bytecost_sys::iovecs::{Iovecs, MSG_ZEROCOPY};
 use bytecost_sys::region::Region;
 use bytecost_sys::sampler::Sampler;
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
@@ -123,7 +123,7 @@ fn stream(
 fn zero_copy(stop: &AtomicBool) -> io::Result<()> {
     let slots = 16;
     let ranges: Vec<_> = (0..slots).map(|i| i * MESSAGE..(i + 1) * MESSAGE).collect();
-    let mut gather = Gather::new(Region::new(slots * MESSAGE)?, &ranges, 1)?;
+    let mut gather = Iovecs::new(Region::new(slots * MESSAGE)?, &ranges, 1)?;
     let (mut ready, mut next) = (false, 0);
     stream(stop, |socket, _| {
         if !ready {

@@ -10,7 +10,7 @@ use std::path::Path;
 use aya::maps::{Array, Map};
 use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use bytecost_sys::words::Words;
+use bytecost_sys::mapped_words::MappedWords;
 
 /// The longest that is told; a verifier has much to say.
 const MOST_CHARS: usize = 400;
@@ -67,7 +67,7 @@ pub fn types(root: &Path) -> io::Result<Btf> {
 #[derive(Debug)]
 pub struct Object<const N: usize> {
     object: Ebpf,
-    sums: Words,
+    sums: MappedWords,
 }
 
 impl<const N: usize> Object<N> {
@@ -90,7 +90,7 @@ impl<const N: usize> Object<N> {
         }
         let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
         let sums = match object.map("sums") {
-            Some(Map::Array(data)) => Words::new(data.fd(), N)?,
+            Some(Map::Array(data)) => MappedWords::new(data.fd(), N)?,
             _ => return Err(io::Error::other("the object has no array `sums`")),
         };
         Ok(Object { object, sums })

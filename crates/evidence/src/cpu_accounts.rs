@@ -12,7 +12,7 @@ use std::thread;
 use aya::include_bytes_aligned;
 use aya::maps::HashMap;
 use bytecost_spec::evidence::CpuAccounts;
-use bytecost_sys::words::Words;
+use bytecost_sys::mapped_words::MappedWords;
 use bytecost_sys::{clock, process};
 
 use crate::bpf::{self, Object, told};
@@ -62,7 +62,7 @@ pub struct CpuAccountant {
 #[derive(Debug)]
 struct Open {
     object: Object<2>,
-    cpus: Words,
+    cpus: MappedWords,
     online: Vec<u32>,
     /// When the window opens and closes, the latter as late as can be where that is not known yet;
     /// or why there is none.
@@ -140,7 +140,7 @@ impl Open {
             let _ = object.attach(tracepoint, tracepoint, &types);
         }
         let cpus = match object.map("cpus")? {
-            aya::maps::Map::Array(data) => Words::new(data.fd(), possible * CPU_WORDS)?,
+            aya::maps::Map::Array(data) => MappedWords::new(data.fd(), possible * CPU_WORDS)?,
             _ => return Err(io::Error::other("`cpus` is no array")),
         };
         let mut open = Open {

@@ -17,7 +17,7 @@ use std::hint::black_box;
 
 use bytecost_spec::evidence::Calibration;
 use bytecost_sys::region::ask_for_huge_pages;
-use bytecost_sys::ticks::timed;
+use bytecost_sys::time_stamp::timed;
 
 /// From one line that is timed to the next, in bytes.
 const APART_BYTES: usize = 128;

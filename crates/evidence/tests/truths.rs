@@ -15,12 +15,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_evidence::Events;
-use bytecost_evidence::Parties;
-use bytecost_evidence::copies::Copies;
 use bytecost_evidence::events::Exchange;
+use bytecost_evidence::{Copies, Events, Parties};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
-use bytecost_sys::gather::MSG_ZEROCOPY;
+use bytecost_sys::iovecs::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
 use rustix::fs::{MemfdFlags, memfd_create};
 

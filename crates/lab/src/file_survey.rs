@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
-use bytecost_spec::{Axis, Cache, Cell, Reaping};
+use bytecost_spec::{Axis, Cache, Cell};
 use rustix::io::Errno;
 
 use crate::files::{self, FileTask, Files};
@@ -205,18 +205,9 @@ fn attempt(
         most: usize::MAX,
     });
     let mut engine = mover.open_file(Setup {
-        socket: None,
         file: Some(work),
         java,
-        size: cell.size_bytes as usize,
-        fields: 1,
-        slots: 1,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(cell.size_bytes as usize, PATIENCE)
     })?;
     let place = match engine.offer()? {
         Offer::Moved => Some(0),

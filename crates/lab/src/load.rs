@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
-use bytecost_sys::switchboard::Switchboard;
+use bytecost_sys::uring_client::UringClient;
 
 mod ask;
 mod client;
@@ -343,7 +343,7 @@ impl Load {
 /// Why a load has no ring here; none where it has one.
 pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
-    let ring = Switchboard::new(nobody, 1, 1, [1, 1], true);
+    let ring = UringClient::new(nobody, 1, 1, [1, 1], true);
     ring.err().map(|e| e.to_string())
 }
 

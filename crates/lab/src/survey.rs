@@ -10,7 +10,6 @@ use bytecost_engine::{
     Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
-use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
@@ -267,15 +266,9 @@ fn one_message(
         socket: Some(sender),
         file,
         java,
-        size,
         fields: 8,
         slots: SLOTS,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(size, PATIENCE)
     };
     let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
         Some(pattern) => Checker::new(pattern, true),

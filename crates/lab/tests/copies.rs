@@ -15,7 +15,7 @@ use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::wire::responder::{Responder, Rules};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
-use bytecost_spec::cell::{Device, Reaping};
+use bytecost_spec::cell::Device;
 use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Cell, Transport};
 
@@ -69,17 +69,9 @@ fn send(mover: &str, socket: OwnedFd, size: usize) {
     set_patience(&socket, PATIENCE).unwrap();
     let setup = Setup {
         socket: Some(socket),
-        file: None,
-        java: None,
-        size,
         fields: 8,
         slots: 16,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(size, PATIENCE)
     };
     let mut mover = Mover::named(mover).unwrap().open(setup).unwrap();
     for _ in 0..MESSAGES {

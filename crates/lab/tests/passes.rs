@@ -13,7 +13,7 @@ use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Stretches;
 use bytecost_lab::transports;
 use bytecost_meter::FakeMeter;
-use bytecost_spec::{Access, Cache, Cell, Reaping, Ring};
+use bytecost_spec::{Access, Cache, Cell, Ring};
 
 const SIZE: usize = 50_001;
 /// Messages of a pass.
@@ -52,16 +52,7 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
             block: 4096,
             target: None,
         }),
-        java: None,
-        size: SIZE,
-        fields: 1,
-        slots: 1,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(SIZE, PATIENCE)
     }
 }
 

@@ -8,7 +8,7 @@ use bytecost_lab::flow::{Edge, Finish};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_meter::FakeMeter;
-use bytecost_spec::{Access, Reaping};
+use bytecost_spec::Access;
 
 const SIZE: usize = 4096;
 
@@ -42,17 +42,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
             block: SIZE,
             target,
         }),
-        socket: None,
-        java: None,
-        size: SIZE,
-        fields: 1,
-        slots: 1,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_secs(60),
+        ..Setup::new(SIZE, Duration::from_secs(60))
     }
 }
 

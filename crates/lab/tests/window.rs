@@ -40,17 +40,9 @@ fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
 fn setup(socket: Option<OwnedFd>) -> Setup {
     Setup {
         socket,
-        file: None,
-        java: None,
-        size: SIZE,
         fields: 8,
         slots: 16,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(SIZE, PATIENCE)
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 
 use bytecost_spec::{Counter, Reading, Readings};
-use bytecost_sys::census::{self, Census};
 use bytecost_sys::process::ThreadUsage;
+use bytecost_sys::usage::{self, Usage};
 
 use crate::grown;
 use live::Used;
@@ -45,7 +45,7 @@ pub struct ProcessTreeMeter {
 /// What a [`ProcessTreeMeter`] read.
 #[derive(Clone, Debug)]
 pub struct ProcessTreeSnapshot {
-    census: Census,
+    usage: Usage,
     live: Option<Used>,
     /// Whether any child was live.
     has_live: bool,
@@ -54,7 +54,7 @@ pub struct ProcessTreeSnapshot {
     run_queue_ns: Option<u64>,
 }
 
-/// What of a process is looked at before its census is asked for.
+/// What of a process is looked at before its usage is asked for.
 #[derive(Clone, Debug)]
 pub struct EarlyReading {
     live: Option<Used>,
@@ -92,18 +92,18 @@ impl ProcessTreeMeter {
         }
     }
 
-    /// Reads the tree of another process, which tells its census when it is asked.
+    /// Reads the tree of another process, which tells its usage when it is asked.
     ///
     /// # Errors
-    /// As [`census::ask`].
+    /// As [`usage::ask`].
     pub fn read_other(
         &self,
         look: EarlyReading,
         process: u32,
         told: BorrowedFd<'_>,
     ) -> std::io::Result<ProcessTreeSnapshot> {
-        let census = census::ask(process, told)?;
-        Ok(self.snapshot(look, census))
+        let usage = usage::ask(process, told)?;
+        Ok(self.snapshot(look, usage))
     }
 
     /// Reads this process's own tree, which has no children.
@@ -115,12 +115,12 @@ impl ProcessTreeMeter {
             migrations: of_all(std::process::id(), &[]),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
-        self.snapshot(look, census::census())
+        self.snapshot(look, usage::usage())
     }
 
-    fn snapshot(&self, look: EarlyReading, census: Census) -> ProcessTreeSnapshot {
+    fn snapshot(&self, look: EarlyReading, usage: Usage) -> ProcessTreeSnapshot {
         ProcessTreeSnapshot {
-            census,
+            usage,
             live: look.live,
             has_live: look.has_live,
             counts: self.events.read(),
@@ -145,7 +145,7 @@ impl ProcessTreeMeter {
         }
         readings.insert(
             Counter::ElapsedNs,
-            grown(start.census.clock_ns, end.census.clock_ns),
+            grown(start.usage.clock_ns, end.usage.clock_ns),
         );
         let run_queue = match (start.run_queue_ns, end.run_queue_ns) {
             (Some(start), Some(end)) => grown(start, end),
@@ -163,8 +163,8 @@ impl ProcessTreeMeter {
             let reading = if start.has_live || end.has_live {
                 Reading::absent(LIVE)
             } else {
-                let both = |c: &Census| of(&c.own) + of(&c.children);
-                grown(both(&start.census), both(&end.census))
+                let both = |c: &Usage| of(&c.own) + of(&c.children);
+                grown(both(&start.usage), both(&end.usage))
             };
             readings.insert(counter, reading);
         }
@@ -210,11 +210,11 @@ pub fn memory_of(process: u32) -> Readings {
 }
 
 type OfUsage = fn(&ThreadUsage) -> u64;
-type OfCensus = fn(&Census) -> u64;
+type OfProcess = fn(&Usage) -> u64;
 type OfLive = fn(&Used) -> u64;
 
 /// What is told of processes that have ended and of those that live.
-const USED: [(Counter, OfCensus, OfLive); 5] = [
+const USED: [(Counter, OfProcess, OfLive); 5] = [
     (
         Counter::CpuNs,
         |c| c.cpu_ns + c.children.user_ns + c.children.system_ns,
@@ -248,8 +248,8 @@ const SPLIT: [(Counter, OfUsage); 2] = [
     (Counter::SystemNs, |u| u.system_ns),
 ];
 
-fn total(snapshot: &ProcessTreeSnapshot, of: OfCensus, of_live: OfLive) -> Option<u64> {
-    Some(of(&snapshot.census) + of_live(snapshot.live.as_ref()?))
+fn total(snapshot: &ProcessTreeSnapshot, of: OfProcess, of_live: OfLive) -> Option<u64> {
+    Some(of(&snapshot.usage) + of_live(snapshot.live.as_ref()?))
 }
 
 fn of_all(process: u32, children: &[u32]) -> Option<BTreeMap<u32, u64>> {

@@ -162,7 +162,7 @@ pub fn wait(socket: impl AsFd, timeout: Duration) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gather::MSG_ZEROCOPY;
+    use crate::iovecs::MSG_ZEROCOPY;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 

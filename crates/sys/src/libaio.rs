@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
+use crate::request_queue::RequestQueue;
 
 /// `struct io_event` of linux/aio_abi.h.
 #[repr(C)]
@@ -23,7 +24,7 @@ const IOCB_CMD_PREAD: u16 = 0;
 pub struct Libaio {
     context: libc::c_ulong,
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     /// One request a place; the kernel copies them when they are submitted.
     blocks: Box<[UnsafeCell<libc::iocb>]>,
     /// Requests that are to be submitted.
@@ -39,7 +40,7 @@ impl Libaio {
     /// # Errors
     /// What io_setup(2) answers: EAGAIN where fs.aio-max-nr is reached, ENOSYS where the kernel
     /// has none.
-    pub fn new(file: OwnedFd, places: Places) -> io::Result<Libaio> {
+    pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
         let count = places.count();
         let mut context: libc::c_ulong = 0;
         // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
@@ -59,67 +60,6 @@ impl Libaio {
             events: vec![IoEvent::default(); count].into(),
             told: (0, 0),
         })
-    }
-
-    /// The places.
-    #[inline]
-    #[must_use]
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// Queues a read of a whole place from an offset of the file.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses the place.
-    #[inline]
-    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let at = self.places.begin(place)?;
-        let block = self.blocks[place].get();
-        // SAFETY: the place was free, so nobody else uses its request.
-        unsafe {
-            (*block).aio_data = place as u64;
-            (*block).aio_lio_opcode = IOCB_CMD_PREAD;
-            (*block).aio_fildes = self.file.as_raw_fd() as u32;
-            (*block).aio_buf = at.expose_provenance() as u64;
-            (*block).aio_nbytes = self.places.size() as u64;
-            (*block).aio_offset = offset as i64;
-        }
-        self.queued.push(block);
-        Ok(())
-    }
-
-    /// Hands over what is queued and waits for at least `want` requests: how many system calls
-    /// that took, or none when `timeout` ran out before.
-    ///
-    /// # Errors
-    /// What io_submit(2) and io_getevents(2) answer. Requests that were not taken are given up.
-    pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
-        let mut calls = 0;
-        let mut from = 0;
-        while from < self.queued.len() {
-            calls += 1;
-            let left = &mut self.queued[from..];
-            let count = left.len() as libc::c_long;
-            // SAFETY: each pointer is to a request of `blocks`, which lives as long as the
-            // context and lies still; its buffer is a place that nobody sees until it is over.
-            let taken = unsafe {
-                libc::syscall(libc::SYS_io_submit, self.context, count, left.as_mut_ptr())
-            };
-            match taken {
-                1.. => from += taken as usize,
-                _ => {
-                    let error = io::Error::last_os_error();
-                    if error.kind() != io::ErrorKind::Interrupted {
-                        self.give_up(from);
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        self.queued.clear();
-        let (waited, met) = self.wait(want, timeout)?;
-        Ok(met.then_some(calls + waited))
     }
 
     /// Requests that the kernel never took.
@@ -165,11 +105,61 @@ impl Libaio {
             }
         }
     }
+}
 
-    /// The next request that is over: its place, which is free again, and its bytes or a negative
-    /// error number.
+impl RequestQueue for Libaio {
     #[inline]
-    pub fn finished(&mut self) -> Option<(usize, i32)> {
+    fn places(&self) -> &IoBuffers {
+        &self.places
+    }
+
+    #[inline]
+    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+        let at = self.places.begin(place)?;
+        let block = self.blocks[place].get();
+        // SAFETY: the place was free, so nobody else uses its request.
+        unsafe {
+            (*block).aio_data = place as u64;
+            (*block).aio_lio_opcode = IOCB_CMD_PREAD;
+            (*block).aio_fildes = self.file.as_raw_fd() as u32;
+            (*block).aio_buf = at.expose_provenance() as u64;
+            (*block).aio_nbytes = self.places.size() as u64;
+            (*block).aio_offset = offset as i64;
+        }
+        self.queued.push(block);
+        Ok(())
+    }
+
+    fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+        let mut calls = 0;
+        let mut from = 0;
+        while from < self.queued.len() {
+            calls += 1;
+            let left = &mut self.queued[from..];
+            let count = left.len() as libc::c_long;
+            // SAFETY: each pointer is to a request of `blocks`, which lives as long as the
+            // context and lies still; its buffer is a place that nobody sees until it is over.
+            let taken = unsafe {
+                libc::syscall(libc::SYS_io_submit, self.context, count, left.as_mut_ptr())
+            };
+            match taken {
+                1.. => from += taken as usize,
+                _ => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        self.give_up(from);
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        self.queued.clear();
+        let (waited, met) = self.wait(want, timeout)?;
+        Ok(met.then_some(calls + waited))
+    }
+
+    #[inline]
+    fn finished(&mut self) -> Option<(usize, i32)> {
         if self.told.0 == self.told.1 {
             return None;
         }
@@ -210,7 +200,7 @@ mod tests {
 
     #[test]
     fn requests_end_in_their_places() {
-        let mut aio = Libaio::new(file(16), Places::new(8, 4096).unwrap()).unwrap();
+        let mut aio = Libaio::new(file(16), IoBuffers::new(8, 4096).unwrap()).unwrap();
         for round in 0..3 {
             for place in 0..8 {
                 aio.start(place, 4096 * (15 - place as u64)).unwrap();
@@ -235,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_disk_has_an_end() {
-        let mut aio = Libaio::new(file(1), Places::new(1, 4096).unwrap()).unwrap();
+        let mut aio = Libaio::new(file(1), IoBuffers::new(1, 4096).unwrap()).unwrap();
         assert_eq!(aio.enter(1, Duration::from_millis(10)).unwrap(), None);
     }
 }

@@ -57,35 +57,32 @@ pub fn bound() -> io::Result<Vec<u32>> {
     Ok((0..MOST_NODES).filter(is_set).collect())
 }
 
-/// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE | MPOL_F_ADDR.
-///
-/// # Errors
-/// `Unsupported` where the kernel knows no nodes.
-pub fn node_of(byte: &u8) -> io::Result<u32> {
-    const MPOL_F_NODE: libc::c_ulong = 1;
-    const MPOL_F_ADDR: libc::c_ulong = 2;
-    let mut node: libc::c_int = -1;
-    // SAFETY: `node` is valid for writes of an int; the address is that of a live byte, which the
-    // call may read and does not write.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_get_mempolicy,
-            &raw mut node,
-            0usize,
-            0 as libc::c_ulong,
-            std::ptr::from_ref(byte),
-            MPOL_F_NODE | MPOL_F_ADDR,
-        )
-    };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The node that the page of this byte lies on, get_mempolicy(2) with MPOL_F_NODE | MPOL_F_ADDR.
+    fn node_of(byte: &u8) -> io::Result<u32> {
+        const MPOL_F_NODE: libc::c_ulong = 1;
+        const MPOL_F_ADDR: libc::c_ulong = 2;
+        let mut node: libc::c_int = -1;
+        // SAFETY: `node` is valid for writes of an int; the address is that of a live byte, which the
+        // call may read and does not write.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_get_mempolicy,
+                &raw mut node,
+                0usize,
+                0 as libc::c_ulong,
+                std::ptr::from_ref(byte),
+                MPOL_F_NODE | MPOL_F_ADDR,
+            )
+        };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
 
     #[test]
     fn memory_comes_from_the_node_that_was_asked_for() {

@@ -5,7 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
+use crate::request_queue::RequestQueue;
 
 /// How long what is in flight is waited for when it is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(5);
@@ -13,7 +14,7 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// Requests that read a file into places.
 pub struct PosixAio {
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     /// One request a place. The library writes to them, so they lie still.
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
     /// What is waited for: null where nothing is in flight.
@@ -25,7 +26,7 @@ pub struct PosixAio {
 impl PosixAio {
     /// Room for a request in each place.
     #[must_use]
-    pub fn new(file: OwnedFd, places: Places) -> PosixAio {
+    pub fn new(file: OwnedFd, places: IoBuffers) -> PosixAio {
         // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });
         let count = places.count();
@@ -38,20 +39,27 @@ impl PosixAio {
         }
     }
 
-    /// The places.
+    fn is_over(&self, place: usize) -> bool {
+        let block = self.list[place];
+        // SAFETY: it points to a request of `blocks` that was started and not yet returned.
+        !block.is_null() && unsafe { libc::aio_error(block) } != libc::EINPROGRESS
+    }
+
+    fn in_flight(&self) -> bool {
+        self.list.iter().any(|block| !block.is_null())
+    }
+}
+
+impl RequestQueue for PosixAio {
+    const CALLS_TO_START: u64 = 1;
+
     #[inline]
-    #[must_use]
-    pub fn places(&self) -> &Places {
+    fn places(&self) -> &IoBuffers {
         &self.places
     }
 
-    /// Starts a read of a whole place from an offset of the file, aio_read(3).
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses the place; what aio_read(3) answers: EAGAIN where
-    /// no thread or no memory is to be had.
     #[inline]
-    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
         let at = self.places.begin(place)?;
         let block = self.blocks[place].get();
         // SAFETY: the place was free, so nobody else uses its request.
@@ -73,13 +81,8 @@ impl PosixAio {
         Ok(())
     }
 
-    /// Waits until at least one request is over, aio_suspend(3): how many calls that took, or
-    /// none when `timeout` ran out before.
-    ///
-    /// # Errors
-    /// What aio_suspend(3) answers.
-    pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<u64>> {
-        if (0..self.list.len()).any(|place| self.is_over(place)) {
+    fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+        if want == 0 || (0..self.list.len()).any(|place| self.is_over(place)) {
             return Ok(Some(0));
         }
         let time = libc::timespec {
@@ -103,16 +106,8 @@ impl PosixAio {
         }
     }
 
-    fn is_over(&self, place: usize) -> bool {
-        let block = self.list[place];
-        // SAFETY: it points to a request of `blocks` that was started and not yet returned.
-        !block.is_null() && unsafe { libc::aio_error(block) } != libc::EINPROGRESS
-    }
-
-    /// The next request that is over: its place, which is free again, and its bytes or a negative
-    /// error number.
     #[inline]
-    pub fn finished(&mut self) -> Option<(usize, i32)> {
+    fn finished(&mut self) -> Option<(usize, i32)> {
         let count = self.list.len();
         let place = (0..count)
             .map(|step| (self.from + step) % count)
@@ -126,10 +121,6 @@ impl PosixAio {
         let result = if error == 0 { result as i32 } else { -error };
         Some((place, result))
     }
-
-    fn in_flight(&self) -> bool {
-        self.list.iter().any(|block| !block.is_null())
-    }
 }
 
 impl Drop for PosixAio {
@@ -138,7 +129,7 @@ impl Drop for PosixAio {
         unsafe { libc::aio_cancel(self.file.as_raw_fd(), std::ptr::null_mut()) };
         while self.in_flight() {
             while self.finished().is_some() {}
-            if self.in_flight() && !matches!(self.wait(LAST_WAIT), Ok(Some(_))) {
+            if self.in_flight() && !matches!(self.enter(1, LAST_WAIT), Ok(Some(_))) {
                 break;
             }
         }
@@ -159,14 +150,14 @@ mod tests {
         for block in 0..16_u64 {
             rustix::io::pwrite(&file, &[block as u8 + 1; 4096], block * 4096).unwrap();
         }
-        let mut aio = PosixAio::new(file, Places::new(8, 4096).unwrap());
+        let mut aio = PosixAio::new(file, IoBuffers::new(8, 4096).unwrap());
         for place in 0..8 {
             aio.start(place, 4096 * (15 - place as u64)).unwrap();
         }
         assert!(aio.start(0, 0).is_err());
         let mut over = 0;
         while over < 8 {
-            assert!(aio.wait(Duration::from_secs(60)).unwrap().is_some());
+            assert!(aio.enter(1, Duration::from_secs(60)).unwrap().is_some());
             while let Some((place, result)) = aio.finished() {
                 assert_eq!(result, 4096);
                 assert_eq!(aio.places().bytes(place).unwrap()[7], 16 - place as u8);
@@ -179,9 +170,9 @@ mod tests {
         drop(aio);
         let (read, write) = rustix::pipe::pipe().unwrap();
         drop(read);
-        let mut aio = PosixAio::new(write, Places::new(1, 8).unwrap());
+        let mut aio = PosixAio::new(write, IoBuffers::new(1, 8).unwrap());
         aio.start(0, 0).unwrap();
-        assert!(aio.wait(Duration::from_secs(60)).unwrap().is_some());
+        assert!(aio.enter(1, Duration::from_secs(60)).unwrap().is_some());
         assert_eq!(aio.finished(), Some((0, -libc::EBADF)));
     }
 }

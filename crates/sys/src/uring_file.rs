@@ -7,7 +7,8 @@ use std::time::Duration;
 use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, opcode, squeue};
 
-use crate::places::Places;
+use crate::io_buffers::IoBuffers;
+use crate::request_queue::RequestQueue;
 use crate::ring;
 
 /// How long the kernel's poller looks for requests before it sleeps, in ms.
@@ -32,7 +33,7 @@ pub struct UringFile {
     // Dropped first, so that no request outlives the memory it uses.
     ring: IoUring,
     file: OwnedFd,
-    places: Places,
+    places: IoBuffers,
     options: Options,
     in_flight: usize,
 }
@@ -43,7 +44,7 @@ impl UringFile {
     /// # Errors
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
-    pub fn new(file: OwnedFd, places: Places, options: Options) -> io::Result<UringFile> {
+    pub fn new(file: OwnedFd, places: IoBuffers, options: Options) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if options.poller {
             // The poller gives entries back after a batch, when some of it may be over already:
@@ -74,30 +75,27 @@ impl UringFile {
         })
     }
 
-    /// The places.
-    #[inline]
-    #[must_use]
-    pub fn places(&self) -> &Places {
-        &self.places
-    }
-
-    /// The places, to be filled.
-    pub fn places_mut(&mut self) -> &mut Places {
-        &mut self.places
-    }
-
     /// The file.
     #[must_use]
     pub fn file(&self) -> &OwnedFd {
         &self.file
     }
 
-    /// Queues a request for all of a place at an offset of the file.
-    ///
-    /// # Errors
-    /// `WouldBlock` while another request uses the place.
+    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
+        // SAFETY: the request uses one place, which nobody sees until the request is over, and
+        // whose memory is never given back before that.
+        unsafe { self.ring.submission().push(entry) }.map_err(|_| io::ErrorKind::WouldBlock.into())
+    }
+}
+
+impl RequestQueue for UringFile {
     #[inline]
-    pub fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+    fn places(&self) -> &IoBuffers {
+        &self.places
+    }
+
+    #[inline]
+    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
         let len = u32::try_from(self.places.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
         let at = self.places.begin(place)?;
@@ -121,18 +119,7 @@ impl UringFile {
         pushed
     }
 
-    fn push(&mut self, entry: &squeue::Entry) -> io::Result<()> {
-        // SAFETY: the request uses one place, which nobody sees until the request is over, and
-        // whose memory is never given back before that.
-        unsafe { self.ring.submission().push(entry) }.map_err(|_| io::ErrorKind::WouldBlock.into())
-    }
-
-    /// Hands over what is queued and waits for at least `want` requests: how many system calls
-    /// that took, or none when `timeout` ran out before.
-    ///
-    /// # Errors
-    /// What io_uring_enter(2) answers.
-    pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
+    fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
         let there = self.ring.completion().len();
         let want = want.saturating_sub(there);
         if self.options.poller && want == 0 && !self.ring.submission().need_wakeup() {
@@ -141,10 +128,8 @@ impl UringFile {
         ring::enter(&self.ring, want, timeout)
     }
 
-    /// The next request that is over: its place, which is free again, and its bytes or a negative
-    /// error number.
     #[inline]
-    pub fn finished(&mut self) -> Option<(usize, i32)> {
+    fn finished(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.completion().next()?;
         let place = entry.user_data() as usize;
         self.places.end(place);
@@ -195,9 +180,10 @@ mod tests {
                 registered,
                 poller,
             };
-            let mut ring = UringFile::new(file(), Places::new(8, 4096).unwrap(), options).unwrap();
+            let mut places = IoBuffers::new(8, 4096).unwrap();
+            (0..8).for_each(|place| places.bytes_mut(place).unwrap().fill(99));
+            let mut ring = UringFile::new(file(), places, options).unwrap();
             for place in 0..8 {
-                ring.places_mut().bytes_mut(place).unwrap().fill(99);
                 ring.start(place, 8192 * place as u64).unwrap();
             }
             assert!(ring.start(3, 0).is_err(), "its place is in use");
@@ -229,7 +215,7 @@ mod tests {
             write: false,
         };
         for count in [1, 4] {
-            let places = Places::new(count, 4096).unwrap();
+            let places = IoBuffers::new(count, 4096).unwrap();
             let mut ring = UringFile::new(file(), places, options).unwrap();
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
             for _ in 0..5000 {
@@ -244,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_is_in_flight_when_a_ring_is_dropped_is_waited_for() {
-        let places = Places::new(4, 4096).unwrap();
+        let places = IoBuffers::new(4, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         for place in 0..4 {
             ring.start(place, 0).unwrap();
@@ -254,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_wait_for_a_file_has_an_end() {
-        let places = Places::new(1, 4096).unwrap();
+        let places = IoBuffers::new(1, 4096).unwrap();
         let mut ring = UringFile::new(file(), places, Options::default()).unwrap();
         assert_eq!(ring.enter(1, Duration::from_millis(10)).unwrap(), None);
     }

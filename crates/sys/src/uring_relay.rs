@@ -9,8 +9,8 @@ use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::pipe::SpliceFlags;
 
+use crate::io_buffers::IoBuffers;
 use crate::pipe::Pipe;
-use crate::places::Places;
 use crate::ring;
 
 /// How long a relay that is dropped waits for what is in flight.
@@ -21,7 +21,7 @@ const NO_OFFSET: i64 = -1;
 /// What lies between the file and the socket.
 enum Between {
     /// Memory, whose one place is in use while anything is in flight.
-    Buffer(Places),
+    Buffer(IoBuffers),
     /// A pipe.
     Pipe(Pipe),
 }
@@ -61,7 +61,7 @@ impl UringRelay {
         pieces: u32,
         bytes: usize,
     ) -> io::Result<UringRelay> {
-        let between = Between::Buffer(Places::new(1, bytes)?);
+        let between = Between::Buffer(IoBuffers::new(1, bytes)?);
         UringRelay::new(file, socket, pieces, between)
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -39,7 +39,7 @@ impl TestFile {
 /// What pwrite(2) answers.
 pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let file = file.as_fd();
-    let zeroes = Places::new(1, CHUNK_BYTES)?;
+    let zeroes = IoBuffers::new(1, CHUNK_BYTES)?;
     let zeroes = zeroes.bytes(0).ok_or(io::ErrorKind::WouldBlock)?;
     let mut at = 0;
     while at < len {

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 
 use bytecost_sys::file_map::resident_pages;
-use bytecost_sys::places::ALIGN_BYTES;
+use bytecost_sys::io_buffers::ALIGN_BYTES;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 

@@ -135,18 +135,8 @@ fn two(blocks: u64) -> (TestFile, TestFile, crate::FileWork) {
 
 fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move>> {
     crate::Mover::named(name).unwrap().open(crate::Setup {
-        socket: None,
-        java: None,
         file: Some(work),
-        size: 4096,
-        fields: 1,
-        slots: 1,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: bytecost_spec::Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: std::time::Duration::from_secs(60),
+        ..crate::Setup::new(4096, std::time::Duration::from_secs(60))
     })
 }
 

@@ -4,12 +4,12 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::places::Places;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, pread, pwrite};
 
-use super::splice::PIPE_BYTES;
+use super::file_send::PIPE_BYTES;
 use crate::file::too_short;
 use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
@@ -25,7 +25,7 @@ pub const READ_NULL: Mover = Mover {
     open: Open::File(|setup| {
         to_null(setup, |block| {
             Ok(ReadNull {
-                memory: Places::new(1, block)?,
+                memory: IoBuffers::new(1, block)?,
                 len: 0,
             })
         })
@@ -63,7 +63,7 @@ pub const READ_WRITE_FILE: Mover = Mover {
     },
     open: Open::File(|setup| {
         to_file(setup, |bytes| {
-            let mut memory = Places::new(1, bytes)?;
+            let mut memory = IoBuffers::new(1, bytes)?;
             Ok(move |block: Block<'_>, tally: &mut Tally| {
                 let bytes = block.read(&mut memory, tally)?;
                 write_whole(bytes, tally, |rest, done| {
@@ -141,7 +141,7 @@ impl<F: FnMut(Block<'_>, &mut Tally) -> io::Result<usize>> Carry for F {
 }
 
 struct ReadNull {
-    memory: Places,
+    memory: IoBuffers,
     /// Bytes of the last block.
     len: usize,
 }
@@ -178,7 +178,7 @@ fn splice(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize>
 
 impl Block<'_> {
     /// Reads it into memory, as far as one call does.
-    fn read<'m>(&self, memory: &'m mut Places, tally: &mut Tally) -> io::Result<&'m [u8]> {
+    fn read<'m>(&self, memory: &'m mut IoBuffers, tally: &mut Tally) -> io::Result<&'m [u8]> {
         let bytes = memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
         tally.calls += 1;
         let n = pread(self.from, &mut bytes[..self.len], self.offset)?;

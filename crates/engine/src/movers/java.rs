@@ -6,7 +6,7 @@ use std::io;
 use bytecost_spec::survey::Release;
 use rustix::fs::OFlags;
 
-use super::sent_file::take;
+use super::file_send::take;
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
 use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;

@@ -1,16 +1,13 @@
 //! `libaio`: io_submit(2) and io_getevents(2).
 
 use std::io;
-use std::time::Duration;
 
 use bytecost_sys::libaio::Libaio;
-use bytecost_sys::places::Places;
 use rustix::io::Errno;
 
-use super::queued::{self, Queue};
+use super::queued;
 use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
-use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
@@ -40,26 +37,6 @@ fn in_words(error: io::Error) -> io::Error {
         io::ErrorKind::QuotaExceeded,
         "the limit of asynchronous requests is reached (io_setup: EAGAIN): raise fs.aio-max-nr, or choose a smaller --depth",
     )
-}
-
-impl Queue for Libaio {
-    fn places(&self) -> &Places {
-        self.places()
-    }
-
-    fn start(&mut self, place: usize, offset: u64, _tally: &mut Tally) -> io::Result<()> {
-        self.start(place, offset)
-    }
-
-    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
-        let calls = self.enter(min, patience)?;
-        tally.calls += calls.unwrap_or(0);
-        Ok(calls.is_some())
-    }
-
-    fn finished(&mut self) -> Option<(usize, i32)> {
-        self.finished()
-    }
 }
 
 #[cfg(test)]

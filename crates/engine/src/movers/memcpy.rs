@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::region::Region;
 
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
@@ -26,7 +26,7 @@ struct Memcpy {
     source: Source,
     region: Region,
     /// One place: where all messages go.
-    to: Places,
+    to: IoBuffers,
     tally: Tally,
 }
 
@@ -38,7 +38,7 @@ impl Memcpy {
         Ok(Memcpy {
             source,
             region,
-            to: Places::new(1, setup.size)?,
+            to: IoBuffers::new(1, setup.size)?,
             tally: Tally::default(),
         })
     }
@@ -64,23 +64,14 @@ impl Move for Memcpy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::cell::Reaping;
 
     #[test]
     fn every_message_of_the_ring_arrives_whole_and_is_counted() {
         let setup = || Setup {
-            socket: None,
-            java: None,
-            file: None,
-            size: 5000,
-            fields: 1,
             slots: 4,
             flow: 3,
             fresh: true,
-            refill: false,
-            reaping: Reaping::Full,
-            huge_pages: bytecost_spec::HugePages::Auto,
-            patience: std::time::Duration::from_secs(1),
+            ..Setup::new(5000, std::time::Duration::from_secs(1))
         };
         let pattern = setup().pattern(false);
         let mut mover = Memcpy::new(setup()).unwrap();

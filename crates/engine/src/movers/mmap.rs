@@ -8,7 +8,7 @@ use bytecost_sys::file_map::FileMap;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::sent_file::take;
+use super::file_send::take;
 use crate::file::too_short;
 use crate::mover::{FILE_READ, FILE_SENT, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::FileWork;

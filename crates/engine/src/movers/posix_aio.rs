@@ -1,15 +1,12 @@
 //! `posix-aio`: glibc's aio_read, several in flight.
 
 use std::io;
-use std::time::Duration;
 
-use bytecost_sys::places::Places;
 use bytecost_sys::posix_aio::PosixAio;
 
-use super::queued::{self, Queue};
+use super::queued;
 use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
-use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
@@ -26,28 +23,4 @@ pub const MOVER: Mover = Mover {
 
 fn open(setup: Setup) -> io::Result<Box<dyn MoveFile>> {
     queued::reading(setup, |file, places| Ok(PosixAio::new(file, places)))
-}
-
-impl Queue for PosixAio {
-    fn places(&self) -> &Places {
-        self.places()
-    }
-
-    fn start(&mut self, place: usize, offset: u64, tally: &mut Tally) -> io::Result<()> {
-        tally.calls += 1;
-        self.start(place, offset)
-    }
-
-    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
-        if min == 0 {
-            return Ok(true);
-        }
-        let calls = self.wait(patience)?;
-        tally.calls += calls.unwrap_or(0);
-        Ok(calls.is_some())
-    }
-
-    fn finished(&mut self) -> Option<(usize, i32)> {
-        self.finished()
-    }
 }

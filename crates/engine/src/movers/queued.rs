@@ -4,7 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
+use bytecost_sys::request_queue::RequestQueue;
 
 use crate::file::{too_short, written_places};
 use crate::mover::{Move, MoveFile, Offer};
@@ -16,29 +17,13 @@ use crate::walk::Walk;
 /// work until the last of it is prepared; one by one, each request would pay for a system call.
 const PORTIONS: usize = 8;
 
-/// Something that carries requests out while others are asked for.
-pub(super) trait Queue {
-    /// The memory of the requests.
-    fn places(&self) -> &Places;
-
-    /// Queues or starts a request for all of a place.
-    fn start(&mut self, place: usize, offset: u64, tally: &mut Tally) -> io::Result<()>;
-
-    /// Hands over what is queued, and waits for at least `min` requests; false when nothing was
-    /// over for as long as `patience`.
-    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool>;
-
-    /// The next request that is over: its place, its bytes or a negative error number.
-    fn finished(&mut self) -> Option<(usize, i32)>;
-}
-
 /// What a queue writes, where it writes.
 pub(super) struct Written {
     /// The file, to be synchronised at the end of each pass.
     pub(super) synced: Option<OwnedFd>,
 }
 
-/// A mover of a [`Queue`].
+/// A mover of a [`RequestQueue`].
 pub(super) struct Queued<Q> {
     queue: Q,
     walk: Walk,
@@ -60,21 +45,21 @@ pub(super) struct Queued<Q> {
 }
 
 /// A mover that reads: the file, places for all its requests, and what to do with them.
-pub(super) fn reading<Q: Queue + 'static>(
+pub(super) fn reading<Q: RequestQueue + 'static>(
     mut setup: Setup,
-    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+    make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
-    let queue = make(work.file, Places::new(depth, setup.size)?)?;
+    let queue = make(work.file, IoBuffers::new(depth, setup.size)?)?;
     Ok(Box::new(Queued::new(queue, walk, depth, &setup, None)))
 }
 
 /// A mover that writes. With `sync` the file is synchronised at the end of each pass.
-pub(super) fn writing<Q: Queue + 'static>(
+pub(super) fn writing<Q: RequestQueue + 'static>(
     mut setup: Setup,
     sync: bool,
-    make: impl FnOnce(OwnedFd, Places) -> io::Result<Q>,
+    make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
     let (walk, depth) = (work.walk, work.depth.max(1));
@@ -85,7 +70,7 @@ pub(super) fn writing<Q: Queue + 'static>(
     Ok(Box::new(Queued::new(queue, walk, depth, &setup, writes)))
 }
 
-impl<Q: Queue> Queued<Q> {
+impl<Q: RequestQueue> Queued<Q> {
     fn new(
         queue: Q,
         walk: Walk,
@@ -140,7 +125,7 @@ impl<Q: Queue> Queued<Q> {
     }
 }
 
-impl<Q: Queue> Move for Queued<Q> {
+impl<Q: RequestQueue> Move for Queued<Q> {
     fn offer(&mut self) -> io::Result<Offer> {
         let offset = match self.next.take() {
             Some(offset) => offset,
@@ -153,14 +138,16 @@ impl<Q: Queue> Move for Queued<Q> {
             self.next = Some(offset);
             return Ok(Offer::Full);
         };
-        self.queue.start(place, offset, &mut self.tally)?;
+        self.tally.calls += Q::CALLS_TO_START;
+        self.queue.start(place, offset)?;
         self.offsets[place] = offset;
         self.place = place;
         self.in_flight += 1;
         self.held_back += 1;
         if self.held_back >= self.depth.div_ceil(PORTIONS) {
             self.held_back = 0;
-            self.queue.enter(0, Duration::ZERO, &mut self.tally)?;
+            let calls = self.queue.enter(0, Duration::ZERO)?;
+            self.tally.calls += calls.unwrap_or(0);
         }
         Ok(Offer::Queued)
     }
@@ -168,7 +155,8 @@ impl<Q: Queue> Move for Queued<Q> {
     fn reap(&mut self, min: u32) -> io::Result<()> {
         let min = (min as usize).min(self.in_flight);
         self.held_back = 0;
-        if self.queue.enter(min, self.patience, &mut self.tally)? {
+        if let Some(calls) = self.queue.enter(min, self.patience)? {
+            self.tally.calls += calls;
             return Ok(());
         }
         Err(io::Error::new(
@@ -182,7 +170,7 @@ impl<Q: Queue> Move for Queued<Q> {
     }
 }
 
-impl<Q: Queue> MoveFile for Queued<Q> {
+impl<Q: RequestQueue> MoveFile for Queued<Q> {
     fn place(&self) -> usize {
         self.place
     }

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use bytecost_sys::gather::Gather;
+use bytecost_sys::iovecs::Iovecs;
 use bytecost_sys::region::Region;
 use rustix::net::SendFlags;
 
@@ -122,11 +122,11 @@ impl<F: Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize>> Move for Sending<Regio
 /// A mover whose call sends what is left of all fields of a slot: how many bytes went.
 fn gathered(
     mut setup: Setup,
-    send: impl Fn(&OwnedFd, &mut Gather, usize, usize) -> io::Result<usize> + 'static,
+    send: impl Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize> + 'static,
 ) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
-    let memory = Gather::new(region, &source.layout().ranges(), setup.fields)?;
+    let memory = Iovecs::new(region, &source.layout().ranges(), setup.fields)?;
     Ok(Box::new(Sending {
         socket,
         source,
@@ -137,7 +137,7 @@ fn gathered(
     }))
 }
 
-impl<F: Fn(&OwnedFd, &mut Gather, usize, usize) -> io::Result<usize>> Move for Sending<Gather, F> {
+impl<F: Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize>> Move for Sending<Iovecs, F> {
     fn offer(&mut self) -> io::Result<Offer> {
         let slot = self.source.begin(self.memory.bytes_mut());
         finish(self.size, &mut self.tally, |done| {

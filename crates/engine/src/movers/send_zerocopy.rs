@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::Release;
 use bytecost_sys::errqueue::{self, Completion};
-use bytecost_sys::gather::{Gather, MSG_ZEROCOPY};
+use bytecost_sys::iovecs::{Iovecs, MSG_ZEROCOPY};
 use rustix::net::SendFlags;
 
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress, retry};
@@ -43,7 +43,7 @@ const MOST_WAITS: u32 = 100_000;
 struct SendZerocopy {
     socket: OwnedFd,
     source: Source,
-    gather: Gather,
+    gather: Iovecs,
     size: usize,
     patience: Duration,
     reaping: Reaping,
@@ -70,7 +70,7 @@ fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     errqueue::set_zerocopy(&socket)?;
     let (source, region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
-    let gather = Gather::new(region, &source.layout().ranges(), setup.fields)?;
+    let gather = Iovecs::new(region, &source.layout().ranges(), setup.fields)?;
     Ok(Box::new(SendZerocopy {
         socket,
         source,

@@ -4,7 +4,7 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
 use rustix::fs::SeekFrom;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
@@ -160,7 +160,7 @@ impl Position {
 struct Reading<R> {
     file: OwnedFd,
     /// One place: where all requests go.
-    memory: Places,
+    memory: IoBuffers,
     walk: Walk,
     offset: u64,
     read: R,
@@ -184,7 +184,7 @@ pub(super) fn reading(
     let work = setup.take_file()?;
     Ok(Box::new(Reading {
         file: work.file,
-        memory: Places::new(1, setup.size)?,
+        memory: IoBuffers::new(1, setup.size)?,
         walk: work.walk,
         offset: 0,
         read,
@@ -228,7 +228,7 @@ impl<R: Read> MoveFile for Reading<R> {
 /// A mover that writes and waits for each request.
 struct Writing<W> {
     file: OwnedFd,
-    memory: Places,
+    memory: IoBuffers,
     walk: Walk,
     size: usize,
     /// fdatasync(2) at the end of each pass.

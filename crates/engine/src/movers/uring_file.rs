@@ -1,16 +1,13 @@
 //! A file read or written by io_uring, several requests in flight.
 
 use std::io;
-use std::time::Duration;
 
-use bytecost_sys::places::Places;
 use bytecost_sys::uring_file::{Options, UringFile};
 
-use super::queued::{self, Queue};
+use super::queued;
 use super::sync_file::PASSES;
 use crate::mover::{FILE_READ, FILE_WRITE, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
-use crate::tally::Tally;
 
 pub const READ: Mover = Mover {
     facts: MoverFacts {
@@ -92,24 +89,4 @@ fn writing(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
     queued::writing(setup, sync, |file, places| {
         UringFile::new(file, places, options)
     })
-}
-
-impl Queue for UringFile {
-    fn places(&self) -> &Places {
-        self.places()
-    }
-
-    fn start(&mut self, place: usize, offset: u64, _tally: &mut Tally) -> io::Result<()> {
-        self.start(place, offset)
-    }
-
-    fn enter(&mut self, min: usize, patience: Duration, tally: &mut Tally) -> io::Result<bool> {
-        let calls = self.enter(min, patience)?;
-        tally.calls += calls.unwrap_or(0);
-        Ok(calls.is_some())
-    }
-
-    fn finished(&mut self) -> Option<(usize, i32)> {
-        self.finished()
-    }
 }

@@ -3,13 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use bytecost_sys::io_buffers::ALIGN_BYTES;
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::places::ALIGN_BYTES;
 use bytecost_sys::uring_relay::{Half, UringRelay};
 use rustix::io::Errno;
 
-use super::sent_file::{spliced, take};
-use super::splice::PIPE_BYTES;
+use super::file_send::{PIPE_BYTES, spliced, take};
 use crate::file::too_short;
 use crate::mover::{
     FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,

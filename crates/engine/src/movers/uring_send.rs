@@ -1,16 +1,20 @@
-//! `uring-send`: io_uring sends, a few messages in one call.
+//! Messages sent from memory by io_uring, a few in one call: copied, or by reference.
+//!
+//! A zero-copy request has two events: the bytes are taken, and the buffer is free again (with a
+//! word on whether the kernel copied after all). Source: io_uring_enter(2), IORING_OP_SEND_ZC.
 
 use std::io;
 use std::time::Duration;
 
-use bytecost_sys::uring::{Event, Uring};
+use bytecost_spec::cell::Reaping;
+use bytecost_sys::uring_socket::{SendEvent, UringSocket};
 
-use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress};
+use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, Release, STREAM, no_progress};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
-pub const MOVER: Mover = Mover {
+pub const COPIED: Mover = Mover {
     facts: MoverFacts {
         name: "uring-send",
         summary: "io_uring send: up to eight linked messages in one call; the kernel copies them",
@@ -18,80 +22,134 @@ pub const MOVER: Mover = Mover {
         descriptors_per_flow: 2,
         ..STREAM
     },
-    open: Open::Stream(open),
+    open: Open::Stream(|setup| {
+        let batch = BATCH.min(setup.slots);
+        open(setup, false, batch)
+    }),
+};
+
+pub const ZERO_COPY: Mover = Mover {
+    facts: MoverFacts {
+        name: "uring-send-zc",
+        summary: "io_uring SEND_ZC from registered memory: up to eight linked messages in one call; the kernel says when buffers are free and whether it copied after all",
+        release: Release::AtCompletion,
+        locks_rings: 1,
+        ..COPIED.facts
+    },
+    open: Open::Stream(|setup| {
+        if setup.reaping != Reaping::Full {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "completions and results come in one ring, so that none can be left lying",
+            ));
+        }
+        // Each request has two events, and those of every slot may be waiting at once.
+        let entries = (2 * setup.slots).clamp(16, 4096);
+        open(setup, true, entries)
+    }),
 };
 
 /// Messages that one call hands over. They are linked: on a stream two sends side by side could
 /// overtake each other.
-pub(super) const BATCH: usize = 8;
+const BATCH: usize = 8;
 
 struct UringSend {
-    ring: Uring,
+    ring: UringSocket,
     source: Source,
     size: usize,
     batch: usize,
     patience: Duration,
+    zero_copy: bool,
     queued: usize,
+    /// By slot, whether the kernel still has its buffer.
+    held: Vec<bool>,
     tally: Tally,
 }
 
-fn open(mut setup: Setup) -> io::Result<Box<dyn Move>> {
+fn open(mut setup: Setup, zero_copy: bool, entries: usize) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let (source, region) = Source::new(&setup, Layout::contiguous(&setup))?;
-    let batch = BATCH.min(setup.slots);
-    let ring = Uring::new(batch as u32, socket, region, false)?;
-    let (size, patience) = (setup.size, setup.patience);
     Ok(Box::new(UringSend {
-        ring,
+        ring: UringSocket::new(entries as u32, socket, region, zero_copy)?,
         source,
-        size,
-        batch,
-        patience,
+        size: setup.size,
+        batch: BATCH.min(setup.slots),
+        patience: setup.patience,
+        zero_copy,
         queued: 0,
+        held: vec![false; setup.slots],
         tally: Tally::default(),
     }))
 }
 
+impl UringSend {
+    /// One call: hands over what is queued, waits for `want` events, takes in all that are there.
+    fn enter(&mut self, want: usize) -> io::Result<()> {
+        self.tally.calls += 1;
+        if !self.ring.enter(want, self.patience)? {
+            return Err(no_progress());
+        }
+        while let Some(event) = self.ring.event() {
+            match event {
+                SendEvent::Done { tag, result, more } => {
+                    whole(result, self.size)?;
+                    self.queued -= 1;
+                    self.tally.messages += 1;
+                    self.tally.bytes += self.size as u64;
+                    if more {
+                        self.tally.held += 1;
+                    } else {
+                        self.held[tag as usize] = false;
+                    }
+                }
+                SendEvent::Back { tag, copied } => {
+                    self.held[tag as usize] = false;
+                    self.tally.released += 1;
+                    self.tally.copied += u64::from(copied);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Move for UringSend {
     fn offer(&mut self) -> io::Result<Offer> {
-        if self.queued == self.batch {
+        if self.queued == self.batch || self.held[self.source.next_slot()] {
             return Ok(Offer::Full);
         }
         let slot = self.source.begin(self.ring.bytes_mut());
-        self.ring.send(
-            self.source.layout().range(slot, 0),
-            slot as u64,
-            self.queued + 1 < self.batch,
-        )?;
+        let range = self.source.layout().range(slot, 0);
+        let linked = self.queued + 1 < self.batch;
+        if self.zero_copy {
+            self.ring.send_zc(range, slot as u64, linked, true)?;
+        } else {
+            self.ring.send(range, slot as u64, linked)?;
+        }
+        self.held[slot] = true;
         self.queued += 1;
         Ok(Offer::Queued)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.queued == 0 {
-            return Ok(());
+        while self.queued > 0 {
+            self.enter(self.queued)?;
         }
-        let mut missing = self.queued;
-        while missing > 0 {
-            self.tally.calls += 1;
-            if !self.ring.enter(missing, self.patience)? {
-                return Err(no_progress());
-            }
-            while let Some(event) = self.ring.event() {
-                if let Event::Done { result, .. } = event {
-                    whole(result, self.size)?;
-                    missing -= 1;
-                    self.tally.messages += 1;
-                    self.tally.bytes += self.size as u64;
-                }
-            }
-        }
-        self.queued = 0;
         Ok(())
     }
 
     fn reap(&mut self, min: u32) -> io::Result<()> {
-        if min == 0 { Ok(()) } else { self.flush() }
+        if min == 0 {
+            return Ok(());
+        }
+        if self.queued > 0 {
+            return self.flush();
+        }
+        let goal = (self.tally.released + u64::from(min)).min(self.tally.held);
+        while self.tally.released < goal {
+            self.enter(1)?;
+        }
+        Ok(())
     }
 
     fn tally(&self) -> Tally {
@@ -100,7 +158,7 @@ impl Move for UringSend {
 }
 
 /// Holds a request's result against the message: MSG_WAITALL promises all of it or an error.
-pub(super) fn whole(result: i32, size: usize) -> io::Result<()> {
+fn whole(result: i32, size: usize) -> io::Result<()> {
     if result < 0 {
         return Err(io::Error::from_raw_os_error(-result));
     }

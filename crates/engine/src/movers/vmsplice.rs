@@ -7,7 +7,7 @@ use bytecost_spec::survey::Release;
 use bytecost_sys::pipe::Pipe;
 use bytecost_sys::region::Region;
 
-use super::splice::{PIPE_BYTES, through_pipe};
+use super::file_send::{PIPE_BYTES, through_pipe};
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;

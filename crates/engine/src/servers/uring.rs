@@ -9,7 +9,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use bytecost_sys::multishot::{Happened, Multishot, Piece};
+use bytecost_sys::uring_server::{Piece, ServerEvent, UringServer};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
@@ -56,7 +56,7 @@ struct Client {
 }
 
 struct Engine {
-    ring: Multishot,
+    ring: UringServer,
     worker: Worker,
     listener: Option<OwnedFd>,
     accepts: bool,
@@ -73,7 +73,7 @@ fn serve(setup: Setup) -> io::Result<Tally> {
     let (tick, stop) = (token(&ticker), token(&setup.stop));
     rustix::io::ioctl_fionbio(&setup.listener, false)?;
     let mut server = Engine {
-        ring: Multishot::new(ENTRIES, BUFFERS, READ_BYTES).map_err(explained)?,
+        ring: UringServer::new(ENTRIES, BUFFERS, READ_BYTES).map_err(explained)?,
         worker: Worker::new(&setup),
         listener: Some(setup.listener),
         accepts: false,
@@ -91,30 +91,30 @@ fn serve(setup: Setup) -> io::Result<Tally> {
         server.ring.wait()?;
         while let Some(happened) = server.ring.next_happened() {
             match happened {
-                Happened::Accepted { socket, goes_on } => server.accepted(socket, goes_on)?,
-                Happened::Received {
+                ServerEvent::Accepted { socket, goes_on } => server.accepted(socket, goes_on)?,
+                ServerEvent::Received {
                     token,
                     piece,
                     goes_on,
                 } => server.received(token, piece, goes_on)?,
-                Happened::Sent {
+                ServerEvent::Sent {
                     token,
                     sent,
                     buffer,
                 } => server.sent(token, sent, buffer)?,
-                Happened::Ready { token } if token == tick => {
+                ServerEvent::Ready { token } if token == tick => {
                     if ticker.ticked() {
                         over = stopping;
                         server.tick()?;
                     }
                     server.ring.watch(tick, ticker.as_fd())?;
                 }
-                Happened::Ready { token } if token == stop && !stopping => {
+                ServerEvent::Ready { token } if token == stop && !stopping => {
                     stopping = true;
                     ticker.start(server.limits.grace)?;
                     server.begin_stop();
                 }
-                Happened::Ready { .. } => {}
+                ServerEvent::Ready { .. } => {}
             }
         }
     }

@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::io;
 
 use super::arithmetic::{ADDEND, FACTOR, jump};
-use bytecost_sys::lines::{Lines, Pages};
+use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 use super::{LINE_BYTES, Work, too_small};
 
-/// Lines of a unit: some µs in a near cache, 0.4 ms where each is a miss.
+/// CacheLines of a unit: some µs in a near cache, 0.4 ms where each is a miss.
 /// Odd, so that no unit ends where it began.
 const STEPS: u64 = 4095;
 
@@ -16,7 +16,7 @@ const STEPS: u64 = 4095;
 #[derive(Debug)]
 pub struct Chase {
     /// The first word of each line names the next line's first word.
-    memory: Lines,
+    memory: CacheLines,
     /// Place in the round, as the generator counts it: a number of as many bits as lines have.
     state: u64,
     at: usize,
@@ -33,7 +33,7 @@ impl Chase {
             return Err(too_small(bytes));
         }
         let lines = 1usize << lines.ilog2();
-        let mut memory = Lines::new(lines, pages)?;
+        let mut memory = CacheLines::new(lines, pages)?;
         let mask = lines as u64 - 1;
         let mut state = u64::from(flow) & mask;
         let start = state;
@@ -50,7 +50,7 @@ impl Chase {
         })
     }
 
-    /// Lines that a round visits.
+    /// CacheLines that a round visits.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.memory.len()

@@ -4,12 +4,12 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_sys::lines::{Lines, Pages};
+use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 use super::arithmetic::{ADDEND, FACTOR};
 use super::{LINE_BYTES, Work, too_small};
 
-/// Lines of a unit.
+/// CacheLines of a unit.
 const STEPS: usize = 4096;
 const WORDS: usize = LINE_BYTES / 8;
 /// A page of 4 KiB and a line: prefetchers do not follow across pages, and every line's turn
@@ -61,7 +61,7 @@ impl Order {
 #[derive(Debug)]
 pub struct Reads {
     order: Order,
-    memory: Lines,
+    memory: CacheLines,
     state: u64,
     /// Sums of the units of a round, found without the memory.
     sums: Vec<u64>,
@@ -81,7 +81,7 @@ impl Reads {
         let lines = 1usize << lines.ilog2();
         let mask = lines as u64 - 1;
         // Word `w` of the memory is `w`, so that a line's sum follows from its place.
-        let mut memory = Lines::new(lines, pages)?;
+        let mut memory = CacheLines::new(lines, pages)?;
         for (line, words) in memory.iter_mut().enumerate() {
             *words = std::array::from_fn(|word| (line * WORDS + word) as u64);
         }

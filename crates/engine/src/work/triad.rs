@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::io;
 
-use bytecost_sys::lines::{Lines, Pages};
+use bytecost_sys::cache_lines::{CacheLines, Pages};
 
 use super::{LINE_BYTES, Work, too_small};
 
@@ -16,8 +16,8 @@ const ADDED: u64 = 3;
 /// round.
 #[derive(Debug)]
 pub struct Triad {
-    from: Lines,
-    to: Lines,
+    from: CacheLines,
+    to: CacheLines,
     at: usize,
     rounds: u64,
     unit: usize,
@@ -37,7 +37,10 @@ impl Triad {
         let unit = words.min(MOST_WORDS);
         // Whole units, so that all are alike.
         let lines = words / unit * unit * 8 / LINE_BYTES;
-        let [mut from, mut to] = [Lines::new(lines, pages)?, Lines::new(lines, pages)?];
+        let [mut from, mut to] = [
+            CacheLines::new(lines, pages)?,
+            CacheLines::new(lines, pages)?,
+        ];
         for (word, at) in from.as_flattened_mut().iter_mut().zip(0..) {
             *word = at;
         }

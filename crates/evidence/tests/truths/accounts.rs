@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytecost_evidence::CpuAccountant;
 use bytecost_evidence::cpu_accounts::AccountedProcesses;
 use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
-use bytecost_sys::places::Places;
+use bytecost_sys::io_buffers::IoBuffers;
+use bytecost_sys::request_queue::RequestQueue;
 use bytecost_sys::uring_file::{Options, UringFile};
 use bytecost_sys::{clock, process};
 
@@ -140,7 +141,7 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
 /// waited for is io-wq's, and a poller spins.
 fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
     let _alone = super::alone();
-    let places = Places::new(1, 4096).unwrap();
+    let places = IoBuffers::new(1, 4096).unwrap();
     let options = Options {
         poller,
         ..Options::default()

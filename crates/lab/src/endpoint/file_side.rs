@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
 use bytecost_meter::ProcessMeter;
-use bytecost_spec::{Cache, Reaping};
+use bytecost_spec::Cache;
 
 use super::probed::Probed;
 use super::side::{Completions, FlowDone, Measured, flow_done};
@@ -38,18 +38,9 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         block: work.block,
     };
     let mut engine = mover.open_file(Setup {
-        socket: None,
         file: Some(work),
-        java: None,
-        size: gone.size,
-        fields: 1,
-        slots: 1,
         flow,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: Duration::from_millis(task.patience_ms),
+        ..Setup::new(gone.size, Duration::from_millis(task.patience_ms))
     })?;
     let mut seen = None;
     if flow == 0 && !task.probed.is_empty() {

@@ -59,7 +59,7 @@ impl ConnectionError {
 }
 
 /// What the kernel tells of a client.
-pub(super) enum ClientEvent<P> {
+pub(super) enum LoopEvent<P> {
     /// It is connected, or cannot be.
     Connected(u32, Result<(), ConnectionError>),
     /// Something has come for it.
@@ -75,7 +75,7 @@ pub(super) enum ClientEvent<P> {
 pub(super) enum Sending {
     /// It is sent.
     Done,
-    /// It is under way: [`ClientEvent::Room`] or [`ClientEvent::Sent`] follows, and until then the client
+    /// It is under way: [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then the client
     /// can send nothing else.
     Pending,
 }
@@ -97,7 +97,7 @@ pub(super) trait ClientLoop: Sized {
     /// For all clients of a load, of which the first ones ask.
     fn new(load: &Load) -> io::Result<Self>;
 
-    /// Begins to connect; true when that is done at once, else [`ClientEvent::Connected`] follows.
+    /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
     fn connect(&mut self, i: u32) -> Result<bool, ConnectionError>;
 
     /// Gives a connection up. Nothing more is told of it.
@@ -114,7 +114,7 @@ pub(super) trait ClientLoop: Sized {
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
 
     /// What has happened by the end of the last pause, one after the other.
-    fn next_happened(&mut self) -> Option<ClientEvent<Self::Piece>>;
+    fn next_happened(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
     /// The bytes of a piece.
     fn bytes(&self, piece: &Self::Piece) -> &[u8];

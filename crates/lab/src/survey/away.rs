@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
-use bytecost_spec::cell::Reaping;
 use bytecost_spec::{Cell, Transport};
 
 use super::{PATIENCE, SIZE, SLOTS, cell};
@@ -67,17 +66,9 @@ fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
     transports::set_patience(&sender, PATIENCE)?;
     let mut mover = mover.open(Setup {
         socket: Some(sender),
-        file: None,
-        java: None,
-        size,
         fields: 8,
         slots: SLOTS,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(size, PATIENCE)
     })?;
     if mover.offer()? == Offer::Full {
         return Err(io::Error::other("the first message was not taken"));

@@ -10,9 +10,9 @@ fn busy() {
     while clock::thread_cpu_ns() < end {}
 }
 
-fn snapshot(census: Census, live: Option<Used>) -> ProcessTreeSnapshot {
+fn snapshot(usage: Usage, live: Option<Used>) -> ProcessTreeSnapshot {
     ProcessTreeSnapshot {
-        census,
+        usage,
         has_live: live.is_none_or(|l| l != Used::default()),
         live,
         counts: InheritedCounts::default(),
@@ -50,7 +50,7 @@ fn children_count_whether_they_live_or_not() {
         switches_voluntary: n,
         switches_involuntary: n,
     };
-    let census = |clock_ns, cpu_ns, own, children| Census {
+    let usage = |clock_ns, cpu_ns, own, children| Usage {
         clock_ns,
         cpu_ns,
         own: usage(own),
@@ -65,8 +65,8 @@ fn children_count_whether_they_live_or_not() {
     };
     let tree = ProcessTreeMeter::open(false, None);
     let check = |live: [Option<Used>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
-        let start = snapshot(census(100, 10, 1, 2), live[0]);
-        let end = snapshot(census(600, 30, 4, 7), live[1]);
+        let start = snapshot(usage(100, 10, 1, 2), live[0]);
+        let end = snapshot(usage(600, 30, 4, 7), live[1]);
         let readings = tree.difference(&start, &end, true);
         let read = |counter| readings[&counter].measured();
         assert_eq!(read(Counter::ElapsedNs), Some(500));
@@ -85,7 +85,7 @@ fn children_count_whether_they_live_or_not() {
 fn migrations_are_those_of_threads_that_stayed() {
     let with = |migrations: Option<&[(u32, u64)]>| ProcessTreeSnapshot {
         migrations: migrations.map(|m| m.iter().copied().collect()),
-        ..snapshot(Census::default(), None)
+        ..snapshot(Usage::default(), None)
     };
     let check = |start: Option<&[(u32, u64)]>, end: Option<&[(u32, u64)]>, steady, expected| {
         let reading = migrations(&with(start), &with(end), steady);
@@ -102,7 +102,7 @@ fn migrations_are_those_of_threads_that_stayed() {
 fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
     let with = |run_queue_ns| ProcessTreeSnapshot {
         run_queue_ns,
-        ..snapshot(Census::default(), None)
+        ..snapshot(Usage::default(), None)
     };
     let check = |start, end, expected| {
         let readings =

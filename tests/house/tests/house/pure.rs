@@ -65,8 +65,8 @@ const MEASURING: &[&str] = &[
 const MOVING: &[&str] = &[
     "std::net",
     "rustix::net",
-    "bytecost_sys::gather",
-    "bytecost_sys::uring",
+    "bytecost_sys::iovecs",
+    "bytecost_sys::uring_socket",
     "bytecost_sys::errqueue",
     "bytecost_sys::pipe",
     "bytecost_sys::tcp",

@@ -11,7 +11,7 @@ use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, Setup};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
-use bytecost_sys::{census, children, clock, process};
+use bytecost_sys::{children, clock, process, usage};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
@@ -39,7 +39,7 @@ const LOOK_NS: u64 = 1_000_000;
 /// A server in a process of its own.
 struct Child {
     pid: u32,
-    /// Its census comes from here.
+    /// Its usage comes from here.
     told: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
@@ -100,7 +100,7 @@ impl Child {
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = Exits;
         drop((told, stop, report));
-        let served = census::tell_when_asked(tell).and_then(|()| {
+        let served = usage::tell_when_asked(tell).and_then(|()| {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });

@@ -12,7 +12,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 
-use super::{ClientEvent, ClientLoop, ConnectionError, Pause, Sending, Source};
+use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
 use crate::load::Load;
 
 const EVENTS: usize = 512;
@@ -67,7 +67,7 @@ impl EpollLoop {
     }
 
     /// Reads once; nothing where nothing was there.
-    fn hear(&mut self, i: u32) -> Option<ClientEvent<usize>> {
+    fn hear(&mut self, i: u32) -> Option<LoopEvent<usize>> {
         let socket = self.lines[i as usize].socket.as_ref()?;
         let heard = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => Err(ConnectionError::Closed),
@@ -75,23 +75,23 @@ impl EpollLoop {
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(e) => Err(ConnectionError::of(e)),
         };
-        Some(ClientEvent::Heard(i, heard))
+        Some(LoopEvent::Heard(i, heard))
     }
 
     /// What an event tells first.
-    fn happened(&mut self, name: u64, flags: EventFlags) -> Option<ClientEvent<usize>> {
+    fn happened(&mut self, name: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
         let (i, generation) = (name as u32, (name >> 32) as u32);
         let line = &self.lines[i as usize];
         if line.socket.is_none() || line.generation != generation {
             return None; // of a connection that is gone
         }
         if line.connects {
-            return Some(ClientEvent::Connected(i, self.connected(i)));
+            return Some(LoopEvent::Connected(i, self.connected(i)));
         }
         let hears = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
         if flags.contains(EventFlags::OUT) {
             self.to_hear = hears.then_some((i, generation));
-            return Some(ClientEvent::Room(i));
+            return Some(LoopEvent::Room(i));
         }
         hears.then(|| self.hear(i)).flatten()
     }
@@ -198,7 +198,7 @@ impl ClientLoop for EpollLoop {
         Ok(Pause { from_ns, to_ns })
     }
 
-    fn next_happened(&mut self) -> Option<ClientEvent<usize>> {
+    fn next_happened(&mut self) -> Option<LoopEvent<usize>> {
         if let Some((i, generation)) = self.to_hear.take()
             && self.lines[i as usize].generation == generation
             && let Some(heard) = self.hear(i)

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytecost_engine::services::Framing;
 use bytecost_sys::clock::monotonic_ns;
-use bytecost_sys::multishot::Piece;
-use bytecost_sys::switchboard::{Rang, Switchboard};
+use bytecost_sys::uring_client::{ClientEvent, UringClient};
+use bytecost_sys::uring_server::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{ClientEvent, ClientLoop, ConnectionError, Pause, Sending, Source};
+use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
 use crate::load::Load;
 
 /// Bytes of a question that is a line, and of an answer that is one; others take longer.
@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 4096;
 
 pub(in crate::load) struct UringLoop {
     load: Load,
-    board: Switchboard,
+    client: UringClient,
     source: Source,
     /// The address that each client has connected from last, as the source has it.
     from: Vec<u8>,
@@ -33,7 +33,7 @@ impl UringLoop {
         // It blocks for others; the ring does not let it.
         let socket = self.source.socket(&self.load, SocketFlags::empty())?;
         self.from[i as usize] = self.source.last;
-        self.board.connect(i, socket).map_err(|e| of(&e))
+        self.client.connect(i, socket).map_err(|e| of(&e))
     }
 
     /// Whether a line that could not be connected is tried again from another address.
@@ -58,7 +58,7 @@ impl ClientLoop for UringLoop {
         let lines = load.connections + load.idle;
         let sizes = [load.at_once() * request_bytes, answer_bytes];
         Ok(UringLoop {
-            board: Switchboard::new(load.address, lines, load.connections, sizes, load.kept)?,
+            client: UringClient::new(load.address, lines, load.connections, sizes, load.kept)?,
             source: Source::of(load),
             from: vec![0; lines as usize],
             seen_ns: monotonic_ns(),
@@ -71,7 +71,7 @@ impl ClientLoop for UringLoop {
     }
 
     fn hang_up(&mut self, i: u32) {
-        self.board.hang_up(i);
+        self.client.hang_up(i);
     }
 
     fn send(
@@ -79,57 +79,59 @@ impl ClientLoop for UringLoop {
         i: u32,
         compose: impl FnOnce(&mut Vec<u8>),
     ) -> Result<Sending, ConnectionError> {
-        let sent = self.board.send(i, compose);
+        let sent = self.client.send(i, compose);
         sent.map(|()| Sending::Pending).map_err(|e| of(&e))
     }
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
         // What is to be sent is sent within this call, and what has come by then is received.
-        self.board.turn()?;
+        self.client.turn()?;
         let from_ns = monotonic_ns();
         self.seen_ns = from_ns;
-        if most_ns > 0 && !self.board.has_rung() {
-            self.board.wait(Duration::from_nanos(most_ns))?;
+        if most_ns > 0 && !self.client.has_rung() {
+            self.client.wait(Duration::from_nanos(most_ns))?;
             self.seen_ns = monotonic_ns();
         }
         let to_ns = self.seen_ns;
         Ok(Pause { from_ns, to_ns })
     }
 
-    fn next_happened(&mut self) -> Option<ClientEvent<Piece>> {
+    fn next_happened(&mut self) -> Option<LoopEvent<Piece>> {
         loop {
             let trouble = |e: io::Error| of(&e);
-            return Some(match self.board.next_rang()? {
-                Rang::Connected {
+            return Some(match self.client.next_rang()? {
+                ClientEvent::Connected {
                     line,
                     result: Err(e),
                 } if self.goes_on(line, &e) => continue,
-                Rang::Connected { line, result } => {
-                    ClientEvent::Connected(line, result.map_err(trouble))
+                ClientEvent::Connected { line, result } => {
+                    LoopEvent::Connected(line, result.map_err(trouble))
                 }
-                Rang::Received { line, piece } => {
+                ClientEvent::Received { line, piece } => {
                     let piece = piece.map_err(trouble);
-                    ClientEvent::Heard(
+                    LoopEvent::Heard(
                         line,
                         piece.and_then(|piece| piece.ok_or(ConnectionError::Closed)),
                     )
                 }
-                Rang::Sent { line, result } => ClientEvent::Sent(line, result.map_err(trouble)),
+                ClientEvent::Sent { line, result } => {
+                    LoopEvent::Sent(line, result.map_err(trouble))
+                }
             });
         }
     }
 
     fn bytes(&self, piece: &Piece) -> &[u8] {
-        self.board.bytes(piece)
+        self.client.bytes(piece)
     }
 
     fn give_back(&mut self, piece: Piece) {
-        self.board.give_back(piece);
+        self.client.give_back(piece);
     }
 
     fn listen(&mut self, i: u32) {
         // If that is refused, nothing more comes, and the patience ends it.
-        let _ = self.board.listen(i);
+        let _ = self.client.listen(i);
     }
 
     /// All that is told at once was seen at once, when the call returned that took it in.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::super::client::{ClientState, Due};
-use super::super::client_loop::{ClientEvent, ClientLoop, ConnectionError, Sending};
+use super::super::client_loop::{ClientLoop, ConnectionError, LoopEvent, Sending};
 use super::super::outcome::record;
 use super::super::{LoadSpan, RequestPace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
@@ -149,21 +149,21 @@ impl<W: ClientLoop> Driver<'_, W> {
     }
 
     /// Deals with what the kernel tells.
-    pub(super) fn happen(&mut self, happened: ClientEvent<W::Piece>) {
+    pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
         match happened {
-            ClientEvent::Connected(i, Ok(())) => self.settle(i),
-            ClientEvent::Heard(i, Ok(piece)) => self.hear(i, piece),
-            ClientEvent::Room(i) => {
+            LoopEvent::Connected(i, Ok(())) => self.settle(i),
+            LoopEvent::Heard(i, Ok(piece)) => self.hear(i, piece),
+            LoopEvent::Room(i) => {
                 self.send(i);
                 self.fill(i);
             }
-            ClientEvent::Sent(i, Ok(())) => {
+            LoopEvent::Sent(i, Ok(())) => {
                 self.clients[i as usize].sends = 0;
                 self.fill(i);
             }
-            ClientEvent::Connected(i, Err(trouble))
-            | ClientEvent::Heard(i, Err(trouble))
-            | ClientEvent::Sent(i, Err(trouble)) => self.fail(i, trouble),
+            LoopEvent::Connected(i, Err(trouble))
+            | LoopEvent::Heard(i, Err(trouble))
+            | LoopEvent::Sent(i, Err(trouble)) => self.fail(i, trouble),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use bytecost_sys::words::Words;
+use bytecost_sys::mapped_words::MappedWords;
 
 /// Flows that there is room for: one for each port.
 const FLOWS: usize = 1 << 16;
@@ -12,7 +12,7 @@ const WORDS: usize = 8;
 
 /// The map of the program, mapped into memory.
 #[derive(Debug)]
-pub struct WireCounters(Words);
+pub struct WireCounters(MappedWords);
 
 /// What has come of a flow so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl WireCounters {
     /// # Errors
     /// What mmap(2) answers.
     pub fn new(map: impl AsFd) -> io::Result<WireCounters> {
-        Ok(WireCounters(Words::new(map, FLOWS * WORDS)?))
+        Ok(WireCounters(MappedWords::new(map, FLOWS * WORDS)?))
     }
 
     /// What has come of the flow from this port. The parts may be of different moments, but none

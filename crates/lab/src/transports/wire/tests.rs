@@ -1,7 +1,7 @@
 use super::*;
 use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
-use bytecost_spec::cell::{Device, LINK_MTU_BYTES, Reaping};
+use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
 use bytecost_sys::tun;
 use responder::{Responder, Rules};
 use rustix::net::SendFlags;
@@ -263,17 +263,9 @@ fn zero_copy_sender(network: &Network) -> Box<dyn Move> {
     let connect = || udp::connect(&cell, &FAR_END.to_string()).unwrap();
     let setup = Setup {
         socket: Some(network.within(connect).unwrap()),
-        file: None,
-        java: None,
-        size: 1000,
         fields: 8,
         slots: 256,
-        flow: 0,
-        fresh: false,
-        refill: false,
-        reaping: Reaping::Full,
-        huge_pages: bytecost_spec::HugePages::Auto,
-        patience: PATIENCE,
+        ..Setup::new(1000, PATIENCE)
     };
     Mover::named("send-zerocopy").unwrap().open(setup).unwrap()
 }

@@ -19,7 +19,7 @@ use crate::buffer_ring::{BufferRing, Piece, passing};
 
 mod line;
 
-pub use line::Rang;
+pub use line::ClientEvent;
 use line::{CANCEL, CONNECT, KINDS, Line, RECEIVE, SEND, socket_address};
 
 /// Requests that are handed over at once, at most; more of them take another system call.
@@ -31,7 +31,7 @@ const MOST_COMPLETIONS: u32 = 1 << 15;
 const POLL_FIRST: u16 = 1;
 
 /// The ring.
-pub struct Switchboard {
+pub struct UringClient {
     // Dropped first, so that no request outlives the memory that it uses.
     ring: BufferRing,
     address: Box<libc::sockaddr_in>,
@@ -46,7 +46,7 @@ pub struct Switchboard {
     kept: bool,
 }
 
-impl Switchboard {
+impl UringClient {
     /// A ring for so many lines, all to one address, of which the first `asking` send up to
     /// `request_bytes` at a time and get answers of about `answer_bytes`. Whether their
     /// connections are `kept` decides how it is made, not what it can do. It is to be used by the
@@ -61,7 +61,7 @@ impl Switchboard {
         asking: u32,
         [request_bytes, answer_bytes]: [usize; 2],
         kept: bool,
-    ) -> io::Result<Switchboard> {
+    ) -> io::Result<UringClient> {
         let asking = asking.min(lines);
         let completions = (2 * lines)
             .next_power_of_two()
@@ -70,7 +70,7 @@ impl Switchboard {
         let ring = BufferRing::new(ENTRIES, completions, buffers, bytes_each)?;
         // Where it cannot be had (it counts against RLIMIT_NOFILE), descriptors do as well.
         let has_table = kept && ring.ring.submitter().register_files_sparse(lines).is_ok();
-        Ok(Switchboard {
+        Ok(UringClient {
             ring,
             address: Box::new(socket_address(address)),
             lines: (0..lines).map(|_| Line::default()).collect(),
@@ -84,7 +84,7 @@ impl Switchboard {
         })
     }
 
-    /// Has a line connect by a socket that does so nowhere yet; [`Rang::Connected`] tells the rest.
+    /// Has a line connect by a socket that does so nowhere yet; [`ClientEvent::Connected`] tells the rest.
     /// What the line had before is hung up. A line that there is not is an error.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Switchboard {
         self.push(entry, tag)
     }
 
-    /// Sends all that `compose` appends; [`Rang::Sent`] tells when that is done. Until then the
+    /// Sends all that `compose` appends; [`ClientEvent::Sent`] tells when that is done. Until then the
     /// line takes nothing more. Allocates nothing up to the size that the ring was made for.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl Switchboard {
     }
 
     /// The next thing that has come already.
-    pub fn next_rang(&mut self) -> Option<Rang> {
+    pub fn next_rang(&mut self) -> Option<ClientEvent> {
         loop {
             let entry = self.ring.next()?;
             let (tag, flags) = (entry.user_data(), entry.flags());
@@ -284,17 +284,17 @@ impl Switchboard {
         place.has(tag).then_some((line, place))
     }
 
-    fn connected(&mut self, tag: u64, result: io::Result<usize>) -> Option<Rang> {
+    fn connected(&mut self, tag: u64, result: io::Result<usize>) -> Option<ClientEvent> {
         let (line, place) = self.rung(tag)?;
         place.connects = false;
         let result = match result {
             Ok(_) if self.kept => self.listen(line),
             result => result.map(drop),
         };
-        Some(Rang::Connected { line, result })
+        Some(ClientEvent::Connected { line, result })
     }
 
-    fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<Rang> {
+    fn received(&mut self, tag: u64, flags: u32, result: io::Result<usize>) -> Option<ClientEvent> {
         let goes_on = cqueue::more(flags);
         self.ring.outstanding -= usize::from(!goes_on);
         let length = *result.as_ref().unwrap_or(&0);
@@ -305,7 +305,7 @@ impl Switchboard {
         });
         if let (true, Some(line)) = (length > 0, line) {
             let piece = Ok(piece);
-            return Some(Rang::Received { line, piece });
+            return Some(ClientEvent::Received { line, piece });
         }
         // It is of an earlier connection, or stands for the end.
         if let Some(piece) = piece {
@@ -317,10 +317,10 @@ impl Switchboard {
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.listen(line).err()?),
             result => result.map(|_| None),
         };
-        Some(Rang::Received { line, piece })
+        Some(ClientEvent::Received { line, piece })
     }
 
-    fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<Rang> {
+    fn sent(&mut self, slot: u32, result: io::Result<usize>) -> Option<ClientEvent> {
         self.ring.outstanding -= 1;
         self.free.push(slot);
         let (line, generation) = *self.owners.get(slot as usize)?;
@@ -336,7 +336,7 @@ impl Switchboard {
             }
             result => result.map(drop),
         };
-        Some(Rang::Sent { line, result })
+        Some(ClientEvent::Sent { line, result })
     }
 
     /// The bytes of a piece.
@@ -351,7 +351,7 @@ impl Switchboard {
     }
 }
 
-impl Drop for Switchboard {
+impl Drop for UringClient {
     /// Has every request end. Memory that the kernel still uses after a second, which would be its
     /// fault, is left to it.
     fn drop(&mut self) {

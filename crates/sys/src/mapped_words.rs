@@ -1,4 +1,4 @@
-//! Words in memory that someone else writes: a BPF map, or a file.
+//! MappedWords in memory that someone else writes: a BPF map, or a file.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,21 +13,21 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// Reading where a file has become shorter meanwhile ends the process with SIGBUS, mmap(2); maps
 /// do not change their length.
 #[derive(Debug)]
-pub struct Words {
+pub struct MappedWords {
     start: NonNull<AtomicU64>,
     count: usize,
 }
 
 // SAFETY: it owns its mapping, and all that is done with it is reading atomically.
-unsafe impl Send for Words {}
+unsafe impl Send for MappedWords {}
 
-impl Words {
+impl MappedWords {
     /// Maps the first `count` words.
     ///
     /// # Errors
     /// `InvalidInput` for no words or more than an address space holds; what mmap(2) answers,
     /// which for a map that is shorter is EINVAL.
-    pub fn new(of: impl AsFd, count: usize) -> io::Result<Words> {
+    pub fn new(of: impl AsFd, count: usize) -> io::Result<MappedWords> {
         let bytes = count
             .checked_mul(size_of::<u64>())
             .filter(|n| *n > 0)
@@ -36,7 +36,7 @@ impl Words {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
         let start =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, of, 0)? };
-        Ok(Words {
+        Ok(MappedWords {
             start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
             count,
         })
@@ -56,7 +56,7 @@ impl Words {
     }
 }
 
-impl Drop for Words {
+impl Drop for MappedWords {
     fn drop(&mut self) {
         let bytes = self.count * size_of::<u64>();
         // SAFETY: the mapping is this value's own, of that length, and no reference outlives it.
@@ -73,7 +73,7 @@ mod tests {
     fn what_is_written_later_is_read() {
         let file = memfd_create("words", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 4096).unwrap();
-        let words = Words::new(&file, 512).unwrap();
+        let words = MappedWords::new(&file, 512).unwrap();
         assert_eq!(words.get(3), 0);
         rustix::io::pwrite(&file, &7_u64.to_ne_bytes(), 24).unwrap();
         assert_eq!([words.get(2), words.get(3)], [0, 7]);
@@ -85,7 +85,7 @@ mod tests {
     fn no_words_and_too_many_are_refused() {
         let file = memfd_create("words", MemfdFlags::CLOEXEC).unwrap();
         for count in [0, usize::MAX, usize::MAX / 8] {
-            assert!(Words::new(&file, count).is_err(), "{count}");
+            assert!(MappedWords::new(&file, count).is_err(), "{count}");
         }
     }
 }

@@ -13,19 +13,19 @@ pub const ALIGN_BYTES: usize = 4096;
 /// The places. Where one is still in use when they are dropped, their memory is never given back:
 /// the kernel may write there at any time.
 #[derive(Debug)]
-pub struct Places {
+pub struct IoBuffers {
     start: NonNull<u8>,
     size: usize,
     stride: usize,
     busy: Box<[bool]>,
 }
 
-impl Places {
+impl IoBuffers {
     /// `count` places of `size` bytes of zeroes, present in memory.
     ///
     /// # Errors
     /// `InvalidInput` where either is 0 or both are too much, else what mmap(2) answers.
-    pub fn new(count: usize, size: usize) -> io::Result<Places> {
+    pub fn new(count: usize, size: usize) -> io::Result<IoBuffers> {
         let stride = size.next_multiple_of(ALIGN_BYTES);
         let len = stride
             .checked_mul(count)
@@ -36,7 +36,7 @@ impl Places {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
         let start =
             unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
-        Ok(Places {
+        Ok(IoBuffers {
             start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
             size,
             stride,
@@ -120,7 +120,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for IoBuffers {
     fn drop(&mut self) {
         if self.busy.iter().any(|b| *b) {
             return;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn places_are_apart_and_hidden_while_in_use() {
-        let mut places = Places::new(3, 5000).unwrap();
+        let mut places = IoBuffers::new(3, 5000).unwrap();
         for place in 0..3 {
             places.bytes_mut(place).unwrap().fill(place as u8 + 1);
         }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn no_places_and_too_many_are_errors() {
         for (count, size) in [(0, 8), (8, 0), (usize::MAX, 4096)] {
-            assert!(Places::new(count, size).is_err(), "{count} of {size}");
+            assert!(IoBuffers::new(count, size).is_err(), "{count} of {size}");
         }
     }
 }

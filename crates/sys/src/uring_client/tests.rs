@@ -10,8 +10,8 @@ fn listener() -> (TcpListener, SocketAddrV4) {
     (listener, SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
 }
 
-fn board(address: SocketAddrV4, lines: u32, kept: bool) -> Switchboard {
-    Switchboard::new(address, lines, lines, [64, 64], kept).unwrap()
+fn board(address: SocketAddrV4, lines: u32, kept: bool) -> UringClient {
+    UringClient::new(address, lines, lines, [64, 64], kept).unwrap()
 }
 
 fn socket() -> OwnedFd {
@@ -28,7 +28,7 @@ fn nobody() -> (OwnedFd, SocketAddrV4) {
     (held, address)
 }
 
-fn next(board: &mut Switchboard) -> Rang {
+fn next(board: &mut UringClient) -> ClientEvent {
     for _ in 0..600 {
         if let Some(rang) = board.next_rang() {
             return rang;
@@ -41,29 +41,31 @@ fn next(board: &mut Switchboard) -> Rang {
     panic!("nothing was told");
 }
 
-fn connected(board: &mut Switchboard, listener: &TcpListener, line: u32) -> TcpStream {
+fn connected(board: &mut UringClient, listener: &TcpListener, line: u32) -> TcpStream {
     board.connect(line, socket()).unwrap();
     match next(board) {
-        Rang::Connected { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
+        ClientEvent::Connected { line: told, result } => {
+            assert_eq!((told, result.unwrap()), (line, ()))
+        }
         other => panic!("{other:?}"),
     }
     listener.accept().unwrap().0
 }
 
-fn sent(board: &mut Switchboard, line: u32, bytes: &[u8]) {
+fn sent(board: &mut UringClient, line: u32, bytes: &[u8]) {
     board
         .send(line, |out| out.extend_from_slice(bytes))
         .unwrap();
     match next(board) {
-        Rang::Sent { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
+        ClientEvent::Sent { line: told, result } => assert_eq!((told, result.unwrap()), (line, ())),
         other => panic!("{other:?}"),
     }
 }
 
 /// What came: bytes, or none at the end.
-fn received(board: &mut Switchboard, line: u32) -> Option<Vec<u8>> {
+fn received(board: &mut UringClient, line: u32) -> Option<Vec<u8>> {
     match next(board) {
-        Rang::Received { line: told, piece } => {
+        ClientEvent::Received { line: told, piece } => {
             assert_eq!(told, line);
             let piece = piece.unwrap()?;
             let bytes = board.bytes(&piece).to_vec();
@@ -126,7 +128,7 @@ fn who_is_not_there_is_told_with_the_reason() {
     let mut board = board(address, 1, true);
     board.connect(0, socket()).unwrap();
     match next(&mut board) {
-        Rang::Connected { line: 0, result } => {
+        ClientEvent::Connected { line: 0, result } => {
             assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::ECONNREFUSED));
         }
         other => panic!("{other:?}"),

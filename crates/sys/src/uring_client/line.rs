@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 
-use crate::multishot::Piece;
+use crate::uring_server::Piece;
 
 /// What a request was: the highest byte of its tag. Below it are three bytes of the line's
 /// generation, and the line; of [`SEND`] only the slot.
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 16 << 10;
 
 /// What the ring tells.
 #[derive(Debug)]
-pub enum Rang {
+pub enum ClientEvent {
     /// A line is connected, or cannot be.
     Connected {
         /// The line.

@@ -13,7 +13,7 @@ pub const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCO
 
 /// A region with the pieces of its messages, ready for `sendmsg` and `writev`.
 #[derive(Debug)]
-pub struct Gather {
+pub struct Iovecs {
     // Before `region`: dropped first. The slices point into the region.
     slices: Vec<IoSlice<'static>>,
     rest: Vec<IoSlice<'static>>,
@@ -21,12 +21,12 @@ pub struct Gather {
     region: Region,
 }
 
-impl Gather {
+impl Iovecs {
     /// `ranges` has `pieces` ranges a message, one message after another.
     ///
     /// # Errors
     /// `InvalidInput` when a range lies outside the region or `pieces` does not divide them.
-    pub fn new(region: Region, ranges: &[Range<usize>], pieces: usize) -> io::Result<Gather> {
+    pub fn new(region: Region, ranges: &[Range<usize>], pieces: usize) -> io::Result<Iovecs> {
         let wrong = || {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -46,7 +46,7 @@ impl Gather {
                 unsafe { std::slice::from_raw_parts(piece.as_ptr(), piece.len()) };
             slices.push(IoSlice::new(piece));
         }
-        Ok(Gather {
+        Ok(Iovecs {
             slices,
             rest: Vec::with_capacity(pieces),
             pieces,
@@ -130,7 +130,7 @@ mod tests {
         }
         // Two messages of three pieces, which lie apart.
         let ranges = [0..4, 8..12, 16..20, 32..36, 40..44, 48..52];
-        let mut gather = Gather::new(region, &ranges, 3).unwrap();
+        let mut gather = Iovecs::new(region, &ranges, 3).unwrap();
         let (a, mut b) = UnixStream::pair().unwrap();
         let expected = [32, 33, 34, 35, 40, 41, 42, 43, 48, 49, 50, 51];
         for skip in 0..12 {
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn pieces_outside_the_region_are_refused() {
         let outside = std::slice::from_ref(&(4..9));
-        assert!(Gather::new(Region::new(8).unwrap(), outside, 1).is_err());
-        assert!(Gather::new(Region::new(8).unwrap(), &[0..1, 1..2, 2..3], 2).is_err());
+        assert!(Iovecs::new(Region::new(8).unwrap(), outside, 1).is_err());
+        assert!(Iovecs::new(Region::new(8).unwrap(), &[0..1, 1..2, 2..3], 2).is_err());
     }
 }

@@ -3,7 +3,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
-fn next(ring: &mut Multishot) -> Happened {
+fn next(ring: &mut UringServer) -> ServerEvent {
     loop {
         if let Some(happened) = ring.next_happened() {
             return happened;
@@ -12,17 +12,17 @@ fn next(ring: &mut Multishot) -> Happened {
     }
 }
 
-fn accepted(ring: &mut Multishot) -> (OwnedFd, bool) {
+fn accepted(ring: &mut UringServer) -> (OwnedFd, bool) {
     match next(ring) {
-        Happened::Accepted { socket, goes_on } => (socket.unwrap(), goes_on),
+        ServerEvent::Accepted { socket, goes_on } => (socket.unwrap(), goes_on),
         other => panic!("{other:?}"),
     }
 }
 
 /// What came: bytes, or none at the end.
-fn received(ring: &mut Multishot, of: u32) -> Option<Vec<u8>> {
+fn received(ring: &mut UringServer, of: u32) -> Option<Vec<u8>> {
     match next(ring) {
-        Happened::Received { token, piece, .. } => {
+        ServerEvent::Received { token, piece, .. } => {
             assert_eq!(token, of);
             let piece = piece.unwrap()?;
             let bytes = ring.bytes(&piece).to_vec();
@@ -37,7 +37,7 @@ fn received(ring: &mut Multishot, of: u32) -> Option<Vec<u8>> {
 fn one_request_takes_all_that_comes() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let mut ring = Multishot::new(8, 4, 64).unwrap();
+    let mut ring = UringServer::new(8, 4, 64).unwrap();
     ring.accept(listener.as_fd()).unwrap();
     let mut one = TcpStream::connect(address).unwrap();
     let (first, goes_on) = accepted(&mut ring);
@@ -61,7 +61,7 @@ fn one_request_takes_all_that_comes() {
     one.read_exact(&mut got).unwrap();
     assert!(got.iter().all(|b| *b == 7));
     match next(&mut ring) {
-        Happened::Sent {
+        ServerEvent::Sent {
             token,
             sent,
             buffer,
@@ -75,15 +75,15 @@ fn one_request_takes_all_that_comes() {
 #[test]
 fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
     let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut ring = Multishot::new(8, 1, 4).unwrap();
+    let mut ring = UringServer::new(8, 1, 4).unwrap();
     ring.receive(3, b.as_fd()).unwrap();
     a.write_all(b"12345678").unwrap();
-    let Happened::Received { piece, .. } = next(&mut ring) else {
+    let ServerEvent::Received { piece, .. } = next(&mut ring) else {
         panic!("nothing was received");
     };
     let held = piece.unwrap().unwrap();
     match next(&mut ring) {
-        Happened::Received { piece, goes_on, .. } => {
+        ServerEvent::Received { piece, goes_on, .. } => {
             assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ENOBUFS));
             assert!(!goes_on);
         }
@@ -95,7 +95,7 @@ fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
     assert_eq!(received(&mut ring, 3), Some(b"5678".to_vec()));
     ring.pause(3).unwrap();
     match next(&mut ring) {
-        Happened::Received { piece, goes_on, .. } => {
+        ServerEvent::Received { piece, goes_on, .. } => {
             assert_eq!(piece.unwrap_err().raw_os_error(), Some(libc::ECANCELED));
             assert!(!goes_on);
         }
@@ -106,13 +106,13 @@ fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
 #[test]
 fn a_watched_descriptor_is_told_once() {
     let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut ring = Multishot::new(8, 1, 4).unwrap();
+    let mut ring = UringServer::new(8, 1, 4).unwrap();
     ring.watch(9, b.as_fd()).unwrap();
     a.write_all(b"x").unwrap();
-    assert!(matches!(next(&mut ring), Happened::Ready { token: 9 }));
+    assert!(matches!(next(&mut ring), ServerEvent::Ready { token: 9 }));
     a.write_all(b"y").unwrap();
     ring.watch(8, b.as_fd()).unwrap();
-    assert!(matches!(next(&mut ring), Happened::Ready { token: 8 }));
+    assert!(matches!(next(&mut ring), ServerEvent::Ready { token: 8 }));
     assert!(ring.next_happened().is_none());
 }
 
@@ -121,7 +121,7 @@ fn what_is_under_way_ends_with_the_ring() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (server, _) = listener.accept().unwrap();
-    let mut ring = Multishot::new(8, 2, 64).unwrap();
+    let mut ring = UringServer::new(8, 2, 64).unwrap();
     ring.accept(listener.as_fd()).unwrap();
     ring.receive(1, server.as_fd()).unwrap();
     // More than both socket buffers take, so that it is still under way.
@@ -140,6 +140,6 @@ fn what_is_under_way_ends_with_the_ring() {
 #[test]
 fn wrong_numbers_are_refused() {
     for (buffers, bytes) in [(3, 64), (0, 64), (1, 0), (1, usize::MAX)] {
-        assert!(Multishot::new(8, buffers, bytes).is_err());
+        assert!(UringServer::new(8, buffers, bytes).is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// A line.
-pub type Line = [u64; 8];
+pub type CacheLine = [u64; 8];
 
 /// Bytes of a page of the smallest kind there is; larger ones are touched more often than needed.
 const PAGE_BYTES: usize = 4096;
@@ -37,29 +37,29 @@ pub enum Pages {
 
 /// Zeroed lines, all present in memory. Gone when dropped, and not there in a process that is forked.
 #[derive(Debug)]
-pub struct Lines {
+pub struct CacheLines {
     map: NonNull<u8>,
     mapped: usize,
-    start: NonNull<Line>,
+    start: NonNull<CacheLine>,
     count: usize,
 }
 
 // SAFETY: the lines own their mapping; nothing else in the process points into it.
-unsafe impl Send for Lines {}
+unsafe impl Send for CacheLines {}
 
-impl Lines {
+impl CacheLines {
     /// So many lines.
     ///
     /// # Errors
     /// `InvalidInput` for none or too many, what mmap(2) answers, and for huge pages why they are
     /// not to be had or which part the kernel gave.
-    pub fn new(count: usize, pages: Pages) -> io::Result<Lines> {
+    pub fn new(count: usize, pages: Pages) -> io::Result<CacheLines> {
         if pages == Pages::Huge {
             can_be_huge(&std::fs::read_to_string(ENABLED).unwrap_or_default())?;
         }
         let huge = huge_bytes();
         let bytes = count
-            .checked_mul(size_of::<Line>())
+            .checked_mul(size_of::<CacheLine>())
             .filter(|bytes| (1..=isize::MAX as usize / 4).contains(bytes))
             .ok_or(io::ErrorKind::InvalidInput)?;
         // Alike for all kinds of pages, so that they differ in nothing else.
@@ -75,7 +75,7 @@ impl Lines {
         let skipped = (map.addr().get() + PAGE_BYTES).next_multiple_of(huge) - map.addr().get();
         // SAFETY: at most a huge page is skipped, and two are mapped beside the span.
         let start = unsafe { map.add(skipped) };
-        let lines = Lines {
+        let lines = CacheLines {
             map,
             mapped,
             start: start.cast(),
@@ -160,26 +160,26 @@ impl Lines {
     }
 }
 
-impl Deref for Lines {
-    type Target = [Line];
+impl Deref for CacheLines {
+    type Target = [CacheLine];
 
     #[inline]
-    fn deref(&self) -> &[Line] {
+    fn deref(&self) -> &[CacheLine] {
         // SAFETY: so many lines are mapped, aligned and initialised (to zero by the kernel), and
         // written through `&mut self` only.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }
 
-impl DerefMut for Lines {
+impl DerefMut for CacheLines {
     #[inline]
-    fn deref_mut(&mut self) -> &mut [Line] {
+    fn deref_mut(&mut self) -> &mut [CacheLine] {
         // SAFETY: as above, and `&mut self` makes this the only slice.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.count) }
     }
 }
 
-impl Drop for Lines {
+impl Drop for CacheLines {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and no slice of it outlives `self`.
         let _ = unsafe { rustix::mm::munmap(self.map.as_ptr().cast(), self.mapped) };
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn lines_are_zeroed_and_can_be_written_whatever_they_lie_in() {
         for pages in [Pages::Any, Pages::Small, Pages::Huge] {
-            let mut lines = match Lines::new(1000, pages) {
+            let mut lines = match CacheLines::new(1000, pages) {
                 Ok(lines) => lines,
                 // Not every machine has them to give.
                 Err(e) if pages == Pages::Huge => {
@@ -260,7 +260,7 @@ mod tests {
             }
         }
         for count in [0, usize::MAX, usize::MAX / 64] {
-            assert!(Lines::new(count, Pages::Any).is_err(), "{count}");
+            assert!(CacheLines::new(count, Pages::Any).is_err(), "{count}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! io_uring for a server of many connections: one request takes all connections, one request a
 //! connection takes all that comes on it, and what comes lies in buffers that all share.
 //!
-//! Multishot accept and a ring of provided buffers need Linux 5.19, multishot receive 6.0;
+//! UringServer accept and a ring of provided buffers need Linux 5.19, multishot receive 6.0;
 //! io_uring_prep_multishot_accept(3), io_uring_register_buf_ring(3), io_uring_prep_recv(3).
 
 use std::io;
@@ -25,9 +25,9 @@ const CANCEL: u64 = 5 << 32;
 
 /// What the ring tells.
 #[derive(Debug)]
-pub enum Happened {
+pub enum ServerEvent {
     /// A connection came, or could not be taken. Unless `goes_on`, none is taken any more until
-    /// [`Multishot::accept`] is called again.
+    /// [`UringServer::accept`] is called again.
     Accepted {
         /// The connection.
         socket: io::Result<OwnedFd>,
@@ -35,7 +35,7 @@ pub enum Happened {
         goes_on: bool,
     },
     /// Something came on a connection: bytes, or none where the stream has ended. Unless
-    /// `goes_on`, nothing more is taken until [`Multishot::receive`] is called again.
+    /// `goes_on`, nothing more is taken until [`UringServer::receive`] is called again.
     Received {
         /// The connection's token.
         token: u32,
@@ -61,7 +61,7 @@ pub enum Happened {
 }
 
 /// The ring.
-pub struct Multishot {
+pub struct UringServer {
     // Dropped first, so that no request outlives the memory that it uses.
     ring: BufferRing,
     /// What is being sent, by the number of the slot.
@@ -69,16 +69,16 @@ pub struct Multishot {
     free: Vec<usize>,
 }
 
-impl Multishot {
+impl UringServer {
     /// A ring for `entries` requests at a time, with `buffers` (a power of two) of `bytes_each`
     /// for what comes in. It is to be used by the thread that made it.
     ///
     /// # Errors
     /// `InvalidInput` for numbers that the kernel does not take, also where it is too old; what
     /// io_uring_setup(2) answers: EPERM or ENOSYS where io_uring is forbidden or missing.
-    pub fn new(entries: u32, buffers: u16, bytes_each: usize) -> io::Result<Multishot> {
+    pub fn new(entries: u32, buffers: u16, bytes_each: usize) -> io::Result<UringServer> {
         let completions = entries.saturating_mul(COMPLETIONS);
-        Ok(Multishot {
+        Ok(UringServer {
             ring: BufferRing::new(entries, completions, buffers, bytes_each)?,
             sending: Vec::new(),
             free: Vec::new(),
@@ -96,10 +96,10 @@ impl Multishot {
         self.push(entry, ACCEPT)
     }
 
-    /// Has [`Multishot::accept`] end. Connections that have been taken already are still told.
+    /// Has [`UringServer::accept`] end. Connections that have been taken already are still told.
     ///
     /// # Errors
-    /// As [`Multishot::accept`].
+    /// As [`UringServer::accept`].
     pub fn stop_accepting(&mut self) -> io::Result<()> {
         let builder = CancelBuilder::user_data(ACCEPT);
         self.push(opcode::AsyncCancel2::new(builder).build(), CANCEL)
@@ -108,7 +108,7 @@ impl Multishot {
     /// Takes in what comes on a socket that blocks, piece by piece, without end.
     ///
     /// # Errors
-    /// As [`Multishot::accept`].
+    /// As [`UringServer::accept`].
     pub fn receive(&mut self, token: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let entry = opcode::RecvMulti::new(Fd(socket.as_raw_fd()), BufferRing::GROUP).build();
         self.push(entry, RECEIVE | u64::from(token))?;
@@ -116,10 +116,10 @@ impl Multishot {
         Ok(())
     }
 
-    /// Has [`Multishot::receive`] of that token end.
+    /// Has [`UringServer::receive`] of that token end.
     ///
     /// # Errors
-    /// As [`Multishot::accept`].
+    /// As [`UringServer::accept`].
     pub fn pause(&mut self, token: u32) -> io::Result<()> {
         let builder = CancelBuilder::user_data(RECEIVE | u64::from(token));
         self.push(opcode::AsyncCancel2::new(builder).build(), CANCEL)
@@ -128,7 +128,7 @@ impl Multishot {
     /// Sends all of `bytes`, which the ring keeps until it is done.
     ///
     /// # Errors
-    /// As [`Multishot::accept`].
+    /// As [`UringServer::accept`].
     pub fn send(&mut self, token: u32, socket: BorrowedFd<'_>, bytes: Vec<u8>) -> io::Result<()> {
         let length = u32::try_from(bytes.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let entry = opcode::Send::new(Fd(socket.as_raw_fd()), bytes.as_ptr(), length)
@@ -152,7 +152,7 @@ impl Multishot {
     /// Tells once when a descriptor can be read.
     ///
     /// # Errors
-    /// As [`Multishot::accept`].
+    /// As [`UringServer::accept`].
     pub fn watch(&mut self, token: u32, fd: BorrowedFd<'_>) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLIN as u32).build();
         self.push(entry, WATCH | u64::from(token))
@@ -173,7 +173,7 @@ impl Multishot {
     }
 
     /// The next thing that has happened already.
-    pub fn next_happened(&mut self) -> Option<Happened> {
+    pub fn next_happened(&mut self) -> Option<ServerEvent> {
         loop {
             let entry = self.ring.next()?;
             let (what, token) = (entry.user_data() & !0xffff_ffff, entry.user_data() as u32);
@@ -183,7 +183,7 @@ impl Multishot {
                 number => Ok(number as usize),
             };
             return Some(match what {
-                ACCEPT => Happened::Accepted {
+                ACCEPT => ServerEvent::Accepted {
                     // SAFETY: the kernel has just opened it for us, and nobody else has it.
                     socket: result.map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) }),
                     goes_on,
@@ -191,7 +191,7 @@ impl Multishot {
                 RECEIVE => {
                     self.ring.outstanding -= usize::from(!goes_on);
                     let piece = result.map(|length| self.ring.piece(entry.flags(), length));
-                    Happened::Received {
+                    ServerEvent::Received {
                         token,
                         piece,
                         goes_on,
@@ -204,13 +204,13 @@ impl Multishot {
                         continue;
                     };
                     self.free.push(slot);
-                    Happened::Sent {
+                    ServerEvent::Sent {
                         token,
                         sent: result,
                         buffer,
                     }
                 }
-                WATCH => Happened::Ready { token },
+                WATCH => ServerEvent::Ready { token },
                 _ => continue,
             });
         }
@@ -228,7 +228,7 @@ impl Multishot {
     }
 }
 
-impl Drop for Multishot {
+impl Drop for UringServer {
     /// Has every request end, and takes the last completions, so that connections that were
     /// taken and not seen are closed. Memory that the kernel still uses after a second, which
     /// would be its fault, is left to it.

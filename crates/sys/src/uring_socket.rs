@@ -16,8 +16,8 @@ const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 
 /// What the ring says of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The request ran: bytes sent, or the negative error number. `more` when a [`Event::Back`]
+pub enum SendEvent {
+    /// The request ran: bytes sent, or the negative error number. `more` when a [`SendEvent::Back`]
     /// follows.
     Done {
         /// The request's tag.
@@ -37,21 +37,26 @@ pub enum Event {
 }
 
 /// A ring that sends pieces of its region over its socket.
-pub struct Uring {
+pub struct UringSocket {
     // Dropped first, so that no request outlives the memory it reads.
     ring: IoUring,
     socket: OwnedFd,
     region: Region,
 }
 
-impl Uring {
+impl UringSocket {
     /// A ring with room for `entries` requests. With `register` the region is registered, so
     /// that its pages are pinned once and for all (this counts against RLIMIT_MEMLOCK).
     ///
     /// # Errors
     /// What io_uring_setup(2) and io_uring_register(2) answer: EPERM or ENOSYS where io_uring is
     /// forbidden or missing, ENOMEM where the locked-memory limit is too small.
-    pub fn new(entries: u32, socket: OwnedFd, region: Region, register: bool) -> io::Result<Uring> {
+    pub fn new(
+        entries: u32,
+        socket: OwnedFd,
+        region: Region,
+        register: bool,
+    ) -> io::Result<UringSocket> {
         let ring = ring::of_one_thread(entries)?;
         if register {
             let whole = libc::iovec {
@@ -61,7 +66,7 @@ impl Uring {
             // SAFETY: the region is mapped, and stays so until after the ring is gone.
             unsafe { ring.submitter().register_buffers(&[whole])? };
         }
-        Ok(Uring {
+        Ok(UringSocket {
             ring,
             socket,
             region,
@@ -102,7 +107,7 @@ impl Uring {
     /// `registered` the pages pinned at the start are used.
     ///
     /// # Errors
-    /// As [`Uring::send`].
+    /// As [`UringSocket::send`].
     pub fn send_zc(
         &mut self,
         range: Range<usize>,
@@ -151,16 +156,16 @@ impl Uring {
     }
 
     /// The next event that is there already.
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<SendEvent> {
         let entry = self.ring.completion().next()?;
         let tag = entry.user_data();
         Some(if cqueue::notif(entry.flags()) {
-            Event::Back {
+            SendEvent::Back {
                 tag,
                 copied: entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0,
             }
         } else {
-            Event::Done {
+            SendEvent::Done {
                 tag,
                 result: entry.result(),
                 more: cqueue::more(entry.flags()),
@@ -175,7 +180,7 @@ mod tests {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
 
-    fn ring(register: bool) -> (Uring, TcpStream) {
+    fn ring(register: bool) -> (UringSocket, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (receiver, _) = listener.accept().unwrap();
@@ -184,7 +189,7 @@ mod tests {
             *b = (i / 64) as u8;
         }
         (
-            Uring::new(8, sender.into(), region, register).unwrap(),
+            UringSocket::new(8, sender.into(), region, register).unwrap(),
             receiver,
         )
     }
@@ -197,7 +202,7 @@ mod tests {
         assert!(ring.enter(2, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
-            Some(Event::Done {
+            Some(SendEvent::Done {
                 tag: 1,
                 result: 4096,
                 more: false
@@ -205,7 +210,7 @@ mod tests {
         );
         assert_eq!(
             ring.event(),
-            Some(Event::Done {
+            Some(SendEvent::Done {
                 tag: 2,
                 result: 4096,
                 more: false
@@ -224,7 +229,7 @@ mod tests {
         assert!(ring.enter(1, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
-            Some(Event::Done {
+            Some(SendEvent::Done {
                 tag: 7,
                 result: 8192,
                 more: true
@@ -236,7 +241,7 @@ mod tests {
         assert!(ring.enter(1, Duration::from_secs(60)).unwrap());
         assert_eq!(
             ring.event(),
-            Some(Event::Back {
+            Some(SendEvent::Back {
                 tag: 7,
                 copied: true
             })

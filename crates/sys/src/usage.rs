@@ -15,7 +15,7 @@ use crate::process::{ThreadUsage, children_usage, process_usage};
 
 /// What a process has used since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct Usage {
     /// CLOCK_MONOTONIC at the moment of telling.
     pub clock_ns: u64,
     /// CPU time of all its threads, those that have ended included.
@@ -29,13 +29,13 @@ pub struct Census {
 const WORDS: usize = 14;
 const BYTES: usize = WORDS * 8;
 
-/// Where a process tells its census to when it gets the signal.
+/// Where a process tells its usage to when it gets the signal.
 static TELL_TO: AtomicI32 = AtomicI32::new(-1);
 
 /// What the calling process has used.
 #[must_use]
-pub fn census() -> Census {
-    Census {
+pub fn usage() -> Usage {
+    Usage {
         own: process_usage().unwrap_or_default(),
         children: children_usage().unwrap_or_default(),
         cpu_ns: clock::process_cpu_ns(),
@@ -43,7 +43,7 @@ pub fn census() -> Census {
     }
 }
 
-/// Has this process write its census to a pipe whenever it gets SIGUSR1, for as long as it lives.
+/// Has this process write its usage to a pipe whenever it gets SIGUSR1, for as long as it lives.
 /// The signal interrupts the system call that a thread of it waits in, signal(7).
 ///
 /// # Errors
@@ -68,7 +68,7 @@ extern "C" fn tell(_signal: libc::c_int) {
     // SAFETY: the address is that of the calling thread's own number.
     let errno = unsafe { *libc::__errno_location() };
     // Nothing in it allocates or locks: getrusage and clock_gettime are plain system calls.
-    let bytes = census().to_bytes();
+    let bytes = usage().to_bytes();
     // SAFETY: write(2) may be called in a handler, signal-safety(7); the bytes are this frame's,
     // and a wrong number gives an error. So few go into a pipe in one piece, pipe(7).
     unsafe {
@@ -82,21 +82,26 @@ extern "C" fn tell(_signal: libc::c_int) {
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Asks a process that has called [`tell_when_asked`] for its census, and waits for it.
+/// How long a process may take to tell, in s. One that shares its CPU with hundreds of busy threads
+/// has taken more than one.
+const PATIENCE_S: i64 = 10;
+
+/// Asks a process that has called [`tell_when_asked`] for its usage, and waits for it.
 ///
 /// # Errors
-/// `NotFound` where the process is gone, `TimedOut` where it does not tell within a second.
-pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Census> {
+/// `NotFound` where the process is gone, `TimedOut` where it does not tell within ten
+/// seconds.
+pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process is gone");
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     kill_process(pid.ok_or_else(gone)?, Signal::USR1).map_err(|_| gone())?;
-    let second = Timespec {
-        tv_sec: 1,
+    let patience = Timespec {
+        tv_sec: PATIENCE_S,
         tv_nsec: 0,
     };
     loop {
         let mut waiting = [PollFd::from_borrowed_fd(told.as_fd(), PollFlags::IN)];
-        match poll(&mut waiting, Some(&second)) {
+        match poll(&mut waiting, Some(&patience)) {
             Ok(0) => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
@@ -110,12 +115,12 @@ pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Census> {
     }
     let mut bytes = [0; BYTES];
     match rustix::io::read(told, &mut bytes)? {
-        BYTES => Ok(Census::from_bytes(&bytes)),
+        BYTES => Ok(Usage::from_bytes(&bytes)),
         _ => Err(gone()),
     }
 }
 
-impl Census {
+impl Usage {
     fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         let of = |u: ThreadUsage| {
@@ -139,7 +144,7 @@ impl Census {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; BYTES]) -> Census {
+    fn from_bytes(bytes: &[u8; BYTES]) -> Usage {
         let mut words = bytes.chunks_exact(8).map(|word| {
             let mut bytes = [0; 8];
             bytes.copy_from_slice(word);
@@ -156,7 +161,7 @@ impl Census {
             switches_involuntary: next(),
         };
         let (own, children) = (usage(), usage());
-        Census {
+        Usage {
             clock_ns,
             cpu_ns,
             own,
@@ -170,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_census_is_read_as_it_was_written() {
+    fn a_usage_is_read_as_it_was_written() {
         let usage = |from| ThreadUsage {
             user_ns: from,
             system_ns: from + 1,
@@ -179,13 +184,13 @@ mod tests {
             switches_voluntary: from + 4,
             switches_involuntary: from + 5,
         };
-        let census = Census {
+        let usage = Usage {
             clock_ns: u64::MAX,
             cpu_ns: 1,
             own: usage(10),
             children: usage(20),
         };
-        assert_eq!(Census::from_bytes(&census.to_bytes()), census);
+        assert_eq!(Usage::from_bytes(&usage.to_bytes()), usage);
     }
 
     #[test]
@@ -193,7 +198,7 @@ mod tests {
         let (from, to) = rustix::pipe::pipe().unwrap();
         tell_when_asked(to).unwrap();
         const NOBODY: u32 = 1 << 23; // above PID_MAX_LIMIT
-        let before = census();
+        let before = usage();
         let end = clock::thread_cpu_ns() + 20_000_000;
         while clock::thread_cpu_ns() < end {}
         // A process that does not come to its turn for a second may be asked again.

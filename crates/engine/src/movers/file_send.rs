@@ -1,0 +1,283 @@
+//! A file sent over a socket by calls that return when the socket has it: each row is another way.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_spec::Access;
+use bytecost_sys::pipe::Pipe;
+use bytecost_sys::region::Region;
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::corked::Corked;
+use crate::file::too_short;
+use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, Release, finish, retry};
+use crate::payload::{Layout, Source};
+use crate::setup::{FileWork, Setup};
+use crate::tally::Tally;
+use crate::walk::Walk;
+
+pub const SENDFILE: Mover = Mover {
+    facts: MoverFacts {
+        name: "sendfile",
+        summary: "sendfile(2) from a file: the socket refers to the file's pages; nothing is copied on the way out",
+        release: Release::Never,
+        ..FILE_SENT
+    },
+    open: Open::Stream(sendfile),
+};
+
+/// The call that brings the file then never sends a segment that is not full, whatever pieces the
+/// kernel cuts the file into; what is left goes out when the cork is taken off. Source: tcp(7),
+/// TCP_CORK, which was made for this pair.
+pub const SENDFILE_CORK: Mover = Mover {
+    facts: MoverFacts {
+        name: "sendfile-cork",
+        summary: "as sendfile, with TCP_CORK set before each message and taken off after it: no segment but the last goes out before it is full",
+        descriptors_per_flow: 3,
+        ..SENDFILE.facts
+    },
+    open: Open::Stream(|setup| {
+        let socket = setup.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let kept = socket.try_clone()?;
+        Ok(Box::new(Corked::new(sendfile(setup)?, kept)))
+    }),
+};
+
+pub const SPLICE: Mover = Mover {
+    facts: MoverFacts {
+        name: "splice",
+        summary: "splice(2) from a file through a pipe: the socket refers to the file's pages; two calls a message or more",
+        release: Release::Never,
+        descriptors_per_flow: 4,
+        ..FILE_SENT
+    },
+    open: Open::Stream(|setup| {
+        let pipe = Pipe::new(PIPE_BYTES)?;
+        sending(setup, |_| {
+            Ok(move |message: Message<'_>, tally: &mut Tally| {
+                let fill = |done: usize, len: usize| {
+                    let from = message.start + done as u64;
+                    match pipe.fill_from_file(message.file, from, len) {
+                        Ok(0) => Err(too_short()),
+                        Ok(n) => Ok(n),
+                        Err(e) => Err(Errno::from_io_error(&e).map_or(e, spliced)),
+                    }
+                };
+                through_pipe(message.size, &pipe, message.socket, tally, fill)
+            })
+        })
+    }),
+};
+
+/// What a copy loop does that knows nothing of sockets.
+pub const READ_WRITE: Mover = Mover {
+    facts: MoverFacts {
+        name: "read-write",
+        summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
+        ..FILE_SENT
+    },
+    open: Open::Stream(|setup| {
+        sending(setup, |work| {
+            rustix::fs::seek(&work.file, SeekFrom::Start(0))?;
+            let mut own = Buffer {
+                buffer: Region::new(work.block.max(1))?,
+                position: 0,
+            };
+            Ok(move |message: Message<'_>, tally: &mut Tally| own.send(message, tally))
+        })
+    }),
+};
+
+/// The largest pipe that a user may ask for by default (fs.pipe-max-size).
+pub(super) const PIPE_BYTES: usize = 1 << 20;
+/// Bytes of one call where nothing else is said.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// What a call is to send.
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    socket: &'a OwnedFd,
+    file: &'a OwnedFd,
+    /// Where it begins in the file.
+    start: u64,
+    size: usize,
+}
+
+/// A file that is gone through and sent, and how a message of it is.
+struct Sending<F> {
+    socket: OwnedFd,
+    file: OwnedFd,
+    walk: Walk,
+    size: usize,
+    send: F,
+    tally: Tally,
+}
+
+/// The calls that send a message, all of it.
+trait Send: FnMut(Message<'_>, &mut Tally) -> io::Result<()> {}
+
+impl<F: FnMut(Message<'_>, &mut Tally) -> io::Result<()>> Send for F {}
+
+fn sending<F: Send + 'static>(
+    mut setup: Setup,
+    make: impl FnOnce(&FileWork) -> io::Result<F>,
+) -> io::Result<Box<dyn Move>> {
+    let socket = setup.take_socket()?;
+    let work = take(&mut setup)?;
+    Ok(Box::new(Sending {
+        socket,
+        send: make(&work)?,
+        file: work.file,
+        walk: work.walk,
+        size: setup.size,
+        tally: Tally::default(),
+    }))
+}
+
+impl<F: Send> Move for Sending<F> {
+    fn offer(&mut self) -> io::Result<Offer> {
+        let message = Message {
+            socket: &self.socket,
+            file: &self.file,
+            start: self.walk.step(),
+            size: self.size,
+        };
+        (self.send)(message, &mut self.tally)?;
+        Ok(Offer::Moved)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+fn sendfile(setup: Setup) -> io::Result<Box<dyn Move>> {
+    sending(setup, |_| {
+        Ok(|message: Message<'_>, tally: &mut Tally| {
+            finish(message.size, tally, |done| {
+                let mut offset = message.start + done as u64;
+                let left = message.size - done;
+                match rustix::fs::sendfile(message.socket, message.file, Some(&mut offset), left) {
+                    Ok(0) => Err(too_short()),
+                    Ok(n) => Ok(n),
+                    Err(e) => Err(spliced(e)),
+                }
+            })
+        })
+    })
+}
+
+/// Moves a message through a pipe: fills it with what fits, empties it, and so on.
+pub(super) fn through_pipe(
+    size: usize,
+    pipe: &Pipe,
+    socket: &OwnedFd,
+    tally: &mut Tally,
+    mut fill: impl FnMut(usize, usize) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut waiting = 0;
+    let mut fills = 0;
+    finish(size, tally, |done| {
+        if waiting == 0 {
+            fills += 1;
+            waiting = fill(done, size - done)?;
+        }
+        let drained = pipe.drain(socket, waiting, done + waiting < size)?;
+        waiting -= drained;
+        Ok(drained)
+    })?;
+    tally.calls += fills;
+    Ok(())
+}
+
+/// The memory that a file is read into, and where the file's position is.
+struct Buffer {
+    buffer: Region,
+    position: u64,
+}
+
+impl Buffer {
+    fn send(&mut self, message: Message<'_>, tally: &mut Tally) -> io::Result<()> {
+        if self.position != message.start {
+            tally.calls += 1;
+            rustix::fs::seek(message.file, SeekFrom::Start(message.start))?;
+            self.position = message.start;
+        }
+        let mut done = 0;
+        while done < message.size {
+            let came = self.bring(message, message.size - done, tally)?;
+            self.pass(message, came, tally)?;
+            done += came;
+        }
+        tally.messages += 1;
+        tally.bytes += message.size as u64;
+        Ok(())
+    }
+
+    /// Reads at most `most` bytes into the buffer: how many came.
+    fn bring(&mut self, from: Message<'_>, most: usize, tally: &mut Tally) -> io::Result<usize> {
+        let most = most.min(self.buffer.len());
+        loop {
+            tally.calls += 1;
+            match rustix::io::read(from.file, &mut self.buffer.bytes_mut()[..most]) {
+                Ok(0) => return Err(too_short()),
+                Ok(n) => {
+                    self.position += n as u64;
+                    return Ok(n);
+                }
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+
+    /// Writes the buffer's first bytes, all of them.
+    fn pass(&mut self, to: Message<'_>, len: usize, tally: &mut Tally) -> io::Result<()> {
+        let mut done = 0;
+        while done < len {
+            tally.calls += 1;
+            match rustix::io::write(to.socket, &self.buffer.bytes()[done..len]) {
+                Ok(n) => done += n,
+                Err(e) => retry(e.into())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The file that is sent: the one that was given, else a memory file that holds one round of the
+/// ring.
+pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
+    setup.write_once()?;
+    if let Some(work) = setup.file.take() {
+        return Ok(work);
+    }
+    let (_, region) = Source::new(setup, Layout::contiguous(setup))?;
+    let file = rustix::fs::memfd_create("bytecost-payload", rustix::fs::MemfdFlags::CLOEXEC)?;
+    let mut written = 0;
+    while written < region.len() {
+        written += rustix::io::pwrite(&file, &region.bytes()[written..], written as u64)?;
+    }
+    let (slots, size) = (setup.slots as u64, setup.size as u64);
+    Ok(FileWork {
+        file,
+        walk: Walk::new(Access::Sequential, 0, slots, size, 0),
+        depth: 1,
+        block: BLOCK_BYTES,
+        target: None,
+    })
+}
+
+/// What splice(2) and sendfile(2) answer, in words where it is the file system's.
+pub(super) fn spliced(error: Errno) -> io::Error {
+    match error {
+        Errno::INVAL | Errno::NOSYS => io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!(
+                "this file cannot be spliced to a socket ({error}): its file system has no splice; choose another directory with --dir, or read-write"
+            ),
+        ),
+        e => e.into(),
+    }
+}
