@@ -2,6 +2,7 @@
 
 use bytecost_spec::claim::{Claim, Test};
 use bytecost_spec::{Published, Table};
+use itertools::Itertools as _;
 
 use crate::phrases;
 use crate::result::{Analysis, AuditFigure, Audited, Input, Ruling};
@@ -220,12 +221,8 @@ impl<'c> Case<'c> {
             published: Some(text.clone()),
             measured: None,
         });
-        let mut findings: Vec<String> = Vec::new();
-        for id in all().flat_map(|told| &told.findings) {
-            if !findings.contains(id) {
-                findings.push(id.clone());
-            }
-        }
+        let findings = all().flat_map(|told| &told.findings).unique();
+        let findings = findings.cloned().collect();
         Audited {
             id: self.claim.id.clone(),
             source: self.claim.source.clone(),

@@ -6,6 +6,7 @@ use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
+use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
@@ -168,12 +169,7 @@ pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
 }
 /// What reading hardware counters costs each mover that was tried with them and without.
 pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
-    let mut movers: Vec<&str> = Vec::new();
-    for trial in trials {
-        if !movers.contains(&trial.mover.as_str()) {
-            movers.push(&trial.mover);
-        }
-    }
+    let movers = trials.iter().map(|t| t.mover.as_str()).unique();
     let of = |mover: &str, with| {
         let same = |t: &&CounterTrial| t.mover == mover && t.with == with && t.messages > 0;
         let each = trials.iter().filter(same);
@@ -187,5 +183,5 @@ pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
             with_ns_per_message: of(mover, true)?,
         })
     };
-    movers.into_iter().filter_map(cost).collect()
+    movers.filter_map(cost).collect()
 }

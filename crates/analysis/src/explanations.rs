@@ -8,7 +8,6 @@ use crate::result::{CellResult, Estimate, Explanation};
 use crate::view::View;
 
 mod asynchronous;
-mod asynchronous_why;
 mod cache_steps;
 mod caches;
 mod copies;

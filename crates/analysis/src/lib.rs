@@ -18,6 +18,7 @@ mod figures;
 mod findings;
 mod footprint;
 mod grid;
+mod grouping;
 mod histogram;
 mod matrix;
 mod pairing;
@@ -37,6 +38,7 @@ mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
+pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 

@@ -3,6 +3,7 @@
 use bytecost_analysis::{Analysis, CellCounts};
 use bytecost_spec::evidence::{CountedEvent, EVENTS};
 use bytecost_spec::{Cell, Side, units};
+use itertools::Itertools as _;
 
 use crate::question::value_in_words;
 use crate::text::clean;
@@ -197,13 +198,13 @@ pub(crate) fn label(a: &Analysis, cell: &Cell) -> String {
 
 /// Events that could not be counted, each reason once.
 fn absent(counts: &[CellCounts]) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    for rate in counts.iter().flat_map(|c| &c.events) {
-        let Some(why) = &rate.absent else { continue };
-        let text = clean(&format!("Not counted, {}: {why}.", rate.event.row().title));
-        if !told.contains(&text) {
-            told.push(text);
-        }
-    }
-    told
+    let rates = counts.iter().flat_map(|c| &c.events);
+    let told = rates.filter_map(|rate| {
+        let why = rate.absent.as_ref()?;
+        Some(clean(&format!(
+            "Not counted, {}: {why}.",
+            rate.event.row().title
+        )))
+    });
+    told.unique().collect()
 }

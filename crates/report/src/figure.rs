@@ -3,6 +3,7 @@
 use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell};
+use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
@@ -144,22 +145,14 @@ pub(crate) struct Palette {
 impl Palette {
     /// The palette of a result.
     pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
-        let mut palette = Palette {
-            names: Vec::new(),
-            baselines: Vec::new(),
-        };
-        for finding in &a.findings {
-            if !palette.baselines.contains(&finding.baseline_value) {
-                palette.baselines.push(finding.baseline_value.clone());
-            }
+        let baselines = a.findings.iter().map(|f| f.baseline_value.clone());
+        let baselines: Vec<String> = baselines.unique().collect();
+        let names = figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
+        let names = names.filter(|n| !baselines.contains(n)).unique().cloned();
+        Palette {
+            names: names.collect(),
+            baselines,
         }
-        for series in figures.iter().flat_map(|f| &f.series) {
-            let known = palette.names.contains(&series.name);
-            if !known && !palette.is_baseline(&series.name) {
-                palette.names.push(series.name.clone());
-            }
-        }
-        palette
     }
 
     fn is_baseline(&self, name: &str) -> bool {

@@ -1,7 +1,7 @@
 //! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
 //! for the one that answers, and the stronger the colour the longer. Each has its table.
 
-use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point};
+use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::{Axis, units};
 
 use crate::descriptions;
@@ -292,18 +292,11 @@ fn row(m: &MatrixData, from: u32, scale: &Scale) -> HeatRow {
 /// Each reason once, with the pairs that it is the reason of.
 fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
     let missing = m.pairs.iter().filter_map(|p| match &p.point {
-        Point::Gap(why) => Some((format!("{}:{}", p.from, p.to), clean(why))),
+        Point::Gap(why) => Some((clean(why), format!("{}:{}", p.from, p.to))),
         Point::Measured(_) => None,
     });
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (pair, why) in missing {
-        match reasons.iter_mut().find(|(there, _)| *there == why) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => reasons.push((why, vec![pair])),
-        }
-    }
-    let told = reasons
-        .iter()
+    let told = grouped(missing)
+        .into_iter()
         .map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))));
     told.collect()
 }

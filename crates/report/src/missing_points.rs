@@ -1,6 +1,6 @@
 //! What a figure does not show, and why.
 
-use bytecost_analysis::{FigureData, Point};
+use bytecost_analysis::{FigureData, Point, grouped};
 
 use crate::published_series::NOT_PUBLISHED;
 use crate::question::value_in_words;
@@ -11,17 +11,15 @@ const REASONS_MOST: usize = 3;
 
 /// Why a figure has no point at all: the reason of most of its gaps.
 pub(crate) fn why_empty(f: &FigureData) -> String {
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for point in f.series.iter().flat_map(|s| &s.points) {
-        let Point::Gap(why) = point else { continue };
-        let why = clean(why);
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, times)) => *times += 1,
-            None => reasons.push((why, 1)),
-        }
-    }
-    let most = reasons.iter().map(|(_, times)| *times).max();
-    let first = reasons.into_iter().find(|(_, times)| Some(*times) == most);
+    let points = f.series.iter().flat_map(|s| &s.points);
+    let reasons = grouped(points.filter_map(|point| match point {
+        Point::Gap(why) => Some((clean(why), ())),
+        Point::Measured(_) => None,
+    }));
+    let most = reasons.iter().map(|(_, times)| times.len()).max();
+    let first = reasons
+        .into_iter()
+        .find(|(_, times)| Some(times.len()) == most);
     match first {
         Some((why, _)) if why.starts_with("not measured") => why,
         Some((why, _)) => format!("not measured here: {why}"),
@@ -32,20 +30,11 @@ pub(crate) fn why_empty(f: &FigureData) -> String {
 /// What is missing in a column: `splice, vmsplice: why; sendfile: why else`. What others did not
 /// publish is not missing.
 pub(crate) fn at_column(f: &FigureData, column: usize) -> Option<String> {
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for series in &f.series {
-        let Some(Point::Gap(why)) = series.points.get(column) else {
-            continue;
-        };
-        if why == NOT_PUBLISHED {
-            continue;
-        }
-        let (why, name) = (clean(why), clean(&series.name));
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((why, vec![name])),
-        }
-    }
+    let missing = f.series.iter().filter_map(|s| match s.points.get(column) {
+        Some(Point::Gap(why)) if why != NOT_PUBLISHED => Some((clean(why), clean(&s.name))),
+        _ => None,
+    });
+    let mut reasons = grouped(missing);
     if reasons.is_empty() {
         return None;
     }

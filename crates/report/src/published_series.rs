@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use bytecost_analysis::{Analysis, Estimate, FigureData, Point, Published, PublishedCell, Series};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Metric, units};
+use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::question::{number_of, sort_values};
@@ -219,16 +220,11 @@ fn imported(published: &Published) -> Vec<FigureData> {
         .iter()
         .flat_map(|c| c.values.keys().copied())
         .collect();
-    let mut places: Vec<Vec<(Axis, String)>> = Vec::new();
-    for c in &published.cells {
-        let place: Vec<(Axis, String)> = held
-            .iter()
-            .map(|&axis| (axis, c.cell.value(axis)))
-            .collect();
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
+    let place = |c: &PublishedCell| -> Vec<(Axis, String)> {
+        let at = held.iter().map(|&axis| (axis, c.cell.value(axis)));
+        at.collect()
+    };
+    let mut places: Vec<Vec<(Axis, String)>> = published.cells.iter().map(place).unique().collect();
     places.sort_by(|a, b| {
         let numbers = |place: &Vec<(Axis, String)>| -> Vec<Option<u64>> {
             let number = |(axis, v): &(Axis, String)| number_of(*axis, v).map(|n| n as u64);
@@ -253,17 +249,8 @@ fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) ->
                 .iter()
                 .all(|(axis, value)| c.cell.value(*axis) == *value)
     });
-    let (mut x_values, mut names): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    for c in cells {
-        for (values, value) in [
-            (&mut x_values, c.cell.value(x)),
-            (&mut names, c.cell.mover.clone()),
-        ] {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-    }
+    let mut x_values: Vec<String> = cells.clone().map(|c| c.cell.value(x)).unique().collect();
+    let names: Vec<String> = cells.map(|c| c.cell.mover.clone()).unique().collect();
     sort_values(x, &mut x_values);
     let numbers: Option<Vec<f64>> = x_values.iter().map(|v| number_of(x, v)).collect();
     let gap = Point::Gap("not measured here".to_owned());

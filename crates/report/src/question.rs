@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
 use bytecost_spec::{Axis, Cell, Metric, units};
+use itertools::Itertools as _;
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
 #[derive(Clone, Debug)]
@@ -134,15 +135,9 @@ impl<'a> Grid<'a> {
         let Some(x) = key.x else {
             return vec![String::new()];
         };
-        let mut values: Vec<String> = Vec::new();
-        for finding in self.findings.get(key).into_iter().flatten() {
-            if let Some(cell) = self.cells.get(finding.cell.as_str()) {
-                let value = cell.cell.value(x);
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-        }
+        let findings = self.findings.get(key).into_iter().flatten();
+        let cells = findings.filter_map(|f| self.cells.get(f.cell.as_str()));
+        let mut values: Vec<String> = cells.map(|c| c.cell.value(x)).unique().collect();
         sort_values(x, &mut values);
         values
     }

@@ -1,7 +1,7 @@
 //! Figures of one stacked bar a cell: where the CPU time went, in nanoseconds for each KiB by kind of
 //! work, and how often each byte was copied, by place.
 
-use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer};
+use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
 
@@ -274,8 +274,7 @@ fn legend(keys: impl Iterator<Item = Key>, rows: &[Row<'_>]) -> Vec<Key> {
 /// The bars by what they have in common, on one scale where `most` gives it, and their height.
 fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, f64) {
     let names = names(&a.study.varied);
-    let mut places: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
-    for row in rows.iter().take(MOST_BARS) {
+    let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
         let values: Vec<String> = others
             .map(|axis| {
@@ -286,12 +285,8 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, 
                 )
             })
             .collect();
-        let place = clean(&values.join(", "));
-        match places.iter_mut().find(|(there, _)| *there == place) {
-            Some((_, bars)) => bars.push(row),
-            None => places.push((place, vec![row])),
-        }
-    }
+        (clean(&values.join(", ")), row)
+    }));
     let mut y = 0.0;
     let groups = places
         .into_iter()

@@ -78,7 +78,7 @@ pub struct SideReadings {
 
 /// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
 /// copy what a zero-copy send left where it was (packet(7), ETH_P_ALL).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct PacketSocket {
     /// The device that it is bound to; none where it takes packets of all.
     pub device: Option<String>,

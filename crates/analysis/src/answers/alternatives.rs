@@ -4,16 +4,14 @@ use super::LONGEST;
 use super::group::FindingGroup;
 use crate::phrases;
 use crate::result::{AnswerSentence, Finding, Verdict};
+use itertools::Itertools as _;
 
 /// One sentence for each value that is held against the baseline; none where there is but one
 /// finding, which the headline told.
 pub(super) fn all(group: &FindingGroup<'_>) -> Vec<AnswerSentence> {
-    let mut names: Vec<&str> = Vec::new();
-    for finding in group.findings() {
-        if !names.contains(&finding.value.as_str()) {
-            names.push(&finding.value);
-        }
-    }
+    let names: Vec<&str> = (group.findings().map(|f| f.value.as_str()))
+        .unique()
+        .collect();
     if group.findings().count() < 2 {
         return Vec::new();
     }

@@ -2,6 +2,7 @@
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell};
+use itertools::Itertools as _;
 
 use super::belongs;
 use crate::doubts::stall::cured;
@@ -48,12 +49,10 @@ fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<AnswerSentence> {
                 _ => continue,
             };
             findings.push(finding.id.clone());
-            let value = phrases::named(compare.axis, value);
-            if !values.contains(&value) {
-                values.push(value);
-            }
+            values.push(phrases::named(compare.axis, value));
         }
     }
+    let values: Vec<String> = values.into_iter().unique().collect();
     (!values.is_empty()).then(|| AnswerSentence {
         sentence: format!(
             "With {} the same cells do not stall.",
@@ -66,32 +65,25 @@ fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<AnswerSentence> {
 fn of_each(view: &View<'_>, varied: &[Axis], compares: &[&Compare]) -> Vec<AnswerSentence> {
     let mut answers: Vec<AnswerSentence> = Vec::new();
     for compare in compares {
-        let mut values: Vec<String> = Vec::new();
-        for cell in view
+        let stalled = view
             .measured()
-            .filter(|c| view.stalls.waits(&c.id).is_some())
-        {
-            let value = cell.cell.value(compare.axis);
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
+            .filter(|c| view.stalls.waits(&c.id).is_some());
+        let values: Vec<String> = stalled
+            .map(|c| c.cell.value(compare.axis))
+            .unique()
+            .collect();
         // Where every value stalls, it is not the axis that does it.
         let all = values.len() > 1
             && !view
                 .measured()
                 .any(|c| !values.contains(&c.cell.value(compare.axis)));
-        let told = values
-            .iter()
-            .filter(|_| !all)
-            .flat_map(|v| sentences(view, varied, compare, v));
-        for answer in told {
-            if !answers.iter().any(|a| a.sentence == answer.sentence) {
-                answers.push(answer);
-            }
-        }
+        let told = values.iter().filter(|_| !all);
+        answers.extend(told.flat_map(|v| sentences(view, varied, compare, v)));
     }
     answers
+        .into_iter()
+        .unique_by(|a| a.sentence.clone())
+        .collect()
 }
 
 fn sentences(
@@ -174,15 +166,12 @@ fn remains(
                 metric && of_pair && belongs(f, compare, f.metric) && !view.stalls.touch(f)
             };
             for finding in view.findings.iter().filter(here) {
-                if !how.contains(&told) {
-                    how.push(told);
-                }
-                if !left.iter().any(|l| l.id == finding.id) {
-                    left.push(finding);
-                }
+                how.push(told);
+                left.push(finding);
             }
         }
     }
+    let left: Vec<&Finding> = left.into_iter().unique_by(|f| &f.id).collect();
     if left.is_empty() {
         let cure = match compare.axis {
             Axis::Nodelay | Axis::Cork | Axis::Quickack => "the other values of that axis do not",
@@ -222,7 +211,7 @@ fn remains(
             })
         })
         .collect();
-    let how: Vec<String> = how.into_iter().map(str::to_owned).collect();
+    let how: Vec<String> = how.into_iter().unique().map(str::to_owned).collect();
     let noun = compare
         .metrics
         .first()

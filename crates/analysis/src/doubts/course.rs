@@ -2,6 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
+use itertools::Itertools as _;
 
 use super::{UnnamedDoubt, in_cells, legs, span};
 use crate::cells::exp;
@@ -214,13 +215,7 @@ fn longer(view: &View<'_>) -> String {
 }
 
 fn cells_of(findings: &[&Finding]) -> Vec<String> {
-    let mut cells: Vec<String> = Vec::new();
-    for finding in findings {
-        if !cells.contains(&finding.cell) {
-            cells.push(finding.cell.clone());
-        }
-    }
-    cells
+    findings.iter().map(|f| f.cell.clone()).unique().collect()
 }
 
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.

@@ -1,6 +1,7 @@
 //! Somebody else who took every packet of a trial.
 
 use bytecost_spec::PacketSocket;
+use itertools::Itertools as _;
 
 use super::{UnnamedDoubt, ids};
 use crate::phrases;
@@ -9,13 +10,8 @@ use crate::view::View;
 
 /// The packet sockets that some trial of a cell saw, each once.
 pub(super) fn of<'s>(cell: &CellTrials<'s>) -> Vec<&'s PacketSocket> {
-    let mut all: Vec<&PacketSocket> = Vec::new();
-    for socket in cell.trials().flat_map(|t| &t.sample.packet_sockets) {
-        if !all.contains(&socket) {
-            all.push(socket);
-        }
-    }
-    all
+    let all = cell.trials().flat_map(|t| &t.sample.packet_sockets);
+    all.unique().collect()
 }
 
 /// `tcpdump (pid 812) on lo`.

@@ -1,6 +1,7 @@
 //! Comparisons of movers whose bytes went out in packets of different sizes.
 
 use bytecost_spec::{Counter, Transport, units};
+use itertools::Itertools as _;
 
 use super::UnnamedDoubt;
 use crate::phrases;
@@ -48,11 +49,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
         if !same_link || times < ALIKE {
             continue;
         }
-        for id in [&finding.baseline, &finding.cell] {
-            if !cells.contains(id) {
-                cells.push(id.clone());
-            }
-        }
+        cells.extend([finding.baseline.clone(), finding.cell.clone()]);
         if worst.as_ref().is_none_or(|(most, _)| times > *most) {
             let told = format!(
                 "{} {} B, {} {} B",
@@ -73,6 +70,6 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
             "bytes of a segment with data, where they are furthest apart: {told}"
         ),
         cure: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
-        cells,
+        cells: cells.into_iter().unique().collect(),
     }]
 }

@@ -1,8 +1,10 @@
 //! Cells that wait for the timer of delayed acknowledgements, and what cures them.
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Pattern, units};
+use itertools::Itertools as _;
 
 use super::{UnnamedDoubt, span};
+use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::stalls::{Signs, Waits};
 use crate::trials::CellTrials;
@@ -40,12 +42,7 @@ fn told(
         .measured()
         .filter(|c| view.stalls.waits(&c.id) == Some(waits))
         .collect();
-    let mut movers: Vec<&str> = Vec::new();
-    for cell in &stalled {
-        if !movers.contains(&cell.cell.mover.as_str()) {
-            movers.push(&cell.cell.mover);
-        }
-    }
+    let movers = stalled.iter().map(|c| c.cell.mover.as_str()).unique();
     let of_mover = |mover: &str| -> Vec<&CellTrials<'_>> {
         let own = stalled.iter().copied();
         own.filter(|c| c.cell.mover == mover).collect()
@@ -60,7 +57,7 @@ fn told(
             cells: super::ids(cells),
         }
     };
-    movers.into_iter().map(tell).collect()
+    movers.map(tell).collect()
 }
 
 /// As many signs as are there, each with its numbers.
@@ -146,18 +143,10 @@ fn cure(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         Waits::Message => (Metric::both(Measure::LatencyUsP50), "µs"),
         Waits::Completion => (Metric::both(Measure::MessagesPerS), "messages/s"),
     };
-    let mut measured: Vec<(&str, Vec<f64>)> = Vec::new();
-    for cell in cells {
-        for (told, _, result) in cured(view, cell.cell) {
-            let Some(estimate) = result.estimates.get(&metric) else {
-                continue;
-            };
-            match measured.iter_mut().find(|(t, _)| *t == told) {
-                Some((_, values)) => values.push(estimate.value),
-                None => measured.push((told, vec![estimate.value])),
-            }
-        }
-    }
+    let cures = cells.iter().flat_map(|c| cured(view, c.cell));
+    let measured = grouped(
+        cures.filter_map(|(told, _, result)| Some((told, result.estimates.get(&metric)?.value))),
+    );
     if measured.is_empty() {
         return match waits {
             Waits::Message => "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the cure beside it",

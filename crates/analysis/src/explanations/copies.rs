@@ -2,9 +2,11 @@
 
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
+use itertools::Itertools as _;
 
 use super::{Explained, MOST_ROWS, Why};
 use crate::copies::SOME;
+use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{CellCopies, CellResult};
 
@@ -94,14 +96,10 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
 impl Way<'_> {
     /// Who is copied so: with the sizes where not every size of it is.
     fn names(&self, all: &[Way<'_>]) -> String {
-        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
-        for (name, cell, _) in &self.cells {
+        let told = grouped(self.cells.iter().map(|(name, cell, _)| {
             let size = phrases::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
-            match told.iter_mut().find(|(n, _)| n == name) {
-                Some((_, sizes)) => sizes.push(size),
-                None => told.push((name, vec![size])),
-            }
-        }
+            (name.as_str(), size)
+        }));
         let is_split = |name: &str| {
             let has = |w: &&Way<'_>| w.cells.iter().any(|(n, ..)| n == name);
             all.iter().filter(has).count() > 1
@@ -163,15 +161,10 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
             ));
         }
     }
-    let mut lost: Vec<&str> = Vec::new();
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
-    for why in gaps.chain(absent) {
-        if !lost.contains(&why) {
-            lost.push(why);
-        }
-    }
-    told.extend(lost.into_iter().map(|why| format!("not had: {why}")));
+    let lost = gaps.chain(absent).unique();
+    told.extend(lost.map(|why| format!("not had: {why}")));
     if let Some(cost) = &why.view.cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),

@@ -1,6 +1,7 @@
 //! What keeps work from its neighbour, and what classes, weights and quotas do to wake-ups.
 
 use bytecost_spec::{Axis, Cell, Class, Measure, Metric};
+use itertools::Itertools as _;
 
 use super::{Explained, Why, estimate};
 use crate::phrases;
@@ -24,15 +25,8 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Explained> {
         of_it && cell(f).is_some_and(|c| asked(&c) && is_work(why, &c))
     });
     let found: Vec<(Cell, &Finding)> = of_neighbour.filter_map(|f| Some((cell(f)?, f))).collect();
-    let mut settings: Vec<String> = Vec::new();
-    for (cell, _) in &found {
-        let setting = setting(cell);
-        if !settings.contains(&setting) {
-            settings.push(setting);
-        }
-    }
     let (mut kept, mut lost, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for name in settings {
+    for name in found.iter().map(|(cell, _)| setting(cell)).unique() {
         let own = || found.iter().filter(|(c, _)| setting(c) == name);
         if own().all(|(_, f)| f.low >= KEPT) {
             kept.push(name);

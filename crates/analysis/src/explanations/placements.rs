@@ -3,11 +3,13 @@
 
 use bytecost_spec::claim::Place;
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
 
 use super::ranges::{estimates, hull, span_of};
 use super::shared_core::IN_REGISTERS;
 use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
+use crate::grouping::grouped;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
 
@@ -72,20 +74,16 @@ pub(super) fn pinning(why: &Why<'_>) -> Option<Explained> {
         .flat_map(|p| versus(why, &p.to_string(), "free"))
         .filter(|v| keeps_apart(v.pair.other.cell))
         .collect();
-    let mut neighbours: Vec<String> = Vec::new();
-    for v in &found {
-        let neighbour = v.pair.other.cell.neighbour.to_string();
-        if !neighbours.contains(&neighbour) {
-            neighbours.push(neighbour);
-        }
-    }
+    let neighbours = found
+        .iter()
+        .map(|v| v.pair.other.cell.neighbour.to_string());
     let beside = |neighbour: &str| {
         let own = |v: &&Versus<'_>| v.pair.other.cell.neighbour.to_string() == neighbour;
         found.iter().filter(own).collect::<Vec<_>>()
     };
-    let clauses: Vec<String> = (neighbours.iter())
+    let clauses: Vec<String> = (neighbours.unique())
         .map(|neighbour| {
-            let own = beside(neighbour);
+            let own = beside(&neighbour);
             let ratios: Vec<Ratio> = own.iter().map(|v| v.done).collect();
             let head = match neighbour.as_str() {
                 "idle" => "alone".to_owned(),
@@ -202,8 +200,7 @@ fn siblings(why: &Why<'_>, sibling: &Placement) -> Option<String> {
 
 /// A row for each kind of work, placement and neighbour.
 fn rows(found: &[Versus<'_>]) -> Vec<String> {
-    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
-    for v in found {
+    let row = |v: &Versus<'_>| {
         let cell = v.pair.other.cell;
         let head = format!(
             "{}, placement {} against {}",
@@ -225,14 +222,10 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         if !cell.neighbour.is_idle() {
             told.push_str(&format!(" beside {}", cell.neighbour));
         }
-        match rows.iter_mut().find(|(there, _)| *there == head) {
-            Some((_, list)) => list.push(told),
-            None => rows.push((head, vec![told])),
-        }
-    }
-    let told = rows
-        .iter()
-        .map(|(head, list)| format!("{head}: {}", span_of(list)));
+        (head, told)
+    };
+    let rows = grouped(found.iter().map(row)).into_iter();
+    let told = rows.map(|(head, list)| format!("{head}: {}", span_of(&list)));
     told.take(MOST_ROWS).collect()
 }
 

@@ -1,6 +1,7 @@
 //! What `sendfile` and its kin save beside reading into memory, and when they do not.
 
 use bytecost_spec::{Axis, Cache, Cell, Measure, Metric, Side, units};
+use itertools::Itertools as _;
 
 use super::asynchronous::from;
 use super::ranges::{hull, span_of};
@@ -245,14 +246,8 @@ fn places(why: &Why<'_>, pairs: &[&Versus<'_>]) -> String {
     if let [one] = pairs {
         return place(why, one, &[]);
     }
-    let mut caches: Vec<&str> = Vec::new();
-    for pair in pairs {
-        let word = from(pair.other.cell.cache);
-        if !caches.contains(&word) {
-            caches.push(word);
-        }
-    }
-    let caches: Vec<String> = caches.into_iter().map(str::to_owned).collect();
+    let caches = pairs.iter().map(|p| from(p.other.cell.cache)).unique();
+    let caches: Vec<String> = caches.map(str::to_owned).collect();
     format!(
         "in {} {}",
         phrases::count(pairs.len(), "cell"),

@@ -6,6 +6,7 @@
 //! time. Wall time alone does not tell these apart.
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
 
 use super::{Explained, Why};
 use crate::phrases;
@@ -33,18 +34,12 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
         // Which two CPUs the scheduler chose, nobody knows.
         .filter(|p| p.cell.placement != Placement::Free)
         .collect();
-    let mut places: Vec<String> = Vec::new();
-    for pair in &judged {
-        let place = pair.cell.placement.to_string();
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    let answers: Vec<String> = (places.iter())
+    let places = judged.iter().map(|p| p.cell.placement.to_string()).unique();
+    let answers: Vec<String> = places
         .map(|place| {
             let of_place = judged
                 .iter()
-                .filter(|p| p.cell.placement.to_string() == *place);
+                .filter(|p| p.cell.placement.to_string() == place);
             format!(
                 "with placement {place} {}",
                 verdict(&of_place.copied().collect::<Vec<_>>())

@@ -1,6 +1,7 @@
 //! Why zero-copy is not always fastest.
 
 use bytecost_spec::{Measure, Metric, Side};
+use itertools::Itertools as _;
 
 use super::one_call::calls;
 use super::zero_copy_from::COPIED;
@@ -50,12 +51,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
 
 /// The copied share by transport, each with its row of numbers.
 fn shares(why: &Why<'_>, zero: &str) -> Vec<(f64, String)> {
-    let mut transports = Vec::new();
-    for cell in why.cells(zero) {
-        if !transports.contains(&cell.cell.transport) {
-            transports.push(cell.cell.transport);
-        }
-    }
+    let transports = why.cells(zero).map(|c| c.cell.transport).unique();
     let of = |transport: bytecost_spec::Transport| {
         let own = why.cells(zero).filter(|c| c.cell.transport == transport);
         let known: Vec<_> = own.filter_map(|c| c.estimates.get(&COPIED)).collect();

@@ -8,6 +8,7 @@ use bytecost_spec::table::{TableError, number};
 use bytecost_spec::{
     Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table, units,
 };
+use itertools::Itertools as _;
 
 use super::{ColumnLayout, FIELDS, What};
 
@@ -149,13 +150,8 @@ fn tiers(layout: &ColumnLayout, published: &Published) -> Vec<Tier> {
     let part = |title: &str, cells: &[PublishedCell]| {
         let fixed = layout.axes.iter().map(|(a, v)| (*a, vec![(*v).to_owned()]));
         let varied = [Axis::Mover, Axis::Size, Axis::Threads].map(|axis| {
-            let mut values: Vec<String> = Vec::new();
-            for value in cells.iter().map(|c| c.cell.value(axis)) {
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-            (axis, values)
+            let values = cells.iter().map(|c| c.cell.value(axis)).unique();
+            (axis, values.collect())
         });
         let fields = (Axis::Fields, vec![FIELDS.to_string()]);
         Tier {
