@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use bytecost_engine::Pattern;
+use bytecost_engine::PayloadPattern;
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
@@ -133,7 +133,7 @@ pub fn compile(directory: &Path) -> Result<PathBuf> {
 pub fn write_payload(path: &Path, cell: &Cell) -> Result<()> {
     const PIECE: u64 = 1 << 20;
     let period = cell.size_bytes * cell.ring_slots();
-    let pattern = Pattern::new(0, period);
+    let pattern = PayloadPattern::new(0, period);
     let mut file = File::create(path)?;
     for at in (0..period).step_by(PIECE as usize) {
         let mut piece = vec![0; usize::try_from(PIECE.min(period - at))?];

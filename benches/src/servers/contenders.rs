@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use bytecost_engine::servers::{self, Limits};
-use bytecost_engine::services::Setup;
+use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 
@@ -108,7 +108,7 @@ pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
         .and_then(|p| p.parse().ok())
         .context("serve needs a port")?;
     let (listener, _) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
-    (model.serve)(servers::Setup {
+    (model.serve)(servers::ServerSetup {
         listener,
         stop: io::stdin().as_fd().try_clone_to_owned()?,
         service: echo(),
@@ -125,8 +125,8 @@ pub fn echo() -> &'static Service {
 }
 
 /// What both ends are made from.
-pub fn setup() -> Setup {
-    Setup {
+pub fn setup() -> ServiceSetup {
+    ServiceSetup {
         size: SIZE,
         roots: Roots::real(),
     }

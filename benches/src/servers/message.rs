@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 use bytecost_engine::Service;
-use bytecost_engine::services::{Question, ServiceFacts};
+use bytecost_engine::services::{Requester, ServiceFacts};
 
 use super::SIZE;
 
@@ -45,7 +45,7 @@ fn message(connection: u32, number: u64) -> [u8; SIZE] {
     message
 }
 
-impl Question for Messages {
+impl Requester for Messages {
     fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&message(connection, number));
     }

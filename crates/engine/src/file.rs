@@ -11,7 +11,7 @@ use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::pattern::Pattern;
+use crate::pattern::PayloadPattern;
 use crate::walk::Walk;
 
 mod copies;
@@ -30,8 +30,8 @@ const NAMES_MOST: usize = 16;
 /// What a file of bytecost's own holds: a function of the place alone, so that a short file is
 /// the beginning of a long one.
 #[must_use]
-pub fn content() -> Pattern {
-    Pattern::new(u32::MAX, 0)
+pub fn content() -> PayloadPattern {
+    PayloadPattern::new(u32::MAX, 0)
 }
 
 /// A file of bytecost's own, of no name, so that nothing is left however the process ends.
@@ -329,13 +329,13 @@ pub fn written_places(size: usize, depth: usize) -> usize {
 /// What block `block` of a file holds that was written from so many places.
 fn written(block: u64, size: usize, places: usize, bytes: &[u8]) -> Option<usize> {
     let place = block % places as u64;
-    Pattern::new(u32::MAX - 1, 0).mismatch(place * size as u64, bytes)
+    PayloadPattern::new(u32::MAX - 1, 0).mismatch(place * size as u64, bytes)
 }
 
 /// IoBuffers, each filled with what its blocks will hold.
 pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> {
     let mut places = IoBuffers::new(count, size)?;
-    let pattern = Pattern::new(u32::MAX - 1, 0);
+    let pattern = PayloadPattern::new(u32::MAX - 1, 0);
     for place in 0..count {
         let bytes = places.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
         pattern.fill((place * size) as u64, bytes);

@@ -7,6 +7,7 @@ use bytecost_spec::Held;
 pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 
 use crate::setup::Setup;
+use crate::statement::Statement;
 use crate::tally::Tally;
 
 /// A row of the table of movers. It reads as its facts.
@@ -14,6 +15,8 @@ use crate::tally::Tally;
 pub struct Mover {
     /// What others need to know of it.
     pub facts: MoverFacts<&'static str>,
+    /// By which calls it moves bytes, where they are copied, what it needs.
+    pub states: Statement,
     /// What kind of work it does, and what makes it ready for that.
     pub open: Open,
 }

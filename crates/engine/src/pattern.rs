@@ -7,7 +7,7 @@ use crate::receiver::Take;
 
 /// The content of one flow's stream: 64-bit words that each differ from all others nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct PayloadPattern {
     seed: u64,
     /// The stream repeats after so many bytes; 0 is never.
     period: u64,
@@ -17,11 +17,11 @@ pub struct Pattern {
     base: u64,
 }
 
-impl Pattern {
+impl PayloadPattern {
     /// The stream of a flow. `period` is in bytes, 0 for a stream that never repeats.
     #[must_use]
-    pub fn new(flow: u32, period: u64) -> Pattern {
-        Pattern {
+    pub fn new(flow: u32, period: u64) -> PayloadPattern {
+        PayloadPattern {
             seed: mix(u64::from(flow) + 1),
             period,
             constant: None,
@@ -32,8 +32,8 @@ impl Pattern {
     /// The stream that goes through `len` bytes of this one from `start` on, again and again:
     /// what is sent of a part of a file.
     #[must_use]
-    pub fn part(self, start: u64, len: u64) -> Pattern {
-        Pattern {
+    pub fn part(self, start: u64, len: u64) -> PayloadPattern {
+        PayloadPattern {
             period: len,
             base: start,
             ..self
@@ -43,10 +43,10 @@ impl Pattern {
     /// The stream of a flow whose every byte is the same, as memory that is filled before each
     /// message gives it. It shows a wrong byte and another flow, but nothing out of order.
     #[must_use]
-    pub fn constant(flow: u32) -> Pattern {
-        Pattern {
+    pub fn constant(flow: u32) -> PayloadPattern {
+        PayloadPattern {
             constant: Some(1 + (flow % 255) as u8),
-            ..Pattern::new(flow, 1)
+            ..PayloadPattern::new(flow, 1)
         }
     }
 
@@ -160,7 +160,7 @@ fn mix(x: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub struct Checker {
     /// None where nobody knows what must arrive.
-    pattern: Option<Pattern>,
+    pattern: Option<PayloadPattern>,
     full: bool,
     offset: u64,
     compared: u64,
@@ -170,7 +170,7 @@ impl Checker {
     /// `full` compares every byte; otherwise the first word of each piece that arrives, which
     /// costs a few ns and still sees anything lost, doubled or out of order.
     #[must_use]
-    pub fn new(pattern: Pattern, full: bool) -> Checker {
+    pub fn new(pattern: PayloadPattern, full: bool) -> Checker {
         Checker {
             pattern: Some(pattern),
             full,
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn what_is_filled_matches_at_any_offset_and_length() {
         for period in [0, 1000, 1024] {
-            let pattern = Pattern::new(3, period);
+            let pattern = PayloadPattern::new(3, period);
             let mut whole = vec![0; 1000];
             pattern.fill(0, &mut whole);
             for (from, to) in [(0, 1000), (1, 9), (7, 8), (8, 800), (999, 1000), (13, 777)] {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_period_goes_round() {
-        let pattern = Pattern::new(0, 24);
+        let pattern = PayloadPattern::new(0, 24);
         let mut once = vec![0; 24];
         pattern.fill(0, &mut once);
         let twice: Vec<u8> = once.iter().chain(&once).copied().collect();
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_stream_goes_round_in_itself() {
-        let whole = Pattern::new(5, 0);
+        let whole = PayloadPattern::new(5, 0);
         let mut part = vec![0; 100];
         whole.fill(37, &mut part);
         let twice: Vec<u8> = part.iter().chain(&part).copied().collect();
@@ -286,19 +286,22 @@ mod tests {
 
     #[test]
     fn a_constant_stream_matches_anywhere_and_shows_other_bytes() {
-        let pattern = Pattern::constant(254);
+        let pattern = PayloadPattern::constant(254);
         let mut bytes = [0; 20];
         pattern.fill(7, &mut bytes);
         assert_eq!(pattern.mismatch(12_345, &bytes), None);
         bytes[13] ^= 1;
         assert_eq!(pattern.mismatch(0, &bytes), Some(13));
-        assert_eq!(Pattern::constant(255).mismatch(0, &bytes[..1]), Some(0));
+        assert_eq!(
+            PayloadPattern::constant(255).mismatch(0, &bytes[..1]),
+            Some(0)
+        );
         assert_eq!(pattern.mismatch(0, &[0]), Some(0), "fresh memory");
     }
 
     #[test]
     fn every_wrong_byte_lost_piece_and_other_flow_is_seen() {
-        let pattern = Pattern::new(0, 0);
+        let pattern = PayloadPattern::new(0, 0);
         let mut bytes = vec![0; 64];
         pattern.fill(128, &mut bytes);
         for i in 0..64 {
@@ -307,6 +310,6 @@ mod tests {
             assert_eq!(pattern.mismatch(128, &bad), Some(i));
         }
         assert!(pattern.mismatch(136, &bytes).is_some());
-        assert!(Pattern::new(1, 0).mismatch(128, &bytes).is_some());
+        assert!(PayloadPattern::new(1, 0).mismatch(128, &bytes).is_some());
     }
 }

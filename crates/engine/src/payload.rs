@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytecost_sys::region::Region;
 
-use crate::pattern::Pattern;
+use crate::pattern::PayloadPattern;
 use crate::setup::Setup;
 
 /// How far apart fields lie at least: in memory of their own, as fields that were allocated one
@@ -93,7 +93,7 @@ impl Layout {
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     layout: Layout,
-    pattern: Pattern,
+    pattern: PayloadPattern,
     rewrites: bool,
     slot: usize,
     begun: u64,
@@ -219,7 +219,7 @@ mod tests {
             region.bytes_mut().fill(0);
             let slot = source.begin(region.bytes_mut());
             let got = message(&source, region.bytes(), slot);
-            assert_eq!(Pattern::constant(0).mismatch(0, &got), None);
+            assert_eq!(PayloadPattern::constant(0).mismatch(0, &got), None);
         }
     }
 

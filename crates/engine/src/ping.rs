@@ -1,5 +1,5 @@
 //! Two threads of one process that take turns: a number goes back and forth, one more each time,
-//! by a way that is an [`End`] on either side.
+//! by a way that is a [`PingEnd`] on either side.
 //!
 //! Each side knows which number must come next, so that a turn which was lost, doubled or
 //! reordered is noticed at once, and both counts are held against each other in the end.
@@ -28,7 +28,7 @@ pub use stream::{StreamEnd, pipes, tcp, unix};
 pub const NUMBER_BYTES: u64 = 8;
 
 /// One side's end of a way to pass a number. Dropping it tells the other side.
-pub trait End: Send + 'static {
+pub trait PingEnd: Send + 'static {
     /// Passes the number to the other side.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ pub trait End: Send + 'static {
     /// Waits for the other side's next number.
     ///
     /// # Errors
-    /// As [`End::give`]; `TimedOut` where none came for as long as patience lasts.
+    /// As [`PingEnd::give`]; `TimedOut` where none came for as long as patience lasts.
     fn take(&mut self) -> io::Result<u64>;
 
     /// System calls so far.
@@ -62,7 +62,7 @@ pub struct Game<E> {
     held: Option<Held>,
 }
 
-impl<E: End> Game<E> {
+impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on the CPUs that the calling thread is on. It sleeps until
     /// the first turn.
     ///
@@ -135,7 +135,7 @@ impl<E: End> Game<E> {
     /// System calls of the asking side so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
-        self.end.as_ref().map_or(self.calls, End::calls)
+        self.end.as_ref().map_or(self.calls, PingEnd::calls)
     }
 
     /// Where the answering thread was held, once the game is over.
@@ -208,7 +208,7 @@ impl<E> Drop for Game<E> {
 }
 
 /// Answers until the other side is gone: how many turns that were.
-fn answer(mut end: impl End) -> io::Result<u64> {
+fn answer(mut end: impl PingEnd) -> io::Result<u64> {
     let mut turns = 0;
     loop {
         let got = match end.take() {

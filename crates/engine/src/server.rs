@@ -18,7 +18,7 @@ pub struct Server {
     ///
     /// # Errors
     /// What it needs and the kernel does not give. Whatever a client does is no error.
-    pub serve: fn(Setup) -> io::Result<Tally>,
+    pub serve: fn(ServerSetup) -> io::Result<ServerTally>,
 }
 
 impl Deref for Server {
@@ -44,7 +44,7 @@ pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
 
 /// What a server is made from.
 #[derive(Debug)]
-pub struct Setup {
+pub struct ServerSetup {
     /// A listening socket, as [`crate::servers::listen`] makes it; the server sets whether it blocks.
     pub listener: OwnedFd,
     /// When this becomes readable or is hung up, the server stops: a pipe's reading end, say.
@@ -52,7 +52,7 @@ pub struct Setup {
     /// What is answered.
     pub service: &'static Service,
     /// What the service is made from.
-    pub serving: service::Setup,
+    pub serving: service::ServiceSetup,
     /// Threads that serve, for the models that have a fixed number of them; at least 1 is taken.
     pub workers: usize,
     /// What bounds a client.
@@ -86,7 +86,7 @@ impl Default for Limits {
 
 /// What a server has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ServerTally {
     /// Connections taken.
     pub connections: u64,
     /// Requests answered.
@@ -101,9 +101,9 @@ pub struct Tally {
     pub put_off: u64,
 }
 
-impl Tally {
+impl ServerTally {
     /// Adds what another thread or process of the server has done.
-    pub fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: ServerTally) {
         self.connections += other.connections;
         self.requests += other.requests;
         self.too_long += other.too_long;

@@ -5,13 +5,13 @@
 //! to a client through the same `Conversation`, so that what differs between two models is how
 //! they wait and who works, which is what the files show.
 //!
-//! A server is stopped by the descriptor [`Setup::stop`]. It takes no new connections then,
+//! A server is stopped by the descriptor [`ServerSetup::stop`]. It takes no new connections then,
 //! answers all that has arrived, closes, and returns. Most models do this by ending everyone's
 //! input with shutdown(2), SHUT_RD: what has arrived can still be read, and after it comes the
 //! end of the stream, which each model knows how to treat anyway. (That a receiver is woken so is
 //! Linux's behaviour, not POSIX's.)
 
-pub use crate::server::{Limits, Server, Setup, Tally};
+pub use crate::server::{Limits, Server, ServerSetup, ServerTally};
 
 mod accepted;
 mod connection;

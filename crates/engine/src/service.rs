@@ -22,9 +22,9 @@ pub struct Service {
     /// What delimits an answer, by size.
     pub answer: fn(usize) -> Framing,
     /// Makes the server's half ready, one for each thread.
-    pub open: fn(&Setup) -> Box<dyn Answer>,
+    pub open: fn(&ServiceSetup) -> Box<dyn Responder>,
     /// Makes the client's half ready, one for each thread.
-    pub question: fn(&Setup) -> Box<dyn Question>,
+    pub question: fn(&ServiceSetup) -> Box<dyn Requester>,
 }
 
 impl Deref for Service {
@@ -37,7 +37,7 @@ impl Deref for Service {
 
 /// What a service is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct ServiceSetup {
     /// Bytes of a message, where the service takes a size.
     pub size: usize,
     /// Where the kernel's files are.
@@ -86,13 +86,13 @@ impl Framing {
 }
 
 /// The server's half at work.
-pub trait Answer: Send {
+pub trait Responder: Send {
     /// Appends the answer to a whole request.
     fn answer(&mut self, request: &[u8], out: &mut Vec<u8>);
 }
 
 /// The client's half at work.
-pub trait Question: Send {
+pub trait Requester: Send {
     /// Appends request `number` of a connection. Does not allocate where `out` has room.
     fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>);
 

@@ -1,12 +1,12 @@
 //! The table of services: each row something that a server answers and a client asks, each in a
 //! file of its own.
 //!
-//! A file holds both halves of its protocol: how a request is answered ([`Answer`]) and how one
-//! is asked and its answer checked ([`Question`]). How bytes become requests is [`Framing`].
+//! A file holds both halves of its protocol: how a request is answered ([`Responder`]) and how one
+//! is asked and its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
 
 pub use crate::service::{
-    Answer, Cut, Framing, MOST_ANSWER_BYTES, MOST_REQUEST_BYTES, Question, Service, ServiceFacts,
-    Setup, TOO_LONG,
+    Cut, Framing, MOST_ANSWER_BYTES, MOST_REQUEST_BYTES, Requester, Responder, Service,
+    ServiceFacts, ServiceSetup, TOO_LONG,
 };
 
 mod echo;
@@ -61,7 +61,7 @@ mod tests {
         for service in SERVICES {
             let sizes = service.sizes.map_or(vec![0], |(a, b)| vec![a, 64, 5000, b]);
             for size in sizes.into_iter().map(|size| size as usize) {
-                let setup = Setup {
+                let setup = ServiceSetup {
                     size,
                     roots: Roots::real(),
                 };

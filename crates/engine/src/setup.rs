@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_spec::cell::{HugePages, Reaping};
 
-use crate::pattern::Pattern;
+use crate::pattern::PayloadPattern;
 use crate::walk::Walk;
 
 /// What a mover is made from.
@@ -89,11 +89,11 @@ impl Setup {
 
     /// The content of the stream. A mover whose buffers never come back cannot write them anew.
     #[must_use]
-    pub fn pattern(&self, fresh: bool) -> Pattern {
+    pub fn pattern(&self, fresh: bool) -> PayloadPattern {
         if self.refill {
-            return Pattern::constant(self.flow);
+            return PayloadPattern::constant(self.flow);
         }
-        Pattern::new(
+        PayloadPattern::new(
             self.flow,
             if fresh {
                 0

@@ -91,20 +91,6 @@ fn every_byte_arrives_in_its_order_and_the_walk_goes_round() {
 }
 
 #[test]
-fn what_goes_through_memory_takes_a_read_and_a_write_for_each_block() {
-    let file = sent(SIZE);
-    let (a, mut b) = UnixStream::pair().unwrap();
-    let read_write = Mover::named("read-write").unwrap();
-    let size = SIZE / MESSAGES;
-    let mut engine = opened(read_write, &file.path(), a, size).unwrap();
-    let reader = thread::spawn(move || b.read_to_end(&mut Vec::new()).unwrap());
-    engine.offer().unwrap();
-    assert_eq!(engine.tally().calls, 2 * size.div_ceil(BLOCK as u64));
-    drop(engine);
-    reader.join().unwrap();
-}
-
-#[test]
 fn a_file_that_ends_before_the_message_does_is_an_error() {
     // It ends within the second message, within a page and on one, and before the first.
     for bytes in [SIZE + 4097, (SIZE + 8192) / 4096 * 4096, 0] {

@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use bytecost_engine::{Corked, FileWork, Move, Mover, Pattern, QuickAck, Receiver, Setup, Take};
+use bytecost_engine::{
+    Corked, FileWork, Move, Mover, PayloadPattern, QuickAck, Receiver, Setup, Take,
+};
 use bytecost_spec::{Cell, Payload};
 
 /// The row of the cell's mover.
@@ -72,11 +74,13 @@ pub fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> 
 
 /// What the stream of a flow consists of; `fresh` as for [`sending_end`].
 #[must_use]
-pub fn content(cell: &Cell, flow: u32, fresh: bool) -> Pattern {
+pub fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
-        Payload::Refilled => Pattern::constant(flow),
-        Payload::Prepared if fresh => Pattern::new(flow, 0),
-        Payload::Prepared => Pattern::new(flow, cell.size_bytes.saturating_mul(cell.ring_slots())),
+        Payload::Refilled => PayloadPattern::constant(flow),
+        Payload::Prepared if fresh => PayloadPattern::new(flow, 0),
+        Payload::Prepared => {
+            PayloadPattern::new(flow, cell.size_bytes.saturating_mul(cell.ring_slots()))
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Load {
     /// What it answers.
     pub service: &'static Service,
     /// What the service is made from: the size is to be the server's.
-    pub asking: services::Setup,
+    pub asking: services::ServiceSetup,
     /// Connections that ask.
     pub connections: u32,
     /// Connections beside them that are only there.
@@ -169,7 +169,11 @@ pub enum Stage {
 impl Load {
     /// One connection that asks once: the least there is to change.
     #[must_use]
-    pub fn once(address: SocketAddrV4, service: &'static Service, asking: services::Setup) -> Load {
+    pub fn once(
+        address: SocketAddrV4,
+        service: &'static Service,
+        asking: services::ServiceSetup,
+    ) -> Load {
         Load {
             address,
             service,
@@ -361,7 +365,7 @@ mod tests {
     use bytecost_host::Roots;
 
     fn load() -> Load {
-        let asking = services::Setup {
+        let asking = services::ServiceSetup {
             size: 64,
             roots: Roots::real(),
         };

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use bytecost_engine::{MoveFile, Offer, Pattern};
+use bytecost_engine::{MoveFile, Offer, PayloadPattern};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
@@ -35,7 +35,7 @@ pub struct Stretches<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
     /// The file's content.
-    pub pattern: Pattern,
+    pub pattern: PayloadPattern,
     /// Of each request, so many of its first bytes are compared.
     pub most: usize,
 }

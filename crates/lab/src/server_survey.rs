@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::servers::{self, Limits, Setup};
+use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_engine::{SERVERS, SERVICES, Server, Service, services};
 use bytecost_host::Roots;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
@@ -47,13 +47,13 @@ fn tried(server: &Server) -> ServerFacts {
 
 fn attempt(server: &Server) -> io::Result<()> {
     let echo = Service::named("echo").ok_or(io::ErrorKind::NotFound)?;
-    let serving = services::Setup {
+    let serving = services::ServiceSetup {
         size: SIZE,
         roots: Roots::real(),
     };
     let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let setup = Setup {
+    let setup = ServerSetup {
         listener,
         stop: stopped,
         service: echo,

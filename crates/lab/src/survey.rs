@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
-    Checker, FileWork, MOVERS, Mover, Offer, Pattern, RECEIVERS, Receiver, Setup,
+    Checker, FileWork, MOVERS, Mover, Offer, PayloadPattern, RECEIVERS, Receiver, Setup,
 };
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -218,7 +218,7 @@ pub(crate) fn one_of_file(
     mover: &Mover,
     file: FileWork,
     size: usize,
-    content: Option<Pattern>,
+    content: Option<PayloadPattern>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let place = Place::of(Transport::Loopback);
@@ -251,7 +251,7 @@ fn one_message(
     mover: &Mover,
     receiver: &Receiver,
     place: &Place,
-    file: Option<(FileWork, usize, Option<Pattern>)>,
+    file: Option<(FileWork, usize, Option<PayloadPattern>)>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let (sender, taker) = place.connect()?;

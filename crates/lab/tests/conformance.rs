@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
@@ -23,7 +23,7 @@ use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::cell::Ring;
 use bytecost_spec::{
-    Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Survey, Transport, TrialKey,
+    Axis, Cell, Counter, Failure, Host, Pattern, Reading, Sample, Transport, TrialKey,
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -31,8 +31,11 @@ use libtest_mimic::{Arguments, Failed, Trial};
 mod endpoints;
 #[path = "conformance/files.rs"]
 mod files;
+mod machine;
 #[path = "conformance/meters.rs"]
 mod meters;
+#[path = "conformance/needed.rs"]
+mod needed;
 #[path = "conformance/sent.rs"]
 mod sent;
 #[path = "conformance/served.rs"]
@@ -64,13 +67,14 @@ fn main() -> ExitCode {
             Some(why) => is_refused(&cell, &why),
         }));
     }
-    trials.extend(files::trials());
+    let helpers = Arc::new(helpers);
+    trials.extend(files::trials(&helpers));
     trials.extend(sent::trials(&survey));
     trials.extend(served::trials());
     trials.extend(meters::trials());
     trials.extend(wire::trials(&survey));
     trials.push(Trial::test("all that must work here works", move || {
-        must_work(&survey)
+        needed::over_transports(&survey, &helpers)
     }));
     trials.push(Trial::test("null moves nothing and has no peer", null));
     trials.push(Trial::test("memcpy counts what it copies", memcpy));
@@ -338,33 +342,6 @@ fn is_refused(cell: &Cell, why: &str) -> Result<(), Failed> {
         }),
         Ok(_) => Err("the survey refuses what works".into()),
     }
-}
-
-/// What has no reason to be missing from any Linux that these tests run on.
-fn must_work(survey: &Survey) -> Result<(), Failed> {
-    for name in [
-        "send",
-        "send-fields",
-        "send-more",
-        "writev",
-        "sendmsg",
-        "sendfile",
-        "splice",
-        "vmsplice",
-    ] {
-        // Over UDP a message must come in one call.
-        let had = |t: &&Transport| t.most_message_bytes().is_none() && (!t.is_made() || is_root());
-        for transport in Transport::ALL.iter().filter(had) {
-            let refused = survey.mover_refused(name, *transport);
-            ensure(refused.is_none(), || {
-                format!("{name} over {}: {refused:?}", transport.name())
-            })?;
-        }
-    }
-    let refused = survey.mover_refused("send-zerocopy", Transport::Loopback);
-    ensure(refused.is_none(), || {
-        format!("send-zerocopy over loopback: {refused:?}")
-    })
 }
 
 /// Namespaces of one's own are root's.

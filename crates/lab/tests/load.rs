@@ -266,7 +266,7 @@ fn who_closes_is_asked_again() {
 /// Asks of the service, each of which takes so long to make.
 fn slow<const MS: u64>() -> &'static Service {
     struct Slow(Duration);
-    impl services::Question for Slow {
+    impl services::Requester for Slow {
         fn ask(&self, _: u32, _: u64, out: &mut Vec<u8>) {
             let begun = std::time::Instant::now();
             while begun.elapsed() < self.0 {}
@@ -300,7 +300,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 fn crowded() -> SocketAddrV4 {
     let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (stop, held) = rustix::pipe::pipe().unwrap();
-    let setup = servers::Setup {
+    let setup = servers::ServerSetup {
         listener,
         stop,
         service: Service::named("echo").unwrap(),

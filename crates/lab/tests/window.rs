@@ -271,28 +271,6 @@ fn a_buffer_that_is_used_too_early_is_caught() {
 }
 
 #[test]
-fn counted_calls_are_offered_messages() {
-    for (name, calls) in [
-        ("send", 1),
-        ("sendmsg", 1),
-        ("writev", 1),
-        ("send-fields", 8),
-        ("send-more", 8),
-        ("null", 0),
-    ] {
-        let (a, b) = pair(Transport::Unix);
-        let reader = swallow(b);
-        let mut engine = Mover::named(name).unwrap().open(setup(Some(a))).unwrap();
-        let gate = CountingGate::new(10, 50);
-        let window = stream(&mut *engine, &gate, &mut FakeMeter::new(&[]), finish()).unwrap();
-        assert_eq!(window.total.calls, calls * window.total.messages, "{name}");
-        assert!(window.total.messages >= 59, "{name}");
-        drop(engine);
-        reader.join().unwrap();
-    }
-}
-
-#[test]
 fn each_conduct_makes_the_calls_that_it_is_named_for() {
     let never = Conduct::Left(Reaping::Never);
     let one_look = Conduct::Left(Reaping::OneLook);

@@ -3,36 +3,36 @@
 use std::io;
 
 use bytecost_spec::Reading;
-use bytecost_sys::perf::{Event, Group, GroupValues, Refused, Scope};
+use bytecost_sys::perf::{Group, GroupValues, PerfEvent, Refused, Scope};
 use bytecost_sys::{clock, process};
 
 use crate::grown;
 
 /// The hardware group, in the order in which members are given up last: what cannot be counted
 /// beside the others goes from the end.
-pub(crate) const HARDWARE: [Event; 6] = [
-    Event::Cycles,
-    Event::Instructions,
-    Event::LlcLoadMisses,
-    Event::L1dLoadMisses,
-    Event::Branches,
-    Event::BranchMisses,
+pub(crate) const HARDWARE: [PerfEvent; 6] = [
+    PerfEvent::Cycles,
+    PerfEvent::Instructions,
+    PerfEvent::LlcLoadMisses,
+    PerfEvent::L1dLoadMisses,
+    PerfEvent::Branches,
+    PerfEvent::BranchMisses,
 ];
 
 /// The software group where migrations are not told elsewhere; else the task clock alone. Context
 /// switches are counted by the same code of the kernel as migrations, and there a truth is known
 /// at once: that is what they are here for.
-pub(crate) const SOFTWARE: [Event; 3] = [
-    Event::TaskClock,
-    Event::ContextSwitches,
-    Event::CpuMigrations,
+pub(crate) const SOFTWARE: [PerfEvent; 3] = [
+    PerfEvent::TaskClock,
+    PerfEvent::ContextSwitches,
+    PerfEvent::CpuMigrations,
 ];
 
 /// What opens groups and reads them: the kernel, or a test's own.
 pub(crate) trait Pmu {
     type Group;
-    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group>;
-    fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()>;
+    fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group>;
+    fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()>;
     fn enable(&mut self, group: &mut Self::Group) -> io::Result<()>;
     fn read(&mut self, group: &Self::Group) -> Option<GroupValues>;
     /// Does a little work, and says by other means how much it was.
@@ -54,21 +54,21 @@ pub(crate) struct KnownWork {
 
 /// The events that were wanted: each with its place in the group's values, or why it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Members(Vec<(Event, Result<usize, String>)>);
+pub(crate) struct Members(Vec<(PerfEvent, Result<usize, String>)>);
 
 impl Members {
     /// None of them, all for one reason.
-    pub(crate) fn none_of(events: &[Event], why: &str) -> Members {
+    pub(crate) fn none_of(events: &[PerfEvent], why: &str) -> Members {
         members(events, &vec![Some(why.to_owned()); events.len()])
     }
 
     #[cfg(test)]
-    pub(crate) fn of_all(events: &[Event]) -> Members {
+    pub(crate) fn of_all(events: &[PerfEvent]) -> Members {
         members(events, &vec![None; events.len()])
     }
 
     /// Why an event cannot be counted; None where it can.
-    pub(crate) fn refused(&self, event: Event) -> Option<&str> {
+    pub(crate) fn refused(&self, event: PerfEvent) -> Option<&str> {
         match self.0.iter().find(|(e, _)| *e == event) {
             Some((_, Ok(_))) => None,
             Some((_, Err(why))) => Some(why),
@@ -88,7 +88,7 @@ impl Members {
     /// that it was enabled gives nothing: counts are never scaled up.
     pub(crate) fn reading(
         &self,
-        event: Event,
+        event: PerfEvent,
         start: Option<&GroupValues>,
         end: Option<&GroupValues>,
     ) -> Reading {
@@ -145,13 +145,16 @@ pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) 
 /// Opens a software group, the task clock first. Where the kernel may not be counted, that alone
 /// is left: it is a clock and counts the same, but the others happen in the kernel and would stay
 /// 0.
-pub(crate) fn open_software<P: Pmu>(pmu: &mut P, wanted: &[Event]) -> (Option<P::Group>, Members) {
-    let denied = match pmu.lead(Event::TaskClock, Scope::WithKernel) {
+pub(crate) fn open_software<P: Pmu>(
+    pmu: &mut P,
+    wanted: &[PerfEvent],
+) -> (Option<P::Group>, Members) {
+    let denied = match pmu.lead(PerfEvent::TaskClock, Scope::WithKernel) {
         Err(e) if Refused::of(&e) == Refused::NotAllowed => e,
         _ => return open(pmu, wanted, Scope::WithKernel),
     };
-    let (clocks, others): (Vec<Event>, Vec<Event>) =
-        wanted.iter().partition(|e| **e == Event::TaskClock);
+    let (clocks, others): (Vec<PerfEvent>, Vec<PerfEvent>) =
+        wanted.iter().partition(|e| **e == PerfEvent::TaskClock);
     let (group, Members(mut members)) = open(pmu, &clocks, Scope::UserOnly);
     let paranoid = pmu.paranoid();
     members.extend(others.into_iter().map(|e| {
@@ -162,7 +165,7 @@ pub(crate) fn open_software<P: Pmu>(pmu: &mut P, wanted: &[Event]) -> (Option<P:
 }
 
 /// Opens as many of the events as the machine can count together, and tests that they count.
-fn open<P: Pmu>(pmu: &mut P, wanted: &[Event], scope: Scope) -> (Option<P::Group>, Members) {
+fn open<P: Pmu>(pmu: &mut P, wanted: &[PerfEvent], scope: Scope) -> (Option<P::Group>, Members) {
     let mut reasons: Vec<Option<String>> = vec![None; wanted.len()];
     loop {
         let mut group: Option<P::Group> = None;
@@ -182,7 +185,7 @@ fn open<P: Pmu>(pmu: &mut P, wanted: &[Event], scope: Scope) -> (Option<P::Group
         }
         let verdict = match &mut group {
             Some(group) => {
-                let events: Vec<Event> = opened.iter().map(|at| wanted[*at]).collect();
+                let events: Vec<PerfEvent> = opened.iter().map(|at| wanted[*at]).collect();
                 test(pmu, group, &events)
             }
             None => Verdict::Sound,
@@ -209,7 +212,7 @@ fn open<P: Pmu>(pmu: &mut P, wanted: &[Event], scope: Scope) -> (Option<P::Group
 const NO_ROOM: &str = "the CPU has no counter free for it beside the others: the NMI watchdog \
     takes one (kernel.nmi_watchdog=0 gives it back), other programs may take more";
 
-fn members(wanted: &[Event], reasons: &[Option<String>]) -> Members {
+fn members(wanted: &[PerfEvent], reasons: &[Option<String>]) -> Members {
     let mut place = 0;
     Members(
         wanted
@@ -233,7 +236,7 @@ enum Verdict {
 }
 
 /// Enables a group and holds its counts against work that is known by other means.
-fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict {
+fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Verdict {
     if let Err(e) = pmu.enable(group) {
         return Verdict::Unsound(format!("it cannot be enabled: {e}"));
     }
@@ -252,15 +255,15 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict 
     for (place, event) in events.iter().enumerate() {
         let counted = end.values[place].saturating_sub(start.values[place]);
         let least = match event {
-            Event::Cycles | Event::Instructions | Event::Branches => work.turns / 4,
-            Event::TaskClock => work.cpu_ns / 2,
-            Event::ContextSwitches => work.waits,
-            Event::L1dLoadMisses
-            | Event::LlcLoadMisses
-            | Event::BranchMisses
-            | Event::BusCycles
-            | Event::CacheMisses
-            | Event::CpuMigrations => 0,
+            PerfEvent::Cycles | PerfEvent::Instructions | PerfEvent::Branches => work.turns / 4,
+            PerfEvent::TaskClock => work.cpu_ns / 2,
+            PerfEvent::ContextSwitches => work.waits,
+            PerfEvent::L1dLoadMisses
+            | PerfEvent::LlcLoadMisses
+            | PerfEvent::BranchMisses
+            | PerfEvent::BusCycles
+            | PerfEvent::CacheMisses
+            | PerfEvent::CpuMigrations => 0,
         };
         if counted < least {
             return Verdict::Unsound(format!(
@@ -273,7 +276,7 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[Event]) -> Verdict 
 
 /// Why an event could not be opened, and what to do.
 pub(crate) fn in_words(
-    event: Event,
+    event: PerfEvent,
     scope: Scope,
     error: &io::Error,
     paranoid: Option<i32>,
@@ -312,11 +315,11 @@ pub(crate) struct Kernel;
 impl Pmu for Kernel {
     type Group = Group;
 
-    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Group> {
+    fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Group> {
         Group::lead(event, scope)
     }
 
-    fn add(&mut self, group: &mut Group, event: Event) -> io::Result<()> {
+    fn add(&mut self, group: &mut Group, event: PerfEvent) -> io::Result<()> {
         group.add(event)
     }
 

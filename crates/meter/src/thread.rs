@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
 use bytecost_sys::clock;
-use bytecost_sys::perf::{Event, Group, GroupValues};
+use bytecost_sys::perf::{Group, GroupValues, PerfEvent};
 use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::events::{self, Kernel, Members};
@@ -159,7 +159,7 @@ impl ThreadMeter {
             Ok(()) => events::open_hardware(&mut Kernel),
             Err(why) => (None, Members::none_of(&events::HARDWARE, why)),
         };
-        let migrations = match (&sched, software_members.refused(Event::CpuMigrations)) {
+        let migrations = match (&sched, software_members.refused(PerfEvent::CpuMigrations)) {
             (Some(_), _) => Migrations::Sched,
             (None, None) => Migrations::Perf,
             (None, Some(why)) => Migrations::Refused(format!("{NO_SCHED}, and {why}")),
@@ -291,14 +291,14 @@ impl Meter for ThreadMeter {
 }
 
 /// The perf event behind a counter of the hardware group.
-fn hardware_event(counter: Counter) -> Option<Event> {
+fn hardware_event(counter: Counter) -> Option<PerfEvent> {
     Some(match counter {
-        Counter::Cycles => Event::Cycles,
-        Counter::Instructions => Event::Instructions,
-        Counter::L1dLoadMisses => Event::L1dLoadMisses,
-        Counter::LlcLoadMisses => Event::LlcLoadMisses,
-        Counter::Branches => Event::Branches,
-        Counter::BranchMisses => Event::BranchMisses,
+        Counter::Cycles => PerfEvent::Cycles,
+        Counter::Instructions => PerfEvent::Instructions,
+        Counter::L1dLoadMisses => PerfEvent::L1dLoadMisses,
+        Counter::LlcLoadMisses => PerfEvent::LlcLoadMisses,
+        Counter::Branches => PerfEvent::Branches,
+        Counter::BranchMisses => PerfEvent::BranchMisses,
         _ => return None,
     })
 }
@@ -322,11 +322,14 @@ impl Layout {
             Counter::ContextSwitchesInvoluntary => usage(|u| u.switches_involuntary),
             Counter::PageFaultsMinor => usage(|u| u.faults_minor),
             Counter::PageFaultsMajor => usage(|u| u.faults_major),
-            Counter::TaskClockNs => self.software.reading(Event::TaskClock, soft[0], soft[1]),
+            Counter::TaskClockNs => self
+                .software
+                .reading(PerfEvent::TaskClock, soft[0], soft[1]),
             Counter::Migrations => match &self.migrations {
-                Migrations::Perf => self
-                    .software
-                    .reading(Event::CpuMigrations, soft[0], soft[1]),
+                Migrations::Perf => {
+                    self.software
+                        .reading(PerfEvent::CpuMigrations, soft[0], soft[1])
+                }
                 Migrations::Sched => match (start.sched_migrations, end.sched_migrations) {
                     (Some(start), Some(end)) => grown(start, end),
                     _ => Reading::absent(format!("{SCHED} could not be read")),
@@ -350,7 +353,7 @@ impl Layout {
     fn refused(&self, counter: Counter) -> Option<String> {
         let own = |why: Option<&str>| why.map(str::to_owned);
         match counter {
-            Counter::TaskClockNs => own(self.software.refused(Event::TaskClock)),
+            Counter::TaskClockNs => own(self.software.refused(PerfEvent::TaskClock)),
             Counter::Migrations => match &self.migrations {
                 Migrations::Refused(why) => Some(why.clone()),
                 _ => None,

@@ -54,7 +54,7 @@ fn table(a: &Analysis, groups: &[Column]) -> Option<CountTable> {
     let groups: Vec<&Column> = groups.iter().filter(is_used).collect();
     let mut columns = vec!["cell".to_owned()];
     columns.extend(groups.iter().map(|(title, _)| (*title).to_owned()));
-    columns.push("left over of own CPU time".to_owned());
+    columns.push("left over, % of own CPU time".to_owned());
     let rows = a.books.iter().take(MOST_ROWS).filter_map(|books| {
         let cell = a.cells.iter().find(|c| c.id == books.cell)?;
         let share = |users: &[CpuUser]| {
@@ -134,16 +134,16 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
 }
 
 fn left_over(books: &CellBooks) -> String {
-    let [at, low, high] = [books.left_over, books.low, books.high].map(|share| {
+    let [at, within] = [books.left_over, (books.high - books.low) / 2.0].map(|share| {
         let shown = share.clamp(-9.99, 9.99);
-        format!("{:+.1}", 100.0 * shown)
+        100.0 * shown
     });
     let mark = match books.closed {
         Closed::Yes => "",
         Closed::NotToThreePercent => " ~",
         Closed::No => " !",
     };
-    format!("{at} % ({low} to {high}){mark}")
+    format!("{at:+.1} ± {within:.1}{mark}")
 }
 
 fn percent(share: f64) -> String {

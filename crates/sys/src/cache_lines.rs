@@ -6,9 +6,10 @@
 
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+
+use crate::mapping::Mapping;
 
 /// A line.
 pub type CacheLine = [u64; 8];
@@ -38,14 +39,11 @@ pub enum Pages {
 /// Zeroed lines, all present in memory. Gone when dropped, and not there in a process that is forked.
 #[derive(Debug)]
 pub struct CacheLines {
-    map: NonNull<u8>,
-    mapped: usize,
-    start: NonNull<CacheLine>,
+    map: Mapping,
+    /// Where they begin in it, in bytes.
+    skipped: usize,
     count: usize,
 }
-
-// SAFETY: the lines own their mapping; nothing else in the process points into it.
-unsafe impl Send for CacheLines {}
 
 impl CacheLines {
     /// So many lines.
@@ -64,21 +62,14 @@ impl CacheLines {
             .ok_or(io::ErrorKind::InvalidInput)?;
         // Alike for all kinds of pages, so that they differ in nothing else.
         let span = bytes.next_multiple_of(huge);
-        let mapped = span + 2 * huge;
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let map = unsafe {
-            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), mapped, ProtFlags::empty(), flags)?
-        };
-        let map: NonNull<u8> = NonNull::new(map.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // The first huge page that begins behind a page which nobody can use.
-        let skipped = (map.addr().get() + PAGE_BYTES).next_multiple_of(huge) - map.addr().get();
-        // SAFETY: at most a huge page is skipped, and two are mapped beside the span.
-        let start = unsafe { map.add(skipped) };
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let map = Mapping::of_zeroes(span + 2 * huge, ProtFlags::empty(), flags)?;
+        // The first huge page that begins behind a page which nobody can use. At most a huge page
+        // is skipped, and two are mapped beside the span.
+        let skipped = (map.start().addr() + PAGE_BYTES).next_multiple_of(huge) - map.start().addr();
         let lines = CacheLines {
             map,
-            mapped,
-            start: start.cast(),
+            skipped,
             count,
         };
         lines.allow(span, pages)?;
@@ -87,9 +78,15 @@ impl CacheLines {
         Ok(lines)
     }
 
+    /// Where they begin.
+    #[inline]
+    fn start(&self) -> *mut CacheLine {
+        self.map.start().wrapping_add(self.skipped).cast()
+    }
+
     /// Lets the span be used, and gives the advice.
     fn allow(&self, span: usize, pages: Pages) -> io::Result<()> {
-        let at = self.start.as_ptr().cast();
+        let at = self.start().cast();
         let rights = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the span lies within this mapping, which nobody uses yet.
         unsafe { rustix::mm::mprotect(at, span, rights)? };
@@ -113,14 +110,14 @@ impl CacheLines {
     fn touch(&self, bytes: usize) {
         for at in (0..bytes).step_by(PAGE_BYTES) {
             // SAFETY: the byte lies within the span, which may be written and is nobody else's.
-            unsafe { self.start.cast::<u8>().add(at).write_volatile(0) };
+            unsafe { self.start().cast::<u8>().add(at).write_volatile(0) };
         }
     }
 
     /// Holds what the kernel gave against what was asked.
     fn check(&self, bytes: usize, span: usize, pages: Pages) -> io::Result<()> {
         let given = || {
-            let start = self.start.addr().get();
+            let start = self.start().addr();
             let maps = std::fs::read_to_string(MAPS)?;
             huge_within(&maps, start, start + span).ok_or_else(|| {
                 io::Error::other(format!("{MAPS} does not tell of the memory to work on"))
@@ -135,7 +132,7 @@ impl CacheLines {
                 // kernel that cannot do that leaves it as it is.
                 // SAFETY: the span is this value's own, and its content stays as it is.
                 unsafe {
-                    libc::madvise(self.start.as_ptr().cast(), wanted, libc::MADV_COLLAPSE);
+                    libc::madvise(self.start().cast(), wanted, libc::MADV_COLLAPSE);
                 }
                 match given()? {
                     enough if enough >= wanted => Ok(()),
@@ -167,7 +164,7 @@ impl Deref for CacheLines {
     fn deref(&self) -> &[CacheLine] {
         // SAFETY: so many lines are mapped, aligned and initialised (to zero by the kernel), and
         // written through `&mut self` only.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+        unsafe { std::slice::from_raw_parts(self.start(), self.count) }
     }
 }
 
@@ -175,14 +172,7 @@ impl DerefMut for CacheLines {
     #[inline]
     fn deref_mut(&mut self) -> &mut [CacheLine] {
         // SAFETY: as above, and `&mut self` makes this the only slice.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.count) }
-    }
-}
-
-impl Drop for CacheLines {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and no slice of it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.map.as_ptr().cast(), self.mapped) };
+        unsafe { std::slice::from_raw_parts_mut(self.start(), self.count) }
     }
 }
 
@@ -249,7 +239,7 @@ mod tests {
             assert!(lines.iter().all(|line| *line == [0; 8]));
             lines[999][7] = 5;
             assert_eq!(lines[999][7], 5);
-            let start = lines.start.addr().get();
+            let start = lines.start().addr();
             let span = (1000 * 64_usize).next_multiple_of(huge_bytes());
             let maps = std::fs::read_to_string(MAPS).unwrap();
             let huge = huge_within(&maps, start, start + span).unwrap();

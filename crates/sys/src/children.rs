@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::process::die_with_parent;
+use crate::syscall::checked;
 
 /// Links of `/proc/self/task` of a process with one thread: one for each thread, and the two that
 /// every directory has.
@@ -115,11 +116,7 @@ fn end_input_on(signal: libc::c_int) -> io::Result<()> {
     action.sa_sigaction = handler as libc::sighandler_t;
     // SAFETY: the handler calls only what a handler may, and lives as long as the program.
     let set = unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) };
-    if set == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    checked(set).map(drop)
 }
 
 /// A set of these signals.

@@ -9,6 +9,8 @@ use std::mem::MaybeUninit;
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
+use crate::syscall::checked;
+
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// CLOCK_MONOTONIC in ns, clock_gettime(2). It never goes back and does not count suspension.
@@ -63,9 +65,7 @@ fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
     // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any clock
     // may be asked for.
-    if unsafe { libc::clock_gettime((!of << 3) | kind, time.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(unsafe { libc::clock_gettime((!of << 3) | kind, time.as_mut_ptr()) })?;
     // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `timespec` before.
     let time = unsafe { time.assume_init() };
     Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr::NonNull;
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::ProtFlags;
 use rustix::param::page_size;
+
+use crate::mapping::Mapping;
+use crate::syscall::checked;
 
 /// How much of a file is asked about in one call.
 const CHUNK_BYTES: u64 = 256 << 20;
@@ -14,10 +16,7 @@ const CHUNK_BYTES: u64 = 256 << 20;
 ///
 /// Reading where the file has become shorter meanwhile ends the process with SIGBUS, mmap(2).
 #[derive(Debug)]
-pub struct FileMap {
-    start: NonNull<u8>,
-    len: usize,
-}
+pub struct FileMap(Mapping);
 
 impl FileMap {
     /// Maps `len` bytes from `offset` on, which is a multiple of the page's size. Nothing is
@@ -26,37 +25,27 @@ impl FileMap {
     /// # Errors
     /// What mmap(2) answers; `InvalidInput` for no bytes.
     pub fn new(file: impl AsFd, offset: u64, len: usize) -> io::Result<FileMap> {
-        if len == 0 {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let (protection, flags) = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), len, protection, flags, file, offset)?
-        };
-        Ok(FileMap {
-            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
-            len,
-        })
+        let map = Mapping::shared(file, offset, len, ProtFlags::READ)?;
+        Ok(FileMap(map))
     }
 
     /// Bytes that are mapped.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Never: at least one byte is mapped.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.len() == 0
     }
 
     /// Reads the first byte of each page of a range, and the last of the range: their sum. What
     /// lies outside the mapping is not read.
     #[inline]
     pub fn touch(&self, from: usize, len: usize) -> u64 {
-        let to = from.saturating_add(len).min(self.len);
+        let to = from.saturating_add(len).min(self.0.len());
         let step = page_size();
         let mut sum = 0;
         let mut at = from;
@@ -73,7 +62,7 @@ impl FileMap {
 
     /// Copies what is mapped from `from` on, as much as there is and fits: how many bytes.
     pub fn copy(&self, from: usize, into: &mut [u8]) -> usize {
-        let len = into.len().min(self.len.saturating_sub(from));
+        let len = into.len().min(self.0.len().saturating_sub(from));
         for (at, byte) in into.iter_mut().enumerate().take(len) {
             *byte = self.byte(from + at);
         }
@@ -86,31 +75,24 @@ impl FileMap {
     /// # Errors
     /// What send(2) answers; EFAULT where the file has become shorter than its mapping.
     pub fn send(&self, socket: impl AsFd, from: usize, len: usize) -> io::Result<usize> {
-        let len = len.min(self.len.saturating_sub(from));
+        let len = len.min(self.0.len().saturating_sub(from));
         if len == 0 {
             return Ok(0);
         }
         let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_NOSIGNAL);
-        let at = self.start.as_ptr().wrapping_add(from);
+        let at = self.0.start().wrapping_add(from);
         // SAFETY: the range lies within the mapping, which lives as long as `self`. The kernel
         // only reads it, and answers EFAULT where no page is behind it; no reference is made.
         let sent = unsafe { libc::syscall(libc::SYS_sendto, socket, at, len, flags, 0, 0) };
-        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+        checked(sent)
     }
 
     #[inline]
     fn byte(&self, at: usize) -> u8 {
-        debug_assert!(at < self.len);
+        debug_assert!(at < self.0.len());
         // SAFETY: all callers stay below `len`, the mapping lives as long as `self`, and others
         // may write to the file, so the read is volatile and no reference is made.
-        unsafe { self.start.as_ptr().add(at).read_volatile() }
-    }
-}
-
-impl Drop for FileMap {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers to it any more.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+        unsafe { self.0.start().add(at).read_volatile() }
     }
 }
 
@@ -128,11 +110,9 @@ pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64
         let piece = CHUNK_BYTES.min(len - at) as usize;
         let map = FileMap::new(file, offset + at, piece)?;
         let mut pages = vec![0_u8; piece.div_ceil(page_size())];
-        let start = map.start.as_ptr().cast();
+        let start = map.0.start().cast();
         // SAFETY: the range is mapped, and there is a byte for each of its pages.
-        if unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) })?;
         resident += pages.iter().filter(|p| **p & 1 == 1).count() as u64;
         all += pages.len() as u64;
         at += piece as u64;

@@ -2,9 +2,9 @@
 //! each on whole pages, none of them to be seen while a request uses it.
 
 use std::io;
-use std::ptr::NonNull;
+use std::mem::ManuallyDrop;
 
-use rustix::mm::{MapFlags, ProtFlags};
+use crate::region::Region;
 
 /// What every place begins on a multiple of, in bytes: enough for O_DIRECT wherever blocks are
 /// not larger than pages.
@@ -14,7 +14,7 @@ pub const ALIGN_BYTES: usize = 4096;
 /// the kernel may write there at any time.
 #[derive(Debug)]
 pub struct IoBuffers {
-    start: NonNull<u8>,
+    memory: ManuallyDrop<Region>,
     size: usize,
     stride: usize,
     busy: Box<[bool]>,
@@ -31,13 +31,8 @@ impl IoBuffers {
             .checked_mul(count)
             .filter(|len| *len > 0 && *len <= isize::MAX as usize)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start =
-            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
         Ok(IoBuffers {
-            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
+            memory: ManuallyDrop::new(Region::new(len)?),
             size,
             stride,
             busy: vec![false; count].into(),
@@ -61,12 +56,6 @@ impl IoBuffers {
     #[must_use]
     pub fn is_busy(&self, place: usize) -> bool {
         self.busy.get(place).copied().unwrap_or(true)
-    }
-
-    /// How many are in use.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.busy.iter().filter(|b| **b).count()
     }
 
     /// What a place holds; none while a request uses it.
@@ -116,7 +105,7 @@ impl IoBuffers {
     /// Where the place lies, for registering it.
     pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
         debug_assert!(place < self.busy.len());
-        self.start.as_ptr().wrapping_add(place * self.stride)
+        self.memory.start().wrapping_add(place * self.stride)
     }
 }
 
@@ -125,9 +114,8 @@ impl Drop for IoBuffers {
         if self.busy.iter().any(|b| *b) {
             return;
         }
-        let len = self.stride * self.busy.len();
-        // SAFETY: the mapping is ours, no slice of it outlives `self`, and no request is left.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), len) };
+        // SAFETY: it is dropped here and nowhere else, and no request uses it.
+        unsafe { ManuallyDrop::drop(&mut self.memory) };
     }
 }
 
@@ -147,7 +135,6 @@ mod tests {
             io::ErrorKind::WouldBlock
         );
         assert!(places.bytes(1).is_none() && places.bytes_mut(1).is_none());
-        assert_eq!(places.in_flight(), 1);
         places.end(1);
         for place in 0..3 {
             let bytes = places.bytes(place).unwrap();

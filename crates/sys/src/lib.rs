@@ -9,6 +9,7 @@
 
 mod buffer_ring;
 pub mod cache_lines;
+pub mod call_listener;
 pub mod children;
 pub mod clock;
 pub mod errqueue;
@@ -18,6 +19,7 @@ pub mod io_buffers;
 pub mod iovecs;
 pub mod libaio;
 pub mod mapped_words;
+mod mapping;
 pub mod memory_policy;
 pub mod network;
 pub mod packet;
@@ -32,6 +34,7 @@ pub mod ring;
 pub mod sampler;
 pub mod sched;
 pub mod signals;
+mod syscall;
 pub mod tcp;
 pub mod time_stamp;
 pub mod tun;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::io_buffers::IoBuffers;
 use crate::request_queue::RequestQueue;
+use crate::syscall::checked;
 
 /// `struct io_event` of linux/aio_abi.h.
 #[repr(C)]
@@ -46,9 +47,7 @@ impl Libaio {
         // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
         let made =
             unsafe { libc::syscall(libc::SYS_io_setup, count as libc::c_uint, &mut context) };
-        if made != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(made)?;
         // SAFETY: an iocb is numbers alone, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::iocb>() });
         Ok(Libaio {

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::ProtFlags;
+
+use crate::mapping::Mapping;
 
 /// A shared mapping of 64-bit words, to be read while others write them. Of a BPF map
 /// (BPF_F_MMAPABLE) it keeps the map alive.
@@ -14,12 +15,9 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// do not change their length.
 #[derive(Debug)]
 pub struct MappedWords {
-    start: NonNull<AtomicU64>,
+    map: Mapping,
     count: usize,
 }
-
-// SAFETY: it owns its mapping, and all that is done with it is reading atomically.
-unsafe impl Send for MappedWords {}
 
 impl MappedWords {
     /// Maps the first `count` words.
@@ -32,14 +30,8 @@ impl MappedWords {
             .checked_mul(size_of::<u64>())
             .filter(|n| *n > 0)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let (protection, flags) = (ProtFlags::READ, MapFlags::SHARED);
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start =
-            unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, flags, of, 0)? };
-        Ok(MappedWords {
-            start: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?,
-            count,
-        })
+        let map = Mapping::shared(of, 0, bytes, ProtFlags::READ)?;
+        Ok(MappedWords { map, count })
     }
 
     /// The word at a place; 0 outside of the mapping.
@@ -51,16 +43,8 @@ impl MappedWords {
         }
         // SAFETY: `at` is within the mapping, which is aligned to a page and lives as long as
         // `self`; whoever writes there does so in whole words, and reading is atomic.
-        let word = unsafe { self.start.add(at).as_ref() };
+        let word = unsafe { &*self.map.start().cast::<AtomicU64>().add(at) };
         word.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for MappedWords {
-    fn drop(&mut self) {
-        let bytes = self.count * size_of::<u64>();
-        // SAFETY: the mapping is this value's own, of that length, and no reference outlives it.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), bytes) };
     }
 }
 

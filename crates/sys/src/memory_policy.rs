@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::syscall::checked;
+
 /// One more than the largest node that can be asked for.
 pub const MOST_NODES: u32 = 1024;
 
@@ -25,10 +27,7 @@ pub fn bind(node: u32) -> io::Result<()> {
     let mode = libc::MPOL_BIND as libc::c_long;
     // SAFETY: `mask` is valid for reads of MAXNODE - 1 bits for the length of the call.
     let answer = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MAXNODE) };
-    if answer == 0 {
-        return Ok(());
-    }
-    Err(io::Error::last_os_error())
+    checked(answer).map(drop)
 }
 
 /// The nodes that the calling thread is bound to, ascending; empty where it has no policy of its
@@ -50,9 +49,7 @@ pub fn bound() -> io::Result<Vec<u32>> {
             0usize,
         )
     };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(answer)?;
     let is_set = |n: &u32| mask[*n as usize / usize::BITS as usize] >> (n % usize::BITS) & 1 == 1;
     Ok((0..MOST_NODES).filter(is_set).collect())
 }
@@ -78,9 +75,7 @@ mod tests {
                 MPOL_F_NODE | MPOL_F_ADDR,
             )
         };
-        if answer != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(answer)?;
         u32::try_from(node).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 

@@ -10,6 +10,8 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
+use crate::syscall::checked;
+
 /// A network namespace without a name: nothing but this descriptor and the threads inside keep
 /// it, so that the kernel removes it, and the links in it, when they are gone, however they went.
 #[derive(Debug)]
@@ -151,9 +153,7 @@ fn ethtool(device: &str, command: u32, data: u32) -> io::Result<u32> {
     // SAFETY: the request is a whole `ifreq` and points to a whole `ethtool_value`; both live
     // through the call, and the kernel writes to the second alone.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
-    if done != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(done)?;
     Ok(value.data)
 }
 

@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use crate::syscall::checked;
+
 /// Opens one on a device of the calling thread's network, named by its number. What is read
 /// from it is one frame that has come in there and carries IPv4, and what is written is one that leaves
 /// by it, each behind its header of the link; neither blocks. What the device sends is not read, so
@@ -35,11 +37,8 @@ pub fn open(device: u32) -> io::Result<OwnedFd> {
             size_of_val(&address) as libc::socklen_t,
         )
     };
-    if bound == 0 {
-        Ok(socket)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    checked(bound)?;
+    Ok(socket)
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::io::Errno;
 
+use crate::syscall::checked;
+
 mod inherited;
 
 pub use inherited::{Counted, Inherited};
@@ -22,7 +24,7 @@ pub const MAX_READ_BYTES: usize = (3 + 2 * MAX_EVENTS) * 8;
 
 /// What can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Event {
+pub enum PerfEvent {
     /// PERF_COUNT_HW_CPU_CYCLES
     Cycles,
     /// PERF_COUNT_HW_INSTRUCTIONS, retired.
@@ -47,13 +49,13 @@ pub enum Event {
     CpuMigrations,
 }
 
-impl Event {
+impl PerfEvent {
     /// Whether the CPU counts it, not the kernel.
     #[must_use]
     pub fn is_hardware(self) -> bool {
         !matches!(
             self,
-            Event::TaskClock | Event::ContextSwitches | Event::CpuMigrations
+            PerfEvent::TaskClock | PerfEvent::ContextSwitches | PerfEvent::CpuMigrations
         )
     }
 
@@ -65,22 +67,24 @@ impl Event {
             (abi::PERF_TYPE_HW_CACHE, cache | operation | result)
         };
         let (kind, config) = match self {
-            Event::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
-            Event::Instructions => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_INSTRUCTIONS),
-            Event::L1dLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_L1D),
-            Event::LlcLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_LL),
-            Event::Branches => (
+            PerfEvent::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES),
+            PerfEvent::Instructions => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_INSTRUCTIONS),
+            PerfEvent::L1dLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_L1D),
+            PerfEvent::LlcLoadMisses => cache_load_misses(abi::PERF_COUNT_HW_CACHE_LL),
+            PerfEvent::Branches => (
                 abi::PERF_TYPE_HARDWARE,
                 abi::PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
             ),
-            Event::BranchMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
-            Event::BusCycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BUS_CYCLES),
-            Event::CacheMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CACHE_MISSES),
-            Event::TaskClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
-            Event::ContextSwitches => {
+            PerfEvent::BranchMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BRANCH_MISSES),
+            PerfEvent::BusCycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_BUS_CYCLES),
+            PerfEvent::CacheMisses => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CACHE_MISSES),
+            PerfEvent::TaskClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_TASK_CLOCK),
+            PerfEvent::ContextSwitches => {
                 (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES)
             }
-            Event::CpuMigrations => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_MIGRATIONS),
+            PerfEvent::CpuMigrations => {
+                (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_MIGRATIONS)
+            }
         };
         (kind, u64::from(config))
     }
@@ -157,7 +161,7 @@ impl Group {
     /// # Errors
     /// The kernel's own: ENOENT and EOPNOTSUPP (no such counter here), EACCES and EPERM (not
     /// allowed), ENOSYS, EMFILE, EBUSY.
-    pub fn lead(leader: Event, scope: Scope) -> io::Result<Group> {
+    pub fn lead(leader: PerfEvent, scope: Scope) -> io::Result<Group> {
         let mut group = Group {
             members: Vec::with_capacity(MAX_EVENTS),
             scope,
@@ -172,7 +176,7 @@ impl Group {
     /// # Errors
     /// As [`Group::lead`]; EINVAL too, where the CPU cannot count it beside the others; the group
     /// is full. The group stays as it was.
-    pub fn add(&mut self, event: Event) -> io::Result<()> {
+    pub fn add(&mut self, event: PerfEvent) -> io::Result<()> {
         if self.members.len() == MAX_EVENTS {
             return Err(io::Error::other(format!(
                 "a group takes {MAX_EVENTS} events"
@@ -181,7 +185,7 @@ impl Group {
         self.push(event)
     }
 
-    fn push(&mut self, event: Event) -> io::Result<()> {
+    fn push(&mut self, event: PerfEvent) -> io::Result<()> {
         let leader = self.members.first();
         let (kind, config) = event.code();
         let mut attr = abi::perf_event_attr {
@@ -210,16 +214,12 @@ impl Group {
                 abi::PERF_FLAG_FD_CLOEXEC.into(),
             )
         };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let mut id = 0_u64;
         // SAFETY: PERF_EVENT_IOC_ID writes one u64 to `id`, which outlives the call.
-        if unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) } < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(unsafe { ioctls::ID(fd.as_raw_fd(), &raw mut id) })?;
         self.ids[self.members.len()] = id;
         self.members.push(fd);
         Ok(())
@@ -231,10 +231,7 @@ impl Group {
     /// The kernel's own.
     pub fn enable(&mut self) -> io::Result<()> {
         // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
-        match unsafe { ioctls::ENABLE(self.members[0].as_raw_fd(), 0) } {
-            0.. => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        checked(unsafe { ioctls::ENABLE(self.members[0].as_raw_fd(), 0) }).map(drop)
     }
 
     /// How many events it holds.
@@ -339,11 +336,11 @@ mod tests {
     #[test]
     fn the_task_clock_of_a_group_follows_the_cpu_time() {
         // The task clock needs no privilege without the kernel, unless perf is closed altogether.
-        let mut group = match Group::lead(Event::TaskClock, Scope::UserOnly) {
+        let mut group = match Group::lead(PerfEvent::TaskClock, Scope::UserOnly) {
             Ok(group) => group,
             Err(e) => return println!("skipped: perf_event_open is refused: {e}"),
         };
-        group.add(Event::ContextSwitches).unwrap();
+        group.add(PerfEvent::ContextSwitches).unwrap();
         assert_eq!(group.events(), 2);
         let disabled = group.read().unwrap();
         assert_eq!(disabled, GroupValues::default());
@@ -363,13 +360,13 @@ mod tests {
 
     #[test]
     fn a_full_group_takes_no_more() {
-        let Ok(mut group) = Group::lead(Event::TaskClock, Scope::UserOnly) else {
+        let Ok(mut group) = Group::lead(PerfEvent::TaskClock, Scope::UserOnly) else {
             return println!("skipped: perf_event_open is refused");
         };
         for _ in 1..MAX_EVENTS {
-            group.add(Event::TaskClock).unwrap();
+            group.add(PerfEvent::TaskClock).unwrap();
         }
-        let e = group.add(Event::TaskClock).unwrap_err();
+        let e = group.add(PerfEvent::TaskClock).unwrap_err();
         assert_eq!(e.to_string(), "a group takes 8 events");
         group.enable().unwrap();
         assert!(group.read().is_some());

@@ -6,6 +6,8 @@ use std::mem::MaybeUninit;
 use rustix::process::{Pid, Signal};
 use rustix::thread::CpuSet;
 
+use crate::syscall::checked;
+
 /// What the calling thread has used since it began, getrusage(2) with RUSAGE_THREAD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
@@ -54,9 +56,7 @@ pub fn children_usage() -> io::Result<ThreadUsage> {
 fn usage(whose: libc::c_int) -> io::Result<ThreadUsage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is valid for writes of a `rusage` for the length of the call.
-    if unsafe { libc::getrusage(whose, usage.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(unsafe { libc::getrusage(whose, usage.as_mut_ptr()) })?;
     // SAFETY: the call succeeded and filled it; all-zero bytes were a valid `rusage` before.
     let usage = unsafe { usage.assume_init() };
     Ok(ThreadUsage {

@@ -9,6 +9,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+use crate::syscall::checked;
+
 /// The first number of a descriptor that a set of select(2) has no room for: 1024. The C
 /// library's set is an array of so many bits, whatever the process may open.
 pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
@@ -86,7 +88,7 @@ pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usi
     // SAFETY: both sets are valid for reads and writes, and hold as many bits as `end` at least;
     // null stands for what is not asked for.
     let ready = unsafe { libc::select(end, &raw mut read.0, &raw mut write.0, none, none.cast()) };
-    usize::try_from(ready).map_err(|_| io::Error::last_os_error())
+    checked(ready)
 }
 
 /// A set of descriptors for poll(2).
@@ -158,7 +160,7 @@ impl PollSet {
         let count = self.entries.len() as libc::nfds_t;
         // SAFETY: the entries are valid for reads and writes, and as many as is said.
         let ready = unsafe { libc::poll(self.entries.as_mut_ptr(), count, -1) };
-        usize::try_from(ready).map_err(|_| io::Error::last_os_error())
+        checked(ready)
     }
 
     /// Those that were ready at the last wait, errors and ends included.

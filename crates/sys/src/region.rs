@@ -2,9 +2,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::mapping::Mapping;
 
 /// A mapping of its own, present in memory from the start, gone when dropped.
 ///
@@ -12,13 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// vmsplice, io_uring). It holds its own references to them, so dropping a region is always
 /// safe; what such a reader sees after a write is the caller's concern.
 #[derive(Debug)]
-pub struct Region {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: a region owns its mapping; nothing else in the process points into it.
-unsafe impl Send for Region {}
+pub struct Region(Mapping);
 
 impl Region {
     /// Maps `len` bytes of zeroed memory and brings every page in.
@@ -32,31 +27,27 @@ impl Region {
                 "a region needs at least one byte",
             ));
         }
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let may = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start =
-            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Region { start, len })
+        Ok(Region(Mapping::of_zeroes(len, may, flags)?))
     }
 
     /// Where it begins, for memory that the kernel writes to: no reference to all of it may be
     /// held then.
     pub(crate) fn start(&self) -> *mut u8 {
-        self.start.as_ptr()
+        self.0.start()
     }
 
     /// Its length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.0.len()
     }
 
     /// Never: a region has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0.len() == 0
     }
 
     /// Its bytes.
@@ -64,20 +55,13 @@ impl Region {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
         // through `&mut self` only. Where the kernel writes to it, this is not called.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
     }
 
     /// Its bytes, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `&mut self` makes this the only slice.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and no slice of it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.len) };
+        unsafe { std::slice::from_raw_parts_mut(self.0.start(), self.0.len()) }
     }
 }
 

@@ -3,12 +3,14 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
-use rustix::mm::{MapFlags, ProtFlags};
+use rustix::mm::ProtFlags;
+
+use crate::mapping::Mapping;
+use crate::syscall::checked;
 
 /// Pages of records of one CPU: a power of two, as the kernel asks. 256 KiB where a page has 4.
 const RING_PAGES: usize = 64;
@@ -79,10 +81,7 @@ impl Sampler {
     pub fn enable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_ENABLE takes no pointer.
-            match unsafe { ioctls::ENABLE(ring.event.as_raw_fd(), 0) } {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+            checked(unsafe { ioctls::ENABLE(ring.event.as_raw_fd(), 0) }).map(drop)
         })
     }
 
@@ -93,10 +92,7 @@ impl Sampler {
     pub fn disable(&mut self) -> io::Result<()> {
         self.rings.iter().try_for_each(|ring| {
             // SAFETY: the descriptor is open and PERF_EVENT_IOC_DISABLE takes no pointer.
-            match unsafe { ioctls::DISABLE(ring.event.as_raw_fd(), 0) } {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
+            checked(unsafe { ioctls::DISABLE(ring.event.as_raw_fd(), 0) }).map(drop)
         })
     }
 
@@ -134,13 +130,9 @@ impl Sampler {
 struct Ring {
     event: OwnedFd,
     /// One page of head, then the records.
-    start: NonNull<u8>,
+    map: Mapping,
     page_bytes: usize,
 }
-
-// SAFETY: a ring owns its mapping; the kernel is the only other writer, by the protocol of head
-// and tail, and needs no particular thread of this process.
-unsafe impl Send for Ring {}
 
 impl Ring {
     fn open(cpu: u32, every_ns: u64) -> io::Result<Ring> {
@@ -168,28 +160,15 @@ impl Ring {
                 abi::PERF_FLAG_FD_CLOEXEC.into(),
             )
         };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         let event = unsafe { OwnedFd::from_raw_fd(fd) };
         let page_bytes = rustix::param::page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                (1 + RING_PAGES) * page_bytes,
-                protection,
-                MapFlags::SHARED,
-                &event,
-                0,
-            )?
-        };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let map = Mapping::shared(&event, 0, (1 + RING_PAGES) * page_bytes, protection)?;
         Ok(Ring {
             event,
-            start,
+            map,
             page_bytes,
         })
     }
@@ -198,7 +177,7 @@ impl Ring {
     fn edge(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: the first page of the mapping is a perf_event_mmap_page; data_head and
         // data_tail are aligned 64-bit fields of it, shared with the kernel as atomics are.
-        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
+        unsafe { AtomicU64::from_ptr(self.map.start().add(offset).cast()) }
     }
 
     /// Copies the oldest record into `into`, frees its place, and gives its length.
@@ -233,18 +212,10 @@ impl Ring {
         // both pieces stay within them; the kernel writes only beyond data_tail + size, so the
         // bytes up to data_head do not change.
         unsafe {
-            let data = self.start.as_ptr().add(self.page_bytes);
+            let data = self.map.start().add(self.page_bytes);
             std::ptr::copy_nonoverlapping(data.add(at), into.as_mut_ptr(), first);
             std::ptr::copy_nonoverlapping(data, into.as_mut_ptr().add(first), into.len() - first);
         }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        let length = (1 + RING_PAGES) * self.page_bytes;
-        // SAFETY: the mapping is ours and nothing borrowed from it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), length) };
     }
 }
 

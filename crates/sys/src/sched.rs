@@ -3,6 +3,8 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 
+use crate::syscall::checked;
+
 /// A class with its parameters, sched(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
@@ -63,10 +65,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
     }
     // SAFETY: `attr` is valid for reads of as many bytes as it says for the length of the call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
-    if answer == 0 {
-        return Ok(());
-    }
-    Err(io::Error::last_os_error())
+    checked(answer).map(drop)
 }
 
 /// The class of the calling thread.
@@ -79,9 +78,7 @@ pub fn policy() -> io::Result<Policy> {
     let size = size_of::<libc::sched_attr>();
     // SAFETY: `attr` is valid for writes of `size` bytes for the length of the call.
     let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-    if answer != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(answer)?;
     match attr.sched_policy {
         OTHER => Ok(Policy::Other(attr.sched_nice)),
         BATCH => Ok(Policy::Batch(attr.sched_nice)),

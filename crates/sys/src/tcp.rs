@@ -7,6 +7,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::syscall::checked;
+
 /// The part of struct tcp_info that is read here, as the kernel lays it out.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,9 +105,7 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if set != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(set)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
@@ -127,9 +127,7 @@ pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
             &raw mut len,
         )
     };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(result)?;
     if (len as usize) < size_of::<Raw>() {
         return Err(io::Error::new(
             io::ErrorKind::Unsupported,

@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use crate::syscall::checked;
+
 /// Bytes of the header before each packet, `struct virtio_net_hdr`.
 pub const HEADER_BYTES: usize = 10;
 
@@ -42,15 +44,11 @@ pub fn open(name: &str) -> io::Result<OwnedFd> {
     // SAFETY: the request is a whole `ifreq` that lives through the call, and the kernel writes
     // nothing but the name back into it.
     let made = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &mut request) };
-    if made != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(made)?;
     let offloads = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4);
     // SAFETY: this request takes its argument by value.
     let set = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, offloads) };
-    if set != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    checked(set)?;
     Ok(file.into())
 }
 

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::syscall::checked;
+
 /// Has the kernel take what one call sends as a train of datagrams of so many bytes of payload, of
 /// which the last may be shorter, and hand it to the device in one piece (UDP_SEGMENT, udp(7),
 /// since Linux 4.18). At most 64 datagrams, 128 since Linux 6.9, and 65,507 bytes altogether; what
@@ -24,11 +26,7 @@ pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
             size_of_val(&value) as libc::socklen_t,
         )
     };
-    if set == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    checked(set).map(drop)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::clock;
 use crate::process::{ThreadUsage, children_usage, process_usage};
+use crate::syscall::checked;
 
 /// What a process has used since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +58,7 @@ pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
     action.sa_flags = libc::SA_RESTART;
     // SAFETY: the handler calls only what a handler may, and lives as long as the program.
     let set = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
-    if set == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    checked(set).map(drop)
 }
 
 extern "C" fn tell(_signal: libc::c_int) {

@@ -42,7 +42,7 @@ pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Exit> {
         })?;
     let stop = signals::stop_pipe()?;
     tell(model, service, &serving, address);
-    let tally = (model.serve)(servers::Setup {
+    let tally = (model.serve)(servers::ServerSetup {
         listener,
         stop,
         service,
@@ -106,7 +106,7 @@ pub(super) fn named(name: &str) -> Result<&'static Service> {
 ///
 /// # Errors
 /// A size out of bounds, or one for a service that takes none.
-pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::Setup> {
+pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::ServiceSetup> {
     if service.sizes.is_none() && size.is_some() {
         return Err(bad_input(format!(
             "--size means nothing to {}, whose answers are as long as they are: leave it out",
@@ -115,7 +115,7 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
     }
     let size = usize::try_from(size.unwrap_or(SIZE_BYTES)).unwrap_or(usize::MAX);
     service.check_size(size).map_err(bad_input)?;
-    Ok(services::Setup {
+    Ok(services::ServiceSetup {
         size,
         roots: Roots::real(),
     })
@@ -171,7 +171,12 @@ fn cpus() -> usize {
 }
 
 /// Says where it listens, and what a newcomer should know.
-fn tell(model: &Server, service: &Service, serving: &services::Setup, address: SocketAddrV4) {
+fn tell(
+    model: &Server,
+    service: &Service,
+    serving: &services::ServiceSetup,
+    address: SocketAddrV4,
+) {
     let note = |text: &str| {
         let _ = writeln!(io::stderr(), "note: {text}");
     };
@@ -200,7 +205,7 @@ fn tell(model: &Server, service: &Service, serving: &services::Setup, address: S
     ));
 }
 
-fn told(model: &Server, service: &Service, tally: servers::Tally) -> ServiceTally {
+fn told(model: &Server, service: &Service, tally: servers::ServerTally) -> ServiceTally {
     ServiceTally {
         model: model.name.to_owned(),
         service: service.name.to_owned(),

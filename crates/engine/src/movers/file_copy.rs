@@ -13,6 +13,7 @@ use super::file_send::PIPE_BYTES;
 use crate::file::too_short;
 use crate::mover::{FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
+use crate::statement::{Each, FILE_TO_FILE, FROM_FILE, INTO_FILE, NOTHING, SPLICES, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -22,6 +23,10 @@ pub const READ_NULL: Mover = Mover {
         summary: "pread(2) of a block into memory, write(2) of it to /dev/null, which looks at no byte: one copy, two calls a block",
         ..FILE_TO_NULL
     },
+    states: FROM_FILE.by(&[
+        call("pread64").each(Each::Block),
+        call("write").each(Each::Block),
+    ]),
     open: Open::File(|setup| {
         to_null(setup, |block| {
             Ok(ReadNull {
@@ -43,6 +48,7 @@ pub const SENDFILE_NULL: Mover = Mover {
         ),
         ..FILE_TO_NULL
     },
+    states: NOTHING.by(&[call("sendfile").each(Each::Block)]),
     open: Open::File(|setup| {
         to_null(setup, |_| {
             Ok(|block: Block<'_>, tally: &mut Tally| {
@@ -61,6 +67,10 @@ pub const READ_WRITE_FILE: Mover = Mover {
         summary: "pread(2) of a block into memory, pwrite(2) of it to the other file: two copies, two calls a block",
         ..FILE_COPY
     },
+    states: FILE_TO_FILE.by(&[
+        call("pread64").each(Each::Block),
+        call("pwrite64").each(Each::Block),
+    ]),
     open: Open::File(|setup| {
         to_file(setup, |bytes| {
             let mut memory = IoBuffers::new(1, bytes)?;
@@ -84,6 +94,7 @@ pub const COPY_FILE_RANGE: Mover = Mover {
         ),
         ..FILE_COPY
     },
+    states: INTO_FILE.by(&[call("copy_file_range").each(Each::Block)]),
     open: Open::File(|setup| {
         to_file(setup, |_| {
             Ok(|block: Block<'_>, tally: &mut Tally| {
@@ -105,6 +116,7 @@ pub const SPLICE_FILE: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_COPY
     },
+    states: INTO_FILE.by(&[SPLICES.each(Each::Block).times(2)]),
     open: Open::File(|setup| {
         to_file(setup, |_| {
             let pipe = Pipe::new(PIPE_BYTES)?;

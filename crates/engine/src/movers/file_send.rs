@@ -14,6 +14,7 @@ use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Offer, Open, Release, finish, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::{FileWork, Setup};
+use crate::statement::{CORKS, Each, READ_AND_SENT, Requirement, SEEKS, SPLICES, TAKEN, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -24,6 +25,7 @@ pub const SENDFILE: Mover = Mover {
         release: Release::Never,
         ..FILE_SENT
     },
+    states: TAKEN.by(&[call("sendfile")]),
     open: Open::Stream(sendfile),
 };
 
@@ -37,6 +39,9 @@ pub const SENDFILE_CORK: Mover = Mover {
         descriptors_per_flow: 3,
         ..SENDFILE.facts
     },
+    states: TAKEN
+        .by(&[CORKS, call("sendfile")])
+        .needing(&[Requirement::Tcp]),
     open: Open::Stream(|setup| {
         let socket = setup.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let kept = socket.try_clone()?;
@@ -52,6 +57,7 @@ pub const SPLICE: Mover = Mover {
         descriptors_per_flow: 4,
         ..FILE_SENT
     },
+    states: TAKEN.by(&[SPLICES.times(2)]),
     open: Open::Stream(|setup| {
         let pipe = Pipe::new(PIPE_BYTES)?;
         sending(setup, |_| {
@@ -77,6 +83,11 @@ pub const READ_WRITE: Mover = Mover {
         summary: "read(2) of `block` bytes of a file into a buffer, write(2) of them to the socket, and so on: the kernel copies twice",
         ..FILE_SENT
     },
+    states: READ_AND_SENT.by(&[
+        call("read").each(Each::Block),
+        call("write").each(Each::Block),
+        SEEKS,
+    ]),
     open: Open::Stream(|setup| {
         sending(setup, |work| {
             rustix::fs::seek(&work.file, SeekFrom::Start(0))?;

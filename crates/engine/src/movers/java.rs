@@ -10,6 +10,7 @@ use super::file_send::take;
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
 use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
+use crate::statement::{Each, READ_AND_SENT, Requirement, SEEKS, TAKEN, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -22,6 +23,13 @@ pub const STREAM: Mover = Mover {
         caution: Some(CAUTION),
         ..FILE_SENT
     },
+    states: READ_AND_SENT
+        .by(&[
+            call("read").each(Each::Block),
+            call("write").each(Each::Block),
+            SEEKS,
+        ])
+        .needing(&[Requirement::Java, Requirement::Receiver]),
     open: Open::Stream(|setup| open(setup, Way::Stream)),
 };
 
@@ -32,6 +40,9 @@ pub const TRANSFER_TO: Mover = Mover {
         release: Release::Never,
         ..STREAM.facts
     },
+    states: TAKEN
+        .by(&[call("sendfile")])
+        .needing(&[Requirement::Java, Requirement::Receiver]),
     open: Open::Stream(|setup| open(setup, Way::TransferTo)),
 };
 

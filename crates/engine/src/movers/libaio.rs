@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use super::queued;
 use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
+use crate::statement::{Each, FROM_FILE, call};
 
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
@@ -19,6 +20,10 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_READ
     },
+    states: FROM_FILE.by(&[
+        call("io_submit").each(Each::Several),
+        call("io_getevents").each(Each::Wait),
+    ]),
     open: Open::File(open),
 };
 

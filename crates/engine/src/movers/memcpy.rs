@@ -10,6 +10,7 @@ use bytecost_sys::region::Region;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::NOTHING;
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -19,6 +20,7 @@ pub const MOVER: Mover = Mover {
         route: Route::MemoryToMemory,
         ..WORK
     },
+    states: NOTHING,
     open: Open::Stream(|setup| Ok(Box::new(Memcpy::new(setup)?))),
 };
 

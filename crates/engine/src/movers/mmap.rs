@@ -12,6 +12,7 @@ use super::file_send::take;
 use crate::file::too_short;
 use crate::mover::{FILE_READ, FILE_SENT, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::FileWork;
+use crate::statement::{Each, MAPS, NOTHING, Requirement, SENDTO, SENT, UNMAPS};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -21,6 +22,7 @@ pub const SEND: Mover = Mover {
         summary: "mmap(2) of the file in each pass, send(2) of `block` bytes of the mapping after the other: the kernel copies once, and its copy faults the pages in",
         ..FILE_SENT
     },
+    states: SENT.by(&[MAPS, SENDTO.each(Each::Block), UNMAPS]),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
@@ -43,6 +45,9 @@ pub const TOUCH: Mover = Mover {
         ),
         ..FILE_READ
     },
+    states: NOTHING
+        .by(&[MAPS, UNMAPS])
+        .needing(&[Requirement::PageCache]),
     open: Open::File(|mut setup| {
         let work = setup.take_file()?;
         if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {

@@ -6,6 +6,7 @@ use std::io;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, Route, WORK};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::NOTHING;
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -15,6 +16,7 @@ pub const MOVER: Mover = Mover {
         route: Route::Nowhere,
         ..WORK
     },
+    states: NOTHING,
     open: Open::Stream(open),
 };
 

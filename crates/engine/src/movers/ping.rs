@@ -8,19 +8,29 @@
 use std::io;
 
 use crate::mover::{Helper, Move, Mover, MoverFacts, Offer, Open, Route, WORK};
-use crate::ping::{End, FutexEnd, Game, LineEnd, NUMBER_BYTES, pipes, tcp, unix};
+use crate::ping::{FutexEnd, Game, LineEnd, NUMBER_BYTES, PingEnd, pipes, tcp, unix};
 use crate::setup::Setup;
+use crate::statement::{Call, Each, NOTHING, call};
 use crate::tally::Tally;
 
 /// Turns of an offer where one takes some 100 ns, so that what is done between offers does not
 /// show.
 const QUICK_TURNS: u32 = 8;
 
+/// A number is written, and read on the other side.
+const STREAM: &[Call] = &[
+    call("write").each(Each::Turn),
+    call("read").each(Each::Turn),
+];
+/// What futex(2) is to do: FUTEX_WAKE, of this process alone.
+const FUTEX_WAKE_PRIVATE: u32 = 129;
+
 const fn row(
     name: &'static str,
     summary: &'static str,
     route: Route,
     descriptors_per_flow: u32,
+    calls: &'static [Call],
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
@@ -31,6 +41,7 @@ const fn row(
             descriptors_per_flow,
             ..WORK
         },
+        states: NOTHING.by(calls),
         open: Open::Stream(open),
     }
 }
@@ -41,6 +52,7 @@ pub const CACHE_LINE: Mover = row(
     "two threads write a number in turn to one cache line, and spin until it is their turn",
     Route::PingPongSpinning,
     0,
+    &[],
     |setup| playing(LineEnd::pair(setup.patience), QUICK_TURNS),
 );
 
@@ -50,6 +62,7 @@ pub const FUTEX: Mover = row(
     "two threads write a number in turn to one word, wake each other up and sleep on it",
     Route::PingPong,
     0,
+    &[call("futex").with(FUTEX_WAKE_PRIVATE).each(Each::Turn)],
     |setup| playing(FutexEnd::pair(setup.patience), 1),
 );
 
@@ -59,6 +72,7 @@ pub const PIPE: Mover = row(
     "two threads send each other a number of 8 bytes through two pipes",
     Route::PingPong,
     4,
+    STREAM,
     |_| playing(pipes()?, 1),
 );
 
@@ -68,6 +82,7 @@ pub const UNIX: Mover = row(
     "two threads send each other a number of 8 bytes over a Unix stream socket",
     Route::PingPong,
     2,
+    STREAM,
     |setup| playing(unix(setup.patience)?, 1),
 );
 
@@ -77,6 +92,7 @@ pub const TCP: Mover = row(
     "two threads send each other a number of 8 bytes over TCP, by 127.0.0.1 and with TCP_NODELAY",
     Route::PingPong,
     3,
+    STREAM,
     |setup| playing(tcp(setup.patience)?, 1),
 );
 
@@ -85,12 +101,12 @@ struct Playing<E> {
     turns: u32,
 }
 
-fn playing<E: End>(ends: (E, E), turns: u32) -> io::Result<Box<dyn Move>> {
+fn playing<E: PingEnd>(ends: (E, E), turns: u32) -> io::Result<Box<dyn Move>> {
     let game = Game::new(ends)?;
     Ok(Box::new(Playing { game, turns }))
 }
 
-impl<E: End> Move for Playing<E> {
+impl<E: PingEnd> Move for Playing<E> {
     fn offer(&mut self) -> io::Result<Offer> {
         self.game.play(self.turns)?;
         Ok(Offer::Moved)

@@ -2,7 +2,7 @@
 //! 5 % more work. They are in no build but one with the feature `planted`.
 
 use super::send::SEND;
-use super::sync_file::reading;
+use super::sync_file::{PREAD, reading};
 use crate::mover::{FILE_READ, Mover, MoverFacts, Open};
 
 const EQUAL: &str = "planted: the same as another row, under another name";
@@ -28,6 +28,7 @@ pub const PREAD_PLUS_5: Mover = Mover {
         summary: "planted: pread(2), and every twentieth request is read a second time",
         ..FILE_READ
     },
+    states: PREAD.states,
     open: Open::File(|setup| {
         let mut since = 0;
         reading(setup, move |file, bytes, offset, tally| {

@@ -7,6 +7,7 @@ use bytecost_sys::posix_aio::PosixAio;
 use super::queued;
 use crate::mover::{FILE_READ, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
+use crate::statement::{FROM_FILE, call};
 
 pub const MOVER: Mover = Mover {
     facts: MoverFacts {
@@ -18,6 +19,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..FILE_READ
     },
+    states: FROM_FILE.by(&[call("pread64")]),
     open: Open::File(open),
 };
 

@@ -11,6 +11,7 @@ use rustix::net::SendFlags;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, finish, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::{Each, MORE, NOSIGNAL, Requirement, SENDTO, SENT, call};
 use crate::tally::Tally;
 
 pub const SEND: Mover = Mover {
@@ -19,6 +20,7 @@ pub const SEND: Mover = Mover {
         summary: "send(2): one call a message; the kernel copies it",
         ..STREAM
     },
+    states: SENT.by(&[SENDTO]),
     open: Open::Stream(|setup| {
         in_one_piece(setup, |socket, bytes| {
             rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
@@ -32,6 +34,9 @@ pub const SEND_FIELDS: Mover = Mover {
         summary: "send(2) once for each field: many calls a message; the kernel copies it",
         ..OF_FIELDS
     },
+    states: SENT
+        .by(&[SENDTO.each(Each::Field)])
+        .needing(&[Requirement::Stream]),
     open: Open::Stream(|setup| field_by_field(setup, SendFlags::empty())),
 };
 
@@ -43,6 +48,7 @@ pub const SEND_MORE: Mover = Mover {
         summary: "send(2) once for each field, with MSG_MORE on all but the last: as many calls, but no small segment goes out before the message is whole",
         ..OF_FIELDS
     },
+    states: SENT.by(&[SENDTO.with(MORE).each(Each::FieldButLast), SENDTO]),
     open: Open::Stream(|setup| field_by_field(setup, SendFlags::MORE)),
 };
 
@@ -52,6 +58,7 @@ pub const WRITEV: Mover = Mover {
         summary: "writev(2): all fields of a message in one call; the kernel copies them",
         ..OF_FIELDS
     },
+    states: SENT.by(&[call("writev")]),
     open: Open::Stream(|setup| {
         gathered(setup, |socket, fields, slot, done| {
             fields.writev(socket, slot, done)
@@ -65,6 +72,7 @@ pub const SENDMSG: Mover = Mover {
         summary: "sendmsg(2): all fields of a message in one call; the kernel copies them",
         ..OF_FIELDS
     },
+    states: SENT.by(&[call("sendmsg").with(NOSIGNAL)]),
     open: Open::Stream(|setup| {
         gathered(setup, |socket, fields, slot, done| {
             fields.sendmsg(socket, slot, done, SendFlags::NOSIGNAL)

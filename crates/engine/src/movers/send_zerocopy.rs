@@ -18,6 +18,7 @@ use rustix::net::SendFlags;
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM, no_progress, retry};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::{COMPLETIONS, NOSIGNAL, PINNED, Requirement, ZEROCOPY, call};
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -29,6 +30,9 @@ pub const MOVER: Mover = Mover {
         leaves_completions: true,
         ..STREAM
     },
+    states: PINNED
+        .by(&[call("sendmsg").with(NOSIGNAL | ZEROCOPY), COMPLETIONS])
+        .needing(&[Requirement::Inet]),
     open: Open::Stream(open),
 };
 

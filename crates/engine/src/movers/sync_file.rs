@@ -11,6 +11,7 @@ use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 use crate::file::{to_be_written, too_short, written_places};
 use crate::mover::{FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
+use crate::statement::{FROM_FILE, INTO_FILE, NOWAIT, Requirement, SEEKS, SYNCS, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -20,6 +21,7 @@ pub const READ: Mover = Mover {
         summary: "read(2) at the file's position; in random order after an lseek(2)",
         ..FILE_READ
     },
+    states: FROM_FILE.by(&[call("read"), SEEKS]),
     open: Open::File(|setup| {
         let mut position = Position(0);
         reading(setup, move |file, bytes, offset, tally| {
@@ -35,6 +37,7 @@ pub const PREAD: Mover = Mover {
         summary: "pread(2): the offset is told, the file's position stays",
         ..FILE_READ
     },
+    states: FROM_FILE.by(&[call("pread64")]),
     open: Open::File(|setup| reading(setup, |file, bytes, offset, _| pread(file, bytes, offset))),
 };
 
@@ -44,6 +47,7 @@ pub const PREADV2: Mover = Mover {
         summary: "preadv2(2) without flags: what a vector of one buffer costs",
         ..FILE_READ
     },
+    states: FROM_FILE.by(&[call("preadv2")]),
     open: Open::File(|setup| {
         reading(setup, |file, bytes, offset, _| {
             let mut vector = [IoSliceMut::new(bytes)];
@@ -58,6 +62,9 @@ pub const PREADV2_NOWAIT: Mover = Mover {
         summary: "preadv2(2) with RWF_NOWAIT, and again without it where the page cache has not all",
         ..FILE_READ
     },
+    states: FROM_FILE
+        .by(&[call("preadv2").with(NOWAIT)])
+        .needing(&[Requirement::Nowait]),
     open: Open::File(|setup| reading(setup, nowait)),
 };
 
@@ -67,6 +74,7 @@ pub const WRITE: Mover = Mover {
         summary: "write(2) at the file's position; in random order after an lseek(2)",
         ..FILE_WRITE
     },
+    states: INTO_FILE.by(&[call("write"), SEEKS]),
     open: Open::File(|setup| by_position(setup, false)),
 };
 
@@ -77,6 +85,7 @@ pub const WRITE_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..FILE_WRITE
     },
+    states: INTO_FILE.by(&[call("write"), SEEKS, SYNCS]),
     open: Open::File(|setup| by_position(setup, true)),
 };
 
@@ -86,6 +95,7 @@ pub const PWRITE: Mover = Mover {
         summary: "pwrite(2): the offset is told, the file's position stays",
         ..FILE_WRITE
     },
+    states: INTO_FILE.by(&[call("pwrite64")]),
     open: Open::File(|setup| by_offset(setup, false)),
 };
 
@@ -96,6 +106,7 @@ pub const PWRITE_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..FILE_WRITE
     },
+    states: INTO_FILE.by(&[call("pwrite64"), SYNCS]),
     open: Open::File(|setup| by_offset(setup, true)),
 };
 

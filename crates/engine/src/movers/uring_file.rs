@@ -8,6 +8,9 @@ use super::queued;
 use super::sync_file::PASSES;
 use crate::mover::{FILE_READ, FILE_WRITE, InFlight, MoveFile, Mover, MoverFacts, Open};
 use crate::setup::Setup;
+use crate::statement::{
+    FROM_FILE, HANDS_OVER, INTO_FILE, SQ_WAKEUP, SYNCS, URING, WAITS, WAKES, call,
+};
 
 pub const READ: Mover = Mover {
     facts: MoverFacts {
@@ -17,6 +20,9 @@ pub const READ: Mover = Mover {
         descriptors_per_flow: 2,
         ..FILE_READ
     },
+    states: FROM_FILE
+        .by(&[call("IORING_OP_READ"), HANDS_OVER, WAITS])
+        .needing(URING),
     open: Open::File(|setup| reading(setup, Options::default())),
 };
 
@@ -27,6 +33,9 @@ pub const READ_FIXED: Mover = Mover {
         locks_rings: 1,
         ..READ.facts
     },
+    states: FROM_FILE
+        .by(&[call("IORING_OP_READ_FIXED"), HANDS_OVER, WAITS])
+        .needing(URING),
     open: Open::File(|setup| reading(setup, REGISTERED)),
 };
 
@@ -37,6 +46,14 @@ pub const SQPOLL: Mover = Mover {
         caution: Some("its poller keeps a CPU busy while requests come; that CPU time is counted"),
         ..READ_FIXED.facts
     },
+    states: FROM_FILE
+        .by(&[
+            call("IORING_OP_READ_FIXED"),
+            WAITS,
+            WAKES,
+            WAITS.with(SQ_WAKEUP),
+        ])
+        .needing(URING),
     open: Open::File(|setup| {
         let poller = true;
         reading(
@@ -57,6 +74,9 @@ pub const WRITE: Mover = Mover {
         descriptors_per_flow: 2,
         ..FILE_WRITE
     },
+    states: INTO_FILE
+        .by(&[call("IORING_OP_WRITE"), HANDS_OVER, WAITS])
+        .needing(URING),
     open: Open::File(|setup| writing(setup, false)),
 };
 
@@ -68,6 +88,9 @@ pub const WRITE_FDATASYNC: Mover = Mover {
         caution: Some(PASSES),
         ..WRITE.facts
     },
+    states: INTO_FILE
+        .by(&[call("IORING_OP_WRITE"), HANDS_OVER, WAITS, SYNCS])
+        .needing(URING),
     open: Open::File(|setup| writing(setup, true)),
 };
 

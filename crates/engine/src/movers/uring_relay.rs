@@ -14,6 +14,7 @@ use crate::mover::{
     FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,
 };
 use crate::setup::Setup;
+use crate::statement::{ENTER, Each, READ_AND_SENT, TAKEN, URING, call};
 use crate::tally::Tally;
 use crate::walk::Walk;
 
@@ -26,6 +27,9 @@ pub const SPLICE: Mover = Mover {
         descriptors_per_flow: 5,
         ..FILE_SENT
     },
+    states: TAKEN
+        .by(&[call("IORING_OP_SPLICE").times(2), ENTER])
+        .needing(URING),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;
@@ -45,6 +49,13 @@ pub const READ_SEND: Mover = Mover {
         descriptors_per_flow: 3,
         ..FILE_SENT
     },
+    states: READ_AND_SENT
+        .by(&[
+            call("IORING_OP_READ").each(Each::Block),
+            call("IORING_OP_SEND").each(Each::Block),
+            ENTER,
+        ])
+        .needing(URING),
     open: Open::Stream(|mut setup| {
         let socket = setup.take_socket()?;
         let work = take(&mut setup)?;

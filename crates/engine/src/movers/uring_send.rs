@@ -12,6 +12,7 @@ use bytecost_sys::uring_socket::{SendEvent, UringSocket};
 use crate::mover::{InFlight, Move, Mover, MoverFacts, Offer, Open, Release, STREAM, no_progress};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::{ENTER, Each, PINNED, Requirement, SENT, URING, WAITS, call};
 use crate::tally::Tally;
 
 pub const COPIED: Mover = Mover {
@@ -22,6 +23,9 @@ pub const COPIED: Mover = Mover {
         descriptors_per_flow: 2,
         ..STREAM
     },
+    states: SENT
+        .by(&[call("IORING_OP_SEND"), ENTER.each(Each::Several)])
+        .needing(URING),
     open: Open::Stream(|setup| {
         let batch = BATCH.min(setup.slots);
         open(setup, false, batch)
@@ -36,6 +40,11 @@ pub const ZERO_COPY: Mover = Mover {
         locks_rings: 1,
         ..COPIED.facts
     },
+    states: PINNED.by(&[call("IORING_OP_SEND_ZC"), WAITS]).needing(&[
+        Requirement::Uring,
+        Requirement::Linux(6, 0),
+        Requirement::Inet,
+    ]),
     open: Open::Stream(|setup| {
         if setup.reaping != Reaping::Full {
             return Err(io::Error::new(

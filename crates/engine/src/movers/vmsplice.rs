@@ -11,6 +11,7 @@ use super::file_send::{PIPE_BYTES, through_pipe};
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, STREAM};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
+use crate::statement::{SPLICES, TAKEN, call};
 use crate::tally::Tally;
 
 pub const MOVER: Mover = Mover {
@@ -25,6 +26,7 @@ pub const MOVER: Mover = Mover {
         ),
         ..STREAM
     },
+    states: TAKEN.by(&[call("vmsplice"), SPLICES]),
     open: Open::Stream(open),
 };
 

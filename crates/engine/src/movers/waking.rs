@@ -6,6 +6,7 @@ use std::io;
 
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
 use crate::setup::Setup;
+use crate::statement::NOTHING;
 use crate::tally::Tally;
 use crate::work::{Integer, Work};
 
@@ -23,6 +24,7 @@ pub const MOVER: Mover = Mover {
         summary: "sleeps until a beat each millisecond and wakes; latency is how late it runs, as cyclictest measures it",
         ..WORK
     },
+    states: NOTHING,
     open: Open::Beats {
         every_ns: BEAT_NS,
         open: |setup| Ok(waking(&setup, 0)),
@@ -36,6 +38,7 @@ pub const WITH_WORK: Mover = Mover {
         summary: "wakes as wake-up does, and multiplies and adds whole numbers for some 300 µs each time",
         ..WORK
     },
+    states: NOTHING,
     open: Open::Beats {
         every_ns: BEAT_NS,
         open: |setup| Ok(waking(&setup, UNITS)),

@@ -7,6 +7,7 @@ use std::io;
 
 use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
 use crate::setup::Setup;
+use crate::statement::NOTHING;
 use crate::tally::Tally;
 use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 
@@ -22,6 +23,7 @@ const fn row(
             summary,
             ..WORK
         },
+        states: NOTHING,
         open: Open::Stream(open),
     }
 }

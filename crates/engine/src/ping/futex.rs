@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::Timespec;
 use rustix::thread::futex::{self, Flags};
 
-use super::{End, gone, silent};
+use super::{PingEnd, gone, silent};
 
 const CLOSED: u32 = 1;
 
@@ -51,7 +51,7 @@ fn low(number: u64) -> u32 {
     (number as u32) << 1
 }
 
-impl End for FutexEnd {
+impl PingEnd for FutexEnd {
     fn give(&mut self, number: u64) -> io::Result<()> {
         self.last = number;
         if self.word.0.swap(low(number), Ordering::AcqRel) & CLOSED == CLOSED {

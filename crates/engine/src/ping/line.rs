@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{End, gone, silent};
+use super::{PingEnd, gone, silent};
 
 /// Looks before a side takes it that the other one is not running. Some µs to some 10 µs: many
 /// times what a line takes from one end of a machine to the other.
@@ -79,7 +79,7 @@ impl LineEnd {
     }
 }
 
-impl End for LineEnd {
+impl PingEnd for LineEnd {
     #[inline]
     fn give(&mut self, number: u64) -> io::Result<()> {
         self.last = number;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::{End, gone, silent};
+use super::{PingEnd, gone, silent};
 
 /// Strangers that may connect to the listener before the own end does.
 const STRANGERS_MOST: u32 = 100;
@@ -98,7 +98,7 @@ fn told(error: Errno) -> io::Error {
     }
 }
 
-impl End for StreamEnd {
+impl PingEnd for StreamEnd {
     fn give(&mut self, number: u64) -> io::Result<()> {
         let bytes = number.to_ne_bytes();
         let mut done = 0;

@@ -19,7 +19,7 @@ macro_rules! each_way {
     };
 }
 
-fn plays<E: End>(way: &str, ends: (E, E)) {
+fn plays<E: PingEnd>(way: &str, ends: (E, E)) {
     let mut game = Game::new(ends).unwrap();
     game.play(20).unwrap();
     game.play(1).unwrap();
@@ -45,7 +45,7 @@ fn both_sides_count_the_same_turns() {
 }
 
 /// Answers some turns by hand: this many rightly, then with what `last` says, none for going away.
-fn partner<E: End>(mut end: E, turns: u64, last: Option<u64>) -> JoinHandle<io::Result<()>> {
+fn partner<E: PingEnd>(mut end: E, turns: u64, last: Option<u64>) -> JoinHandle<io::Result<()>> {
     thread::spawn(move || {
         for turn in 0..turns {
             assert_eq!(end.take()?, 2 * turn + 1);
@@ -62,7 +62,7 @@ fn partner<E: End>(mut end: E, turns: u64, last: Option<u64>) -> JoinHandle<io::
 }
 
 /// A game whose other side is played by hand.
-fn against<E: End>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
+fn against<E: PingEnd>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
     let other = partner(ends.1, turns, last);
     let mut game = Game {
         end: Some(ends.0),
@@ -83,7 +83,7 @@ fn against<E: End>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error {
 // Invariant 8.
 #[test]
 fn a_side_that_dies_ends_the_other() {
-    fn check<E: End>(way: &str, ends: (E, E)) {
+    fn check<E: PingEnd>(way: &str, ends: (E, E)) {
         let error = against(ends, 3, None);
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{way}: {error}");
     }
@@ -92,7 +92,7 @@ fn a_side_that_dies_ends_the_other() {
 
 #[test]
 fn a_side_that_dies_before_the_first_turn_ends_the_other() {
-    fn gone<E: End>(way: &str, (mut asks, answers): (E, E)) {
+    fn gone<E: PingEnd>(way: &str, (mut asks, answers): (E, E)) {
         drop(answers);
         let error = asks.give(1).and_then(|()| asks.take()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{way}: {error}");
@@ -102,7 +102,7 @@ fn a_side_that_dies_before_the_first_turn_ends_the_other() {
 
 #[test]
 fn a_wrong_number_is_noticed() {
-    fn check<E: End>(way: &str, ends: (E, E)) {
+    fn check<E: PingEnd>(way: &str, ends: (E, E)) {
         let error = against(ends, 2, Some(7));
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{way}: {error}");
         assert!(
@@ -132,7 +132,7 @@ fn a_side_that_answers_wrongly_is_told_by_its_own_reason() {
 // Invariant 8.
 #[test]
 fn silence_ends_with_patience() {
-    fn check<E: End>(way: &str, (mut asks, answers): (E, E)) {
+    fn check<E: PingEnd>(way: &str, (mut asks, answers): (E, E)) {
         if way != "pipe" {
             asks.give(1).unwrap();
             let error = asks.take().unwrap_err();
@@ -145,7 +145,7 @@ fn silence_ends_with_patience() {
 
 #[test]
 fn a_game_that_never_began_leaves_nobody_waiting() {
-    fn check<E: End>(_: &str, ends: (E, E)) {
+    fn check<E: PingEnd>(_: &str, ends: (E, E)) {
         drop(Game::new(ends).unwrap());
         // Its end joins the other thread, so that coming here is the proof.
     }

@@ -1,9 +1,9 @@
 //! What a server and a client say to each other on one connection: bytes become requests,
 //! requests are answered in their order. It knows no socket, so that all models can use it.
 
-use crate::service::{Answer, Cut, Framing, MOST_REQUEST_BYTES, TOO_LONG};
+use crate::service::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
 
-use crate::server::{Setup, Tally};
+use crate::server::{ServerSetup, ServerTally};
 
 /// Bytes of answers beyond which no further request is answered before they are sent. A client
 /// that asks and does not read is held up by this, and cannot fill the server's memory.
@@ -17,29 +17,29 @@ const MOST_DISCARDED: usize = 64 << 20;
 /// that is silent needs no memory of its own.
 pub(super) struct Worker {
     framing: Framing,
-    answer: Box<dyn Answer>,
+    answer: Box<dyn Responder>,
     /// What was read last.
     pub(super) buffer: Box<[u8]>,
     /// Answers that are to be sent now.
     pub(super) out: Vec<u8>,
     /// What it has done.
-    pub(super) tally: Tally,
+    pub(super) tally: ServerTally,
 }
 
 impl Worker {
-    pub(super) fn new(setup: &Setup) -> Worker {
+    pub(super) fn new(setup: &ServerSetup) -> Worker {
         Worker::opener(setup)()
     }
 
     /// What makes a worker in each thread.
-    pub(super) fn opener(setup: &Setup) -> impl Fn() -> Worker + Clone + Send + 'static {
+    pub(super) fn opener(setup: &ServerSetup) -> impl Fn() -> Worker + Clone + Send + 'static {
         let (service, serving) = (setup.service, setup.serving.clone());
         move || Worker {
             framing: (service.request)(serving.size),
             answer: (service.open)(&serving),
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
-            tally: Tally::default(),
+            tally: ServerTally::default(),
         }
     }
 }
@@ -195,12 +195,12 @@ const _: () = assert!(MOST_UNSENT >= MOST_REQUEST_BYTES + TOO_LONG.len());
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::service::{Service, Setup as Serving};
+    use crate::service::{Service, ServiceSetup};
     use bytecost_host::Roots;
 
     fn worker(service: &str, size: usize) -> Worker {
         let service = Service::named(service).unwrap();
-        let serving = Serving {
+        let serving = ServiceSetup {
             size,
             roots: Roots::real(),
         };
@@ -209,7 +209,7 @@ mod tests {
             answer: (service.open)(&serving),
             buffer: Box::default(),
             out: Vec::new(),
-            tally: Tally::default(),
+            tally: ServerTally::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use super::accepted::Accepted;
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::ticker::Ticker;
-use crate::server::{Limits, Setup, Tally};
+use crate::server::{Limits, ServerSetup, ServerTally};
 
 /// Connections that are taken before those that are there are served again.
 pub(super) const ACCEPTED_AT_ONCE: usize = 64;
@@ -55,7 +55,7 @@ pub(super) struct EventLoop {
 }
 
 impl EventLoop {
-    fn new(setup: Setup) -> io::Result<EventLoop> {
+    fn new(setup: ServerSetup) -> io::Result<EventLoop> {
         let worker = Worker::new(&setup);
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
         Ok(EventLoop {
@@ -221,7 +221,7 @@ impl EventLoop {
     }
 
     /// What was done.
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> ServerTally {
         self.worker.tally
     }
 }
@@ -272,7 +272,7 @@ pub(super) trait Readiness {
 }
 
 /// Serves until it is stopped.
-pub(super) fn run(setup: Setup, mut set: impl Readiness) -> io::Result<Tally> {
+pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<ServerTally> {
     let mut server = EventLoop::new(setup)?;
     for fd in server.sources() {
         set.watch(fd, true)?;

@@ -21,7 +21,7 @@ use super::connection::Connection;
 use super::conversation::Worker;
 use super::open_connections::{RETRY, serve_to_end};
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -49,10 +49,10 @@ struct Parent {
     /// By their number.
     children: BTreeMap<i32, Pid>,
     limits: Limits,
-    tally: Tally,
+    tally: ServerTally,
 }
 
-fn serve(setup: Setup) -> io::Result<Tally> {
+fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let mut worker = Worker::new(&setup);
     let mut parent = Parent::new(setup)?;
     loop {
@@ -93,7 +93,7 @@ struct Happened {
 }
 
 impl Parent {
-    fn new(setup: Setup) -> io::Result<Parent> {
+    fn new(setup: ServerSetup) -> io::Result<Parent> {
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
         // Connections inherit both from the listener.
         let patience = Some(setup.limits.patience);
@@ -109,7 +109,7 @@ impl Parent {
             report_to,
             children: BTreeMap::new(),
             limits: setup.limits,
-            tally: Tally::default(),
+            tally: ServerTally::default(),
         })
     }
 
@@ -226,7 +226,7 @@ impl Parent {
     }
 
     /// Has all children finish, and ends those that have not when the grace is over.
-    fn stop(mut self) -> io::Result<Tally> {
+    fn stop(mut self) -> io::Result<ServerTally> {
         self.listener = None;
         self.signal(Signal::TERM);
         let grace = Ticker::new(self.limits.grace)?;
@@ -266,9 +266,9 @@ impl Drop for Parent {
     }
 }
 
-fn report(tally: Tally) -> [u8; REPORT_BYTES] {
+fn report(tally: ServerTally) -> [u8; REPORT_BYTES] {
     let mut bytes = [0; REPORT_BYTES];
-    let Tally {
+    let ServerTally {
         connections,
         requests,
         too_long,
@@ -283,13 +283,13 @@ fn report(tally: Tally) -> [u8; REPORT_BYTES] {
     bytes
 }
 
-fn reported(bytes: &[u8; REPORT_BYTES]) -> Tally {
+fn reported(bytes: &[u8; REPORT_BYTES]) -> ServerTally {
     let number = |nth: usize| {
         let mut number = [0; 8];
         number.copy_from_slice(&bytes[nth * 8..][..8]);
         u64::from_ne_bytes(number)
     };
-    Tally {
+    ServerTally {
         connections: number(0),
         requests: number(1),
         too_long: number(2),

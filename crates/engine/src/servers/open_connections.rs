@@ -18,7 +18,7 @@ use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
 use super::accepted::Accepted;
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
-use crate::server::{Limits, Setup, Tally};
+use crate::server::{Limits, ServerSetup, ServerTally};
 
 /// How long to wait before a connection is tried again for which there was no room.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
@@ -43,7 +43,7 @@ struct State {
     sockets: BTreeMap<u64, Arc<OwnedFd>>,
     next: u64,
     stopping: bool,
-    tally: Tally,
+    tally: ServerTally,
 }
 
 /// A connection that is open until this is dropped.
@@ -54,7 +54,7 @@ pub(super) struct OpenConnection<'a> {
 }
 
 impl OpenConnections {
-    pub(super) fn new(setup: Setup) -> io::Result<OpenConnections> {
+    pub(super) fn new(setup: ServerSetup) -> io::Result<OpenConnections> {
         rustix::io::ioctl_fionbio(&setup.listener, false)?;
         // Connections inherit both from the listener, which saves two system calls for each.
         let patience = Some(setup.limits.patience);
@@ -162,7 +162,7 @@ impl OpenConnections {
     }
 
     /// Counts what a worker has done.
-    pub(super) fn add(&self, tally: Tally) {
+    pub(super) fn add(&self, tally: ServerTally) {
         self.state().tally.add(tally);
     }
 
@@ -172,7 +172,7 @@ impl OpenConnections {
     }
 
     /// What was done.
-    pub(super) fn tally(&self) -> Tally {
+    pub(super) fn tally(&self) -> ServerTally {
         self.state().tally
     }
 }

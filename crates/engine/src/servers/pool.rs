@@ -22,7 +22,7 @@ use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::event_loop::ACCEPTED_AT_ONCE;
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -55,12 +55,12 @@ struct Pool {
     limits: Limits,
 }
 
-fn serve(setup: Setup) -> io::Result<Tally> {
+fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let new_worker = Worker::opener(&setup);
     let workers = setup.workers.max(1);
     let ticker = Ticker::new(setup.limits.tick())?;
     let pool = Pool::new(setup.listener, setup.limits)?;
-    let mut tally = Tally::default();
+    let mut tally = ServerTally::default();
     scope(|scope| {
         let mut threads = Vec::with_capacity(workers);
         let mut failed = Ok(());
@@ -114,7 +114,7 @@ impl Pool {
     }
 
     /// What a worker does until the end.
-    fn work(&self, mut worker: Worker) -> io::Result<Tally> {
+    fn work(&self, mut worker: Worker) -> io::Result<ServerTally> {
         // One event at a time: a second one would wait behind the first although another worker
         // has nothing to do.
         let mut events: Vec<Event> = Vec::with_capacity(1);
@@ -231,7 +231,7 @@ impl Pool {
     }
 
     /// What the first thread does: it closes who is late, and has all go when the server stops.
-    fn keep(&self, stop: &OwnedFd, ticker: &Ticker, tally: &mut Tally) -> io::Result<()> {
+    fn keep(&self, stop: &OwnedFd, ticker: &Ticker, tally: &mut ServerTally) -> io::Result<()> {
         while !ready(stop, ticker)? {
             if ticker.ticked() {
                 self.listen_again()?;

@@ -9,7 +9,7 @@ use std::io;
 
 use super::conversation::Worker;
 use super::open_connections::OpenConnections;
-use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -24,7 +24,7 @@ pub const SERVER: Server = Server {
     serve,
 };
 
-fn serve(setup: Setup) -> io::Result<Tally> {
+fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let mut worker = Worker::new(&setup);
     let open = OpenConnections::new(setup)?;
     std::thread::scope(|scope| {

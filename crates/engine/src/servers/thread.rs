@@ -9,7 +9,7 @@ use std::thread::{Builder, scope};
 
 use super::conversation::Worker;
 use super::open_connections::OpenConnections;
-use crate::server::{ONE_THREAD, Server, ServerFacts, Setup, Tally};
+use crate::server::{ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -25,7 +25,7 @@ pub const SERVER: Server = Server {
 /// of the usual 2 MiB could exceed what the system lets a process map.
 const STACK_BYTES: usize = 256 << 10;
 
-fn serve(setup: Setup) -> io::Result<Tally> {
+fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let new_worker = Worker::opener(&setup);
     let open = OpenConnections::new(setup)?;
     let open = &open;

@@ -16,7 +16,7 @@ use rustix::net::{Shutdown, shutdown};
 use super::accepted::Accepted;
 use super::conversation::{Conversation, READ_BYTES, Worker};
 use super::ticker::Ticker;
-use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, Setup, Tally};
+use crate::server::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
 pub const SERVER: Server = Server {
     facts: ServerFacts {
@@ -68,7 +68,7 @@ struct Engine {
     limits: Limits,
 }
 
-fn serve(setup: Setup) -> io::Result<Tally> {
+fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let ticker = Ticker::new(setup.limits.tick())?;
     let (tick, stop) = (token(&ticker), token(&setup.stop));
     rustix::io::ioctl_fionbio(&setup.listener, false)?;

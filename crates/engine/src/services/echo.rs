@@ -2,7 +2,7 @@
 //!
 //! Messages have no delimiter, as in the usual measures of round trips: both sides know the size.
 
-use crate::service::{Answer, Framing, MOST_REQUEST_BYTES, Question, Service, ServiceFacts};
+use crate::service::{Framing, MOST_REQUEST_BYTES, Requester, Responder, Service, ServiceFacts};
 
 pub const SERVICE: Service = Service {
     facts: ServiceFacts {
@@ -23,7 +23,7 @@ const SHIFTS: usize = 251;
 
 struct Echo;
 
-impl Answer for Echo {
+impl Responder for Echo {
     fn answer(&mut self, request: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(request);
     }
@@ -57,7 +57,7 @@ impl Said {
     }
 }
 
-impl Question for Said {
+impl Requester for Said {
     fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>) {
         let mark = Said::mark(connection, number);
         out.extend_from_slice(&mark.to_le_bytes()[..self.size.min(MARK)]);

@@ -3,7 +3,9 @@
 //! What a server of static content does once it has found it. The answer is lines of letters, so
 //! that a person can look at it.
 
-use crate::service::{Answer, Framing, MOST_ANSWER_BYTES, Question, Service, ServiceFacts, Setup};
+use crate::service::{
+    Framing, MOST_ANSWER_BYTES, Requester, Responder, Service, ServiceFacts, ServiceSetup,
+};
 
 pub const SERVICE: Service = Service {
     facts: ServiceFacts {
@@ -24,7 +26,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    fn new(setup: &Setup) -> Fixed {
+    fn new(setup: &ServiceSetup) -> Fixed {
         let mut content: Vec<u8> = LETTERS.iter().copied().cycle().take(setup.size).collect();
         if let Some(last) = content.last_mut() {
             *last = b'\n';
@@ -33,13 +35,13 @@ impl Fixed {
     }
 }
 
-impl Answer for Fixed {
+impl Responder for Fixed {
     fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.content);
     }
 }
 
-impl Question for Fixed {
+impl Requester for Fixed {
     fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"get\n");
     }

@@ -14,7 +14,7 @@ use std::io::Write;
 
 use bytecost_host::ProcessTable;
 
-use crate::service::{Answer, Framing, Question, Service, ServiceFacts};
+use crate::service::{Framing, Requester, Responder, Service, ServiceFacts};
 
 /// The row of the table.
 pub const SERVICE: Service = Service {
@@ -69,7 +69,7 @@ struct Top {
     busiest: [Busy; SHOWN],
 }
 
-impl Answer for Top {
+impl Responder for Top {
     fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
         for place in &mut self.busiest {
             place.pid = 0;
@@ -168,7 +168,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 struct Asked;
 
-impl Question for Asked {
+impl Requester for Asked {
     fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"top\n");
     }
@@ -192,7 +192,7 @@ impl Question for Asked {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Service, Setup};
+    use super::super::{Service, ServiceSetup};
     use super::*;
     use bytecost_host::Roots;
 
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn asked(proc: &Proc) -> String {
-        let setup = Setup {
+        let setup = ServiceSetup {
             size: 0,
             roots: Roots::under(proc.0.path()),
         };

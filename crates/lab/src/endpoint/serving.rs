@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-use bytecost_engine::services::Setup;
+use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 use bytecost_spec::Cell;
@@ -28,13 +28,13 @@ const GREETED_AT_ONCE: u32 = 64;
 const ROUNDS_LEAST: u32 = 3;
 
 /// The rows that a cell names.
-fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, Setup)> {
+fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSetup)> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
     let server = Server::named(name).ok_or_else(|| unknown("server", name))?;
     let service = Service::named(&load.service).ok_or_else(|| unknown("service", &load.service))?;
     let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let setup = Setup {
+    let setup = ServiceSetup {
         size,
         roots: Roots::real(),
     };

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use bytecost_engine::{Mover, Route, file};
+use bytecost_engine::{Mover, file};
 use bytecost_spec::cell::Ring;
 use bytecost_spec::evidence::{CopiedBytes, CopyPlace};
-use bytecost_spec::survey::Release;
 use bytecost_spec::{Cache, Cell, Reading};
 
 use crate::endpoint_process::TrialError;
@@ -92,13 +91,12 @@ fn must_copy(cell: &Cell, leg: CopyPlace) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;
     };
-    let writes = matches!(mover.route, Route::MemoryToFile | Route::FileToFile);
+    let is_stated = mover.states.copies.contains(&leg);
     match leg {
         CopyPlace::IntoFile => {
-            writes && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM
+            is_stated && cell.cache != Cache::Direct && mover.name != BY_FILE_SYSTEM
         }
-        // Who has its buffer back at once has had it copied.
-        CopyPlace::IntoKernel => mover.has_peer() && mover.release == Release::AtReturn,
+        CopyPlace::IntoKernel => is_stated,
         _ => false,
     }
 }
@@ -321,6 +319,8 @@ mod tests {
             let mover = Mover::named(name).unwrap();
             let known = known(&cell("uring-read", Cache::Cold), mover, &Files::default());
             assert!(legs.iter().all(|leg| way(&known).contains(leg)), "{name}");
+            let stated = mover.states.copies;
+            assert!(legs.iter().all(|leg| stated.contains(leg)), "{name}");
         }
         assert!(MOVERS.iter().any(|m| m.name == BY_FILE_SYSTEM));
     }

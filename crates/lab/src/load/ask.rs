@@ -15,7 +15,7 @@ use bytecost_engine::services::{self, Framing, MOST_ANSWER_BYTES};
 pub fn ask(
     address: SocketAddrV4,
     service: &Service,
-    asking: &services::Setup,
+    asking: &services::ServiceSetup,
     patience: Duration,
 ) -> io::Result<Vec<u8>> {
     let mut socket = TcpStream::connect_timeout(&SocketAddr::V4(address), patience)?;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Question};
+use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester};
 
 use super::client_loop::ConnectionError;
 
@@ -28,7 +28,7 @@ impl Due {
 
 /// What all clients of a thread share.
 pub(super) struct Tongue {
-    pub(super) question: Box<dyn Question>,
+    pub(super) question: Box<dyn Requester>,
     pub(super) framing: Framing,
 }
 
@@ -104,7 +104,7 @@ impl Client {
     }
 
     /// Appends what is being sent.
-    pub(super) fn compose(&self, question: &dyn Question, out: &mut Vec<u8>) {
+    pub(super) fn compose(&self, question: &dyn Requester, out: &mut Vec<u8>) {
         for number in self.asked - self.sends as u64..self.asked {
             question.ask(self.name, number, out);
         }
@@ -135,7 +135,7 @@ impl Client {
 
     fn hear_piece(
         &mut self,
-        question: &dyn Question,
+        question: &dyn Requester,
         number: u64,
         size: usize,
         bytes: &[u8],
@@ -154,7 +154,7 @@ impl Client {
 
     fn hear_line(
         &mut self,
-        question: &dyn Question,
+        question: &dyn Requester,
         number: u64,
         bytes: &[u8],
     ) -> Result<(usize, bool), ConnectionError> {

@@ -2,23 +2,24 @@
 //! above the number of requests, with every byte checked.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytecost_engine::{MOVERS, Route};
 use bytecost_lab::file_survey::survey;
 use bytecost_lab::files::Files;
-use bytecost_spec::survey::FileSurvey;
+use bytecost_lab::survey::Helpers;
 use bytecost_spec::{Axis, Cache, Cell, Counter, Failure, Sample};
 use libtest_mimic::{Failed, Trial};
 
 use super::sent::{cut, disturbed};
-use super::{cell, ensure, lab, read, sample, settings, trial, trial_in};
+use super::{cell, ensure, lab, needed, read, sample, settings, trial, trial_in};
 
 /// The crate's own directory: the temporary one may be a file system in memory.
 pub fn files() -> Files {
     Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None)
 }
 
-pub fn trials() -> Vec<Trial> {
+pub fn trials(helpers: &Arc<Helpers>) -> Vec<Trial> {
     let found = survey(&mut files()).expect("the crate's directory can be written to");
     let mut trials = Vec::new();
     for mover in MOVERS.iter().filter(|m| m.route.is_of_files()) {
@@ -64,8 +65,9 @@ pub fn trials() -> Vec<Trial> {
         "a file of the user's stays as it was",
         of_the_user,
     ));
+    let helpers = Arc::clone(helpers);
     trials.push(Trial::test("what must work on files works", move || {
-        must_work(&found)
+        needed::on_files(&found, &helpers)
     }));
     trials
 }
@@ -131,22 +133,6 @@ fn all_is_moved(cell: &Cell) -> Result<(), Failed> {
     ] {
         read(readings, counter)?;
     }
-    let blocks = cell.size_bytes.div_ceil(cell.block_bytes) as i64;
-    let calls_each = match cell.mover.as_str() {
-        "pread" => Some(1),
-        "sendfile-null" | "copy_file_range" => Some(blocks),
-        "read-null" | "read-write-file" | "splice-file" => Some(2 * blocks),
-        _ => None,
-    };
-    if let Some(each) = calls_each {
-        let (calls, messages) = (
-            read(readings, Counter::Calls)?,
-            read(readings, Counter::Messages)?,
-        );
-        ensure(calls as i64 == messages as i64 * each, || {
-            format!("{calls} calls, {messages} requests of {each}")
-        })?;
-    }
     Ok(())
 }
 
@@ -155,31 +141,6 @@ fn fails(cell: &Cell, why: &str) -> Result<(), Failed> {
         Err(failure) => ensure(!failure.reason.is_empty(), || "no reason".into()),
         Ok(_) => Err(format!("the survey refuses what works: {why}").into()),
     }
-}
-
-/// What has no reason to be missing from any Linux that these tests run on.
-fn must_work(found: &FileSurvey) -> Result<(), Failed> {
-    let names = [
-        "read",
-        "pread",
-        "preadv2",
-        "mmap-touch",
-        "posix-aio",
-        "libaio",
-        "write",
-        "pwrite",
-        "read-null",
-        "sendfile-null",
-        "read-write-file",
-        "copy_file_range",
-        "splice-file",
-    ];
-    for row in &found.movers {
-        let must =
-            names.contains(&row.name.as_str()) && matches!(row.cache, Cache::Memory | Cache::Warm);
-        ensure(!must || row.refused.is_none(), || format!("{row:?}"))?;
-    }
-    Ok(())
 }
 
 fn of_the_user() -> Result<(), Failed> {

@@ -14,23 +14,8 @@ const LARGE: &str = "1000008";
 /// Of UDP, cut into many segments; its eight fields have room in one packet without a copy.
 const LARGE_DATAGRAM: &str = "32000";
 
-/// Movers that hand a message over in one call, on any Linux that these tests run on.
-const WHOLE: &[&str] = &["send", "writev", "sendmsg", "send-zerocopy"];
-
 /// One for each mover, size and number of flows.
 pub fn trials(survey: &Survey) -> Vec<Trial> {
-    let mut trials = moved(survey);
-    let works = |name| survey.mover_refused(name, Transport::WireUdp);
-    let refused: Vec<String> = WHOLE.iter().filter_map(|name| works(name)).collect();
-    trials.push(Trial::test("whole messages go over UDP", move || {
-        ensure(refused.is_empty() || !super::is_root(), || {
-            format!("{refused:?}")
-        })
-    }));
-    trials
-}
-
-fn moved(survey: &Survey) -> Vec<Trial> {
     // A mover that makes several datagrams of a message does send them, but that is another thing.
     let is_tried = |cell: &Cell| {
         cell.transport.is_tcp() || survey.mover_refused(&cell.mover, cell.transport).is_none()

@@ -1,6 +1,6 @@
-//! What is known of each mover's copies, and where a count may be absent.
+//! What each row states of its copies, and where a count may be absent.
 
-use bytecost_engine::{Mover, Route};
+use bytecost_engine::Mover;
 use bytecost_spec::Cache;
 use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 
@@ -8,59 +8,8 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 /// a segment again here and there, which is copied again.
 const NEAR: f64 = 0.02;
 const NEAR_OVER_TCP: f64 = 0.05;
-/// Copies of each byte: out of a file, into the kernel, into a file, on delivery, to the reader.
-pub type Known = [f64; 5];
-const SENT: Known = [0.0, 1.0, 0.0, 0.0, 1.0];
-const PINNED: Known = [0.0, 0.0, 0.0, 1.0, 1.0];
-const TAKEN: Known = [0.0, 0.0, 0.0, 0.0, 1.0];
-const READ_AND_SENT: Known = [1.0, 1.0, 0.0, 0.0, 1.0];
-const READ: Known = [1.0, 0.0, 0.0, 0.0, 0.0];
-const WRITTEN: Known = [0.0, 0.0, 1.0, 0.0, 0.0];
-const READ_AND_WRITTEN: Known = [1.0, 0.0, 1.0, 0.0, 0.0];
-const NOTHING: Known = [0.0; 5];
-
-/// Every mover that has a peer or works on files.
-pub const EXPECTED: &[(&str, Known)] = &[
-    ("send", SENT),
-    ("send-fields", SENT),
-    ("send-more", SENT),
-    ("writev", SENT),
-    ("sendmsg", SENT),
-    ("send-zerocopy", PINNED),
-    ("sendfile", TAKEN),
-    ("sendfile-cork", TAKEN),
-    ("splice", TAKEN),
-    ("vmsplice", TAKEN),
-    ("uring-send", SENT),
-    ("uring-send-zc", PINNED),
-    ("read-write", READ_AND_SENT),
-    ("mmap-send", SENT),
-    ("uring-splice", TAKEN),
-    ("uring-read-send", READ_AND_SENT),
-    ("java-stream", READ_AND_SENT),
-    ("java-transfer-to", TAKEN),
-    ("read", READ),
-    ("pread", READ),
-    ("preadv2", READ),
-    ("preadv2-nowait", READ),
-    ("mmap-touch", NOTHING),
-    ("posix-aio", READ),
-    ("libaio", READ),
-    ("uring-read", READ),
-    ("uring-read-fixed", READ),
-    ("uring-sqpoll", READ),
-    ("write", WRITTEN),
-    ("write-fdatasync", WRITTEN),
-    ("pwrite", WRITTEN),
-    ("pwrite-fdatasync", WRITTEN),
-    ("uring-write", WRITTEN),
-    ("uring-write-fdatasync", WRITTEN),
-    ("read-null", READ),
-    ("sendfile-null", NOTHING),
-    ("read-write-file", READ_AND_WRITTEN),
-    ("copy_file_range", WRITTEN),
-    ("splice-file", WRITTEN),
-];
+/// Calls that take pages out of a file, as its file system can.
+const TAKING: &[&str] = &["sendfile", "splice", "copy_file_range", "IORING_OP_SPLICE"];
 
 /// One place on the way of one cell.
 pub struct Case<'k> {
@@ -74,14 +23,8 @@ pub struct Case<'k> {
 impl Case<'_> {
     /// Whether this is a number that is known to be right, or an absence that is allowed.
     pub fn is_right(&self, per_byte: Option<f64>) -> bool {
-        let place = CopyPlace::ALL.iter().position(|l| *l == self.leg).unwrap();
-        let row = EXPECTED.iter().find(|(name, _)| *name == self.mover.name);
-        let once = row.map_or(f64::NAN, |(_, known)| known[place]);
-        let expected = if self.cache == Cache::Direct {
-            0.0
-        } else {
-            once
-        };
+        let is_copied = self.cache != Cache::Direct && self.mover.states.copies.contains(&self.leg);
+        let expected = f64::from(u8::from(is_copied));
         let near = if self.mover.has_peer() {
             NEAR_OVER_TCP
         } else {
@@ -102,15 +45,8 @@ impl Case<'_> {
     fn may_be_absent(&self) -> bool {
         let is_of_file = matches!(self.leg, CopyPlace::FromFile | CopyPlace::IntoFile);
         let is_plain = ["tmpfs", "ext4", "xfs", "btrfs"].contains(&self.kind);
-        let splices = [
-            "sendfile",
-            "sendfile-cork",
-            "splice",
-            "uring-splice",
-            "sendfile-null",
-        ]
-        .contains(&self.mover.name)
-            || self.mover.route == Route::FileToFile && self.mover.name != "read-write-file";
+        let mut calls = self.mover.states.calls.iter();
+        let splices = calls.any(|call| TAKING.contains(&call.name));
         is_of_file
             && match self.means {
                 // Modules' functions cannot be hooked.

@@ -15,8 +15,8 @@ pub const SIZE: usize = 64;
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-pub fn setup() -> services::Setup {
-    services::Setup {
+pub fn setup() -> services::ServiceSetup {
+    services::ServiceSetup {
         size: SIZE,
         roots: Roots::real(),
     }

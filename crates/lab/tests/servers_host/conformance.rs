@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::services::Setup;
+use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
@@ -85,7 +85,7 @@ pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> R
     for size in sizes(service, way) {
         let running = Running::start(&Start::new(server, service.name, size));
         let descriptors = running.descriptors_alone();
-        let asking = Setup {
+        let asking = ServiceSetup {
             size,
             roots: Roots::real(),
         };

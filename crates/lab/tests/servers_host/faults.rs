@@ -66,8 +66,8 @@ pub fn client(running: &Running) -> TcpStream {
     client
 }
 
-pub fn setup(size: usize) -> services::Setup {
-    services::Setup {
+pub fn setup(size: usize) -> services::ServiceSetup {
+    services::ServiceSetup {
         size,
         roots: Roots::real(),
     }

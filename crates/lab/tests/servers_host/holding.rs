@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_engine::services::Setup;
+use bytecost_engine::services::ServiceSetup;
 use bytecost_host::Roots;
 use bytecost_lab::descriptors::make_room;
 use bytecost_lab::load::{Errors, Load, LoadSpan};
@@ -35,7 +35,7 @@ pub fn check(server: &'static Server) -> Result<(), Failed> {
     start.patience_ms = 60_000;
     let running = Running::start(&start);
     let descriptors = running.descriptors_alone();
-    let asking = Setup {
+    let asking = ServiceSetup {
         size: 64,
         roots: Roots::real(),
     };

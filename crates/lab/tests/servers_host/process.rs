@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use bytecost_engine::servers::{self, Limits, Tally};
-use bytecost_engine::services::Setup;
+use bytecost_engine::servers::{self, Limits, ServerTally};
+use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 use rustix::process::{Pid, Resource, Rlimit, setrlimit};
@@ -156,7 +156,7 @@ impl Running {
     }
 
     /// Tells it to stop, and gives what it has done.
-    pub fn stop(mut self) -> Tally {
+    pub fn stop(mut self) -> ServerTally {
         self.tell_to_stop();
         let mut text = String::new();
         self.stdout.read_to_string(&mut text).unwrap();
@@ -169,7 +169,7 @@ impl Running {
         let [connections, requests, too_long, timed_out, broken, put_off] = counts[..] else {
             panic!("{text}");
         };
-        Tally {
+        ServerTally {
             connections,
             requests,
             too_long,
@@ -224,11 +224,11 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
     let (listener, address) = servers::listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
-    let setup = servers::Setup {
+    let setup = servers::ServerSetup {
         listener,
         stop: std::io::stdin().as_fd().try_clone_to_owned()?,
         service,
-        serving: Setup {
+        serving: ServiceSetup {
             size: number(2).unwrap() as usize,
             roots: Roots::real(),
         },

@@ -5,18 +5,18 @@ use bytecost_sys::perf::MAX_EVENTS;
 #[derive(Default)]
 struct MadeUp {
     /// Events that it cannot open, with the errno.
-    errors: Vec<(Event, i32)>,
+    errors: Vec<(PerfEvent, i32)>,
     /// Where set, only a group of this many events is ever on the CPU.
     counters: Option<usize>,
     /// perf_event_paranoid forbids the kernel.
     kernel_forbidden: bool,
     /// An event that counts nothing though it is open.
-    deaf: Option<Event>,
+    deaf: Option<PerfEvent>,
     /// How often work was done.
     worked: u64,
 }
 
-struct MadeUpGroup(Vec<Event>);
+struct MadeUpGroup(Vec<PerfEvent>);
 
 const WORK: KnownWork = KnownWork {
     turns: 1_000,
@@ -32,7 +32,7 @@ const EMFILE: i32 = 24;
 const ENOSYS: i32 = 38;
 
 impl MadeUp {
-    fn open(&self, event: Event, scope: Scope) -> io::Result<()> {
+    fn open(&self, event: PerfEvent, scope: Scope) -> io::Result<()> {
         if self.kernel_forbidden && scope == Scope::WithKernel {
             return Err(io::Error::from_raw_os_error(EACCES));
         }
@@ -46,12 +46,12 @@ impl MadeUp {
 impl Pmu for MadeUp {
     type Group = (MadeUpGroup, Scope);
 
-    fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group> {
+    fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group> {
         self.open(event, scope)?;
         Ok((MadeUpGroup(vec![event]), scope))
     }
 
-    fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()> {
+    fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()> {
         self.open(event, group.1)?;
         group.0.0.push(event);
         Ok(())
@@ -67,9 +67,9 @@ impl Pmu for MadeUp {
         let mut values = [0; MAX_EVENTS];
         for (value, event) in values.iter_mut().zip(events) {
             let each = match event {
-                Event::TaskClock => WORK.cpu_ns,
-                Event::ContextSwitches => WORK.waits,
-                Event::CpuMigrations => 0,
+                PerfEvent::TaskClock => WORK.cpu_ns,
+                PerfEvent::ContextSwitches => WORK.waits,
+                PerfEvent::CpuMigrations => 0,
                 _ => WORK.turns,
             };
             if runs && self.deaf != Some(*event) {
@@ -93,8 +93,8 @@ impl Pmu for MadeUp {
     }
 }
 
-fn places(members: &Members) -> Vec<(Event, Option<usize>)> {
-    let place = |(event, place): &(Event, Result<usize, String>)| (*event, place.clone().ok());
+fn places(members: &Members) -> Vec<(PerfEvent, Option<usize>)> {
+    let place = |(event, place): &(PerfEvent, Result<usize, String>)| (*event, place.clone().ok());
     members.0.iter().map(place).collect()
 }
 
@@ -195,9 +195,9 @@ fn without_the_kernel_only_the_task_clock_is_left() {
         ..MadeUp::default()
     };
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
-    assert_eq!(group.unwrap().0.0, [Event::TaskClock]);
-    assert_eq!(members.refused(Event::TaskClock), None);
-    let why = members.refused(Event::CpuMigrations).unwrap();
+    assert_eq!(group.unwrap().0.0, [PerfEvent::TaskClock]);
+    assert_eq!(members.refused(PerfEvent::TaskClock), None);
+    let why = members.refused(PerfEvent::CpuMigrations).unwrap();
     assert!(why.starts_with("kernel not included"), "{why}");
     let (group, _) = open_hardware(&mut pmu);
     assert!(
@@ -214,10 +214,10 @@ fn the_task_clock_alone_needs_no_kernel() {
             ..MadeUp::default()
         };
         let (group, members) = open_software(&mut pmu, &SOFTWARE[..1]);
-        assert_eq!(group.unwrap().0.0, [Event::TaskClock]);
-        assert_eq!(members.refused(Event::TaskClock), None);
+        assert_eq!(group.unwrap().0.0, [PerfEvent::TaskClock]);
+        assert_eq!(members.refused(PerfEvent::TaskClock), None);
         assert_eq!(
-            members.refused(Event::CpuMigrations),
+            members.refused(PerfEvent::CpuMigrations),
             Some("it was not asked for")
         );
     }
@@ -228,7 +228,7 @@ fn the_task_clock_alone_needs_no_kernel() {
 fn where_perf_is_closed_altogether_the_reason_says_so() {
     let mut pmu = MadeUp {
         kernel_forbidden: true,
-        errors: vec![(Event::TaskClock, EACCES)],
+        errors: vec![(PerfEvent::TaskClock, EACCES)],
         ..MadeUp::default()
     };
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
@@ -241,15 +241,15 @@ fn where_perf_is_closed_altogether_the_reason_says_so() {
 fn a_group_that_does_not_count_fails_its_test() {
     for (deaf, found) in [
         (
-            Event::TaskClock,
+            PerfEvent::TaskClock,
             "TaskClock counted 0 where there were at least 25000",
         ),
         (
-            Event::ContextSwitches,
+            PerfEvent::ContextSwitches,
             "ContextSwitches counted 0 where there were at least 3",
         ),
         (
-            Event::Instructions,
+            PerfEvent::Instructions,
             "Instructions counted 0 where there were at least 250",
         ),
     ] {
@@ -284,8 +284,8 @@ fn values(enabled_ns: u64, running_ns: u64, first: u64) -> GroupValues {
 #[test]
 fn a_group_that_was_not_running_all_the_time_gives_nothing() {
     let members = Members(vec![
-        (Event::Cycles, Ok(0)),
-        (Event::Branches, Err("no such counter".to_owned())),
+        (PerfEvent::Cycles, Ok(0)),
+        (PerfEvent::Branches, Err("no such counter".to_owned())),
     ]);
     let start = values(1_000, 1_000, 500);
     let shared = |percent: u64| {
@@ -309,7 +309,7 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
             Reading::absent("the kernel's counter went backwards within the window"),
         ),
     ] {
-        let reading = members.reading(Event::Cycles, Some(&start), Some(&end));
+        let reading = members.reading(PerfEvent::Cycles, Some(&start), Some(&end));
         assert_eq!(reading, expected);
         // The times are told all the same.
         assert_eq!(
@@ -320,12 +320,15 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
             ]
         );
         assert_eq!(
-            members.reading(Event::Branches, Some(&start), Some(&end)),
+            members.reading(PerfEvent::Branches, Some(&start), Some(&end)),
             Reading::absent("no such counter")
         );
     }
     let unread = Reading::absent("the counter group could not be read");
-    assert_eq!(members.reading(Event::Cycles, Some(&start), None), unread);
+    assert_eq!(
+        members.reading(PerfEvent::Cycles, Some(&start), None),
+        unread
+    );
     assert_eq!(members.times(None, Some(&start)), [unread.clone(), unread]);
 }
 
@@ -335,10 +338,10 @@ fn a_group_shared_while_it_is_tested_is_kept() {
     struct Shared(MadeUp);
     impl Pmu for Shared {
         type Group = (MadeUpGroup, Scope);
-        fn lead(&mut self, event: Event, scope: Scope) -> io::Result<Self::Group> {
+        fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group> {
             self.0.lead(event, scope)
         }
-        fn add(&mut self, group: &mut Self::Group, event: Event) -> io::Result<()> {
+        fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()> {
             self.0.add(group, event)
         }
         fn enable(&mut self, group: &mut Self::Group) -> io::Result<()> {
@@ -359,14 +362,14 @@ fn a_group_shared_while_it_is_tested_is_kept() {
     }
     let (group, members) = open_hardware(&mut Shared(MadeUp::default()));
     assert!(group.is_some());
-    assert_eq!(members.refused(Event::Cycles), None);
+    assert_eq!(members.refused(PerfEvent::Cycles), None);
 }
 
 #[test]
 fn the_kernel_counts_moves_in_the_software_group() {
     const MOVES: u64 = 10;
     let (group, members) = open_software(&mut Kernel, &SOFTWARE);
-    if let Some(why) = members.refused(Event::CpuMigrations) {
+    if let Some(why) = members.refused(PerfEvent::CpuMigrations) {
         assert!(!why.contains("self-test"), "{why}");
         return println!("skipped: {why}");
     }
@@ -381,9 +384,9 @@ fn the_kernel_counts_moves_in_the_software_group() {
         process::set_affinity(&[cpu]).unwrap();
     }
     let end = group.read();
-    let moved = members.reading(Event::CpuMigrations, start.as_ref(), end.as_ref());
+    let moved = members.reading(PerfEvent::CpuMigrations, start.as_ref(), end.as_ref());
     let moved = moved.measured().unwrap();
     assert!((MOVES - 2..=MOVES + 1).contains(&moved), "{moved}");
-    let switches = members.reading(Event::ContextSwitches, start.as_ref(), end.as_ref());
+    let switches = members.reading(PerfEvent::ContextSwitches, start.as_ref(), end.as_ref());
     assert!(switches.measured().unwrap() >= moved);
 }

@@ -1,21 +1,21 @@
 //! The perf events of a process tree, as `perf stat` counts them.
 
 use bytecost_spec::{Counter, Reading};
-use bytecost_sys::perf::{Counted, Event, Inherited, Refused, Scope};
+use bytecost_sys::perf::{Counted, Inherited, PerfEvent, Refused, Scope};
 
 use crate::events::{Kernel, Pmu, in_words};
 use crate::grown;
 
 /// What is counted, in the order of `perf stat`.
-const EVENTS: [(Counter, Event); 8] = [
-    (Counter::TaskClockNs, Event::TaskClock),
-    (Counter::Migrations, Event::CpuMigrations),
-    (Counter::Cycles, Event::Cycles),
-    (Counter::Instructions, Event::Instructions),
-    (Counter::BusCycles, Event::BusCycles),
-    (Counter::CacheMisses, Event::CacheMisses),
-    (Counter::Branches, Event::Branches),
-    (Counter::BranchMisses, Event::BranchMisses),
+const EVENTS: [(Counter, PerfEvent); 8] = [
+    (Counter::TaskClockNs, PerfEvent::TaskClock),
+    (Counter::Migrations, PerfEvent::CpuMigrations),
+    (Counter::Cycles, PerfEvent::Cycles),
+    (Counter::Instructions, PerfEvent::Instructions),
+    (Counter::BusCycles, PerfEvent::BusCycles),
+    (Counter::CacheMisses, PerfEvent::CacheMisses),
+    (Counter::Branches, PerfEvent::Branches),
+    (Counter::BranchMisses, PerfEvent::BranchMisses),
 ];
 
 const LEFT_OUT: &str = "perf events were left out of this trial, since they make each context \
@@ -32,7 +32,7 @@ impl InheritedEvents {
     /// Opens them for the calling thread and all that it starts later; none, where `perf` is
     /// false, and no hardware counters where it is known why there are none.
     pub(super) fn open(perf: bool, no_hardware: Option<&str>) -> InheritedEvents {
-        let open = |(counter, event): (Counter, Event)| {
+        let open = |(counter, event): (Counter, PerfEvent)| {
             if let Some(why) = no_hardware.filter(|_| event.is_hardware()) {
                 return (counter, Err(why.to_owned()));
             }
@@ -41,7 +41,9 @@ impl InheritedEvents {
             }
             let opened = match Inherited::open(event, Scope::WithKernel) {
                 // The task clock counts the same without the kernel.
-                Err(e) if event == Event::TaskClock && Refused::of(&e) == Refused::NotAllowed => {
+                Err(e)
+                    if event == PerfEvent::TaskClock && Refused::of(&e) == Refused::NotAllowed =>
+                {
                     Inherited::open(event, Scope::UserOnly)
                 }
                 other => other,

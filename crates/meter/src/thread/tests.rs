@@ -2,7 +2,7 @@ use super::*;
 use crate::events::{HARDWARE, SOFTWARE};
 use bytecost_sys::perf::MAX_EVENTS;
 
-fn all_of(events: &[Event]) -> Members {
+fn all_of(events: &[PerfEvent]) -> Members {
     Members::of_all(events)
 }
 

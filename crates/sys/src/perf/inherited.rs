@@ -6,7 +6,9 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::perf_event_open;
 
-use super::{Event, Scope};
+use super::{PerfEvent, Scope};
+
+use crate::syscall::checked;
 
 /// A counter of the thread that opened it and of every thread and process that this one or its
 /// own start later, whatever CPU they run on, as `perf stat` counts: those that have ended
@@ -30,7 +32,7 @@ impl Inherited {
     ///
     /// # Errors
     /// As [`super::Group::lead`].
-    pub fn open(event: Event, scope: Scope) -> io::Result<Inherited> {
+    pub fn open(event: PerfEvent, scope: Scope) -> io::Result<Inherited> {
         let (kind, config) = event.code();
         let mut attr = abi::perf_event_attr {
             type_: kind,
@@ -46,9 +48,7 @@ impl Inherited {
         // counting (no sample buffer, no signal); pid 0 and cpu -1 mean the calling thread.
         let fd =
             unsafe { perf_event_open(&raw mut attr, 0, -1, -1, abi::PERF_FLAG_FD_CLOEXEC.into()) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        checked(fd)?;
         // SAFETY: the kernel has just made this descriptor and nobody else knows it.
         Ok(Inherited(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn threads_that_have_ended_are_counted() {
-        let opened = Inherited::open(Event::TaskClock, Scope::UserOnly);
+        let opened = Inherited::open(PerfEvent::TaskClock, Scope::UserOnly);
         let Ok(counter) = opened else {
             return println!("skipped: perf_event_open is refused");
         };

@@ -1,5 +1,5 @@
-//! The mover of CONTRIBUTING.md works: it is put into a copy of the tree as the guide says, and
-//! the conformance test moves every byte with it.
+//! The mover of CONTRIBUTING.md works: it is put into a copy of the tree as the guide says, the
+//! conformance test moves every byte with it, and its calls are those that its row states.
 
 use std::fs;
 use std::path::Path;
@@ -34,26 +34,33 @@ fn the_mover_of_the_guide_moves_every_byte() {
     for (path, text) in changed {
         write_if_new(&copy.join(path), text.as_bytes());
     }
+    // Three transports, and for each a stream of small messages, one of large ones, and answers.
+    passes(
+        &copy,
+        target,
+        "conformance",
+        &[&format!("/{NAME}/recv/")],
+        9,
+    );
+    passes(&copy, target, "calls", &["--exact", NAME], 1);
+}
+
+/// So many cases of a test of the lab pass there.
+fn passes(copy: &Path, target: &Path, test: &str, cases: &[&str], count: usize) {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "test",
-            "--offline",
-            "--locked",
-            // By itself the package would have its dependencies built with other features.
-            "--workspace",
-            "--test",
-            "conformance",
-        ])
-        .args(["--", &format!("/{NAME}/recv/")])
-        .current_dir(&copy)
+        // By itself the package would have its dependencies built with other features.
+        .args(["test", "--offline", "--locked", "--workspace", "--test"])
+        .args([test, "--"])
+        .args(cases)
+        .current_dir(copy)
         .env("CARGO_TARGET_DIR", target)
         .output()
         .expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{log}");
-    // Three transports, and for each a stream of small messages, one of large ones, and answers.
-    assert!(said.contains("9 passed; 0 failed"), "{said}\n{log}");
+    let all = format!("{count} passed; 0 failed");
+    assert!(said.contains(&all), "{said}\n{log}");
 }
 
 /// A file of the root with a version for our crates that no other build has. Cargo tells crates

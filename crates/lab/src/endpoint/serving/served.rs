@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use bytecost_engine::Server;
-use bytecost_engine::servers::{self, Limits, Setup};
+use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::{children, clock, process, usage};
@@ -244,7 +244,7 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
         Some((most, _)) => connections.min(most as usize),
         None => connections,
     };
-    let setup = Setup {
+    let setup = ServerSetup {
         listener,
         stop,
         service,

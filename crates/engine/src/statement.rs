@@ -1,0 +1,261 @@
+//! What a row of the table of movers states of itself: by which calls it moves bytes, where they
+//! are copied, what it needs.
+//!
+//! A statement is written down by whoever adds a mover, and nothing of it is made from the code
+//! that does the work: tests hold the two against each other, by what the kernel counts.
+
+use std::ops::RangeInclusive;
+
+use bytecost_spec::evidence::CopyPlace;
+use rustix::io::ReadWriteFlags;
+use rustix::mm::MapFlags;
+use rustix::net::SendFlags;
+use rustix::pipe::SpliceFlags;
+
+/// What a mover is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Statement {
+    /// The calls that move its bytes, and those that go with them. It makes no other that could.
+    pub calls: &'static [Call],
+    /// Where the kernel copies each of its bytes, once: over TCP on one machine, and with a file
+    /// whose pages are in the page cache.
+    pub copies: &'static [CopyPlace],
+    /// Where all of this is there it works, and elsewhere it does not.
+    pub needs: &'static [Requirement],
+}
+
+/// A system call of a kind, or a request of io_uring.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Its name in the manual: `sendto`, `IORING_OP_SEND`.
+    pub name: &'static str,
+    /// All of its flags; of setsockopt(2) the option, and of requests none, as the kernel does not
+    /// tell them.
+    pub flags: u32,
+    /// How often it is made for each of what follows.
+    pub times: u64,
+    /// What it is made for.
+    pub each: Each,
+}
+
+/// What a call is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Each {
+    /// A message, or a request to a file.
+    Message,
+    /// A field of a message.
+    Field,
+    /// A field of a message, but for its last.
+    FieldButLast,
+    /// A block of a message.
+    Block,
+    /// A pass through the file: at its beginning or at its end, of which the first or the last may
+    /// be missing.
+    Pass,
+    /// A turn there and back: one for each direction, and a few more that may be the end.
+    Turn,
+    /// Several messages that are in flight together, as many as there are or fewer; at least one
+    /// call is for more than one message.
+    Several,
+    /// Whatever has to be waited for: nothing, or a few for each message.
+    Wait,
+}
+
+/// What there must be for a mover to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// A stream, since it makes several datagrams of a message.
+    Stream,
+    /// A socket of TCP.
+    Tcp,
+    /// A socket of TCP or UDP.
+    Inet,
+    /// A receiver that is there, since a program of its own cannot be led to another place.
+    Receiver,
+    /// A file system that answers at once where it would have to wait (RWF_NOWAIT).
+    Nowait,
+    /// The page cache, which must not be passed by.
+    PageCache,
+    /// io_uring, which may be forbidden.
+    Uring,
+    /// A Linux of at least this version.
+    Linux(u32, u32),
+    /// A Java development kit.
+    Java,
+}
+
+/// What was moved.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved {
+    /// Messages.
+    pub messages: u64,
+    /// Fields of each.
+    pub fields: u64,
+    /// Blocks of each.
+    pub blocks: u64,
+    /// Messages of a pass through the file; all of them where there is none.
+    pub pass: u64,
+    /// The most messages in flight.
+    pub in_flight: u64,
+}
+
+/// The most calls that it takes to wait for a message, and to end a game of turns.
+const MOST_WAITS: u64 = 3;
+const MOST_AT_END: u64 = 4;
+
+impl Each {
+    /// How many there are of it.
+    #[must_use]
+    pub fn of(self, moved: &Moved) -> RangeInclusive<u64> {
+        let messages = moved.messages;
+        let exactly = |n| n..=n;
+        match self {
+            Each::Message => exactly(messages),
+            Each::Field => exactly(messages * moved.fields),
+            Each::FieldButLast => exactly(messages * (moved.fields - 1)),
+            Each::Block => exactly(messages * moved.blocks),
+            Each::Pass => {
+                let passes = messages.div_ceil(moved.pass);
+                passes - 1..=passes
+            }
+            Each::Turn => 2 * messages..=2 * messages + MOST_AT_END,
+            Each::Several => messages.div_ceil(moved.in_flight)..=messages.saturating_sub(1),
+            Each::Wait => 0..=MOST_WAITS * messages,
+        }
+    }
+}
+
+impl Call {
+    /// How often it is made for what was moved.
+    #[must_use]
+    pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
+        let of = self.each.of(moved);
+        self.times * of.start()..=self.times * of.end()
+    }
+
+    /// Whether it is a request of io_uring, which is no call by itself.
+    #[must_use]
+    pub fn is_request(&self) -> bool {
+        self.name.starts_with("IORING_OP_")
+    }
+
+    /// The same with these flags besides.
+    pub(crate) const fn with(self, flags: u32) -> Call {
+        let flags = self.flags | flags;
+        Call { flags, ..self }
+    }
+
+    /// The same, made for each of these.
+    pub(crate) const fn each(self, each: Each) -> Call {
+        Call { each, ..self }
+    }
+
+    /// The same, made so often for each.
+    #[must_use]
+    pub const fn times(self, times: u64) -> Call {
+        Call { times, ..self }
+    }
+}
+
+impl Statement {
+    /// How many system calls are made for what was moved.
+    #[must_use]
+    pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
+        let (mut least, mut most) = (0, 0);
+        for call in self.calls.iter().filter(|call| !call.is_request()) {
+            let count = call.count(moved);
+            least += count.start();
+            most += count.end();
+        }
+        least..=most
+    }
+
+    /// The same, by these calls.
+    pub(crate) const fn by(self, calls: &'static [Call]) -> Statement {
+        Statement { calls, ..self }
+    }
+
+    /// The same, where all of this is there.
+    pub(crate) const fn needing(self, needs: &'static [Requirement]) -> Statement {
+        Statement { needs, ..self }
+    }
+}
+
+/// One call a message, without flags.
+#[must_use]
+pub const fn call(name: &'static str) -> Call {
+    Call {
+        name,
+        flags: 0,
+        times: 1,
+        each: Each::Message,
+    }
+}
+
+/// io_uring, and nothing else.
+pub(crate) const URING: &[Requirement] = &[Requirement::Uring];
+
+const fn copied(copies: &'static [CopyPlace]) -> Statement {
+    Statement { copies, ..NOTHING }
+}
+
+/// Moves nothing, or copies nothing.
+pub(crate) const NOTHING: Statement = Statement {
+    calls: &[],
+    copies: &[],
+    needs: &[],
+};
+/// Copied into the socket, and out of it.
+pub(crate) const SENT: Statement = copied(&[CopyPlace::IntoKernel, CopyPlace::ToReader]);
+/// Sent from where it lies, which who receives on the same machine cannot hold.
+pub(crate) const PINNED: Statement = copied(&[CopyPlace::Delivery, CopyPlace::ToReader]);
+/// Pages that the socket refers to.
+pub(crate) const TAKEN: Statement = copied(&[CopyPlace::ToReader]);
+/// A file through memory to a socket.
+pub(crate) const READ_AND_SENT: Statement = copied(&[
+    CopyPlace::FromFile,
+    CopyPlace::IntoKernel,
+    CopyPlace::ToReader,
+]);
+/// A file into memory.
+pub(crate) const FROM_FILE: Statement = copied(&[CopyPlace::FromFile]);
+/// Memory, or pages of a file, into a file.
+pub(crate) const INTO_FILE: Statement = copied(&[CopyPlace::IntoFile]);
+/// A file through memory to another.
+pub(crate) const FILE_TO_FILE: Statement = copied(&[CopyPlace::FromFile, CopyPlace::IntoFile]);
+
+/// Flags of send(2) and its like.
+pub(crate) const NOSIGNAL: u32 = SendFlags::NOSIGNAL.bits();
+pub(crate) const MORE: u32 = SendFlags::MORE.bits();
+pub(crate) const ZEROCOPY: u32 = 0x0400_0000;
+/// Flags of recv(2).
+const ERRQUEUE: u32 = 0x2000;
+const DONTWAIT: u32 = 0x40;
+/// The option of setsockopt(2), tcp(7).
+const TCP_CORK: u32 = 3;
+/// Flags of preadv2(2).
+pub(crate) const NOWAIT: u32 = ReadWriteFlags::NOWAIT.bits();
+/// Flags of io_uring_enter(2).
+const GETEVENTS: u32 = 1;
+pub(crate) const SQ_WAKEUP: u32 = 2;
+const EXT_ARG: u32 = 8;
+
+/// send(2), as the kernel has it.
+pub(crate) const SENDTO: Call = call("sendto").with(NOSIGNAL);
+/// Asks the error queue which buffers are back.
+pub(crate) const COMPLETIONS: Call = call("recvmsg").with(ERRQUEUE | DONTWAIT).each(Each::Wait);
+/// Puts the cork on and takes it off.
+pub(crate) const CORKS: Call = call("setsockopt").with(TCP_CORK).times(2);
+pub(crate) const SPLICES: Call = call("splice").with(SpliceFlags::MOVE.bits());
+/// Hands requests over and waits for them, for a while.
+pub(crate) const ENTER: Call = call("io_uring_enter").with(GETEVENTS | EXT_ARG);
+pub(crate) const WAITS: Call = ENTER.each(Each::Wait);
+/// Hands requests over and does not wait.
+pub(crate) const HANDS_OVER: Call = call("io_uring_enter").each(Each::Several);
+/// Of a poller: one that has gone to sleep.
+pub(crate) const WAKES: Call = call("io_uring_enter").with(SQ_WAKEUP).each(Each::Wait);
+/// At the ends of a pass through the file.
+pub(crate) const SEEKS: Call = call("lseek").each(Each::Pass);
+pub(crate) const SYNCS: Call = call("fdatasync").each(Each::Pass);
+pub(crate) const MAPS: Call = call("mmap").with(MapFlags::SHARED.bits()).each(Each::Pass);
+pub(crate) const UNMAPS: Call = call("munmap").each(Each::Pass);

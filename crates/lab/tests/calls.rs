@@ -1,0 +1,420 @@
+//! Each mover is what its row states: the calls that the kernel is asked for, by name, flags and
+//! number, are those of the row.
+//!
+//! A mover works in a thread of its own, whose calls and those of all that it starts the kernel
+//! tells before it carries them out (seccomp), and whose requests to io_uring it counts (BPF). All
+//! of a message is taken by one call: messages are small, there is room for them in the socket,
+//! somebody reads there, and the file is in the page cache. It has a main of its own, so that a
+//! mover is a case of its own.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bytecost_engine::file::{self, Opening, TestFile};
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
+use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
+use bytecost_lab::flow::{Finish, stream};
+use bytecost_lab::phase::CountingGate;
+use bytecost_lab::requests::Requests;
+use bytecost_lab::transports::set_patience;
+use bytecost_meter::FakeMeter;
+use bytecost_spec::{Access, Reaping};
+use bytecost_sys::call_listener::{CALLS, CallListener, PendingCall, SystemCall};
+use libtest_mimic::{Arguments, Failed, Trial};
+use rustix::net::sockopt;
+
+mod machine;
+#[path = "calls/requests.rs"]
+mod requests;
+
+use requests::UringRequests;
+
+const SIZE: usize = 16 << 10;
+const FIELDS: usize = 8;
+const BLOCK: usize = 4 << 10;
+/// Messages of a pass, of three passes, and the most in flight.
+const PASS: u64 = 32;
+const MESSAGES: u64 = 3 * PASS;
+const DEPTH: usize = 32;
+/// More than all messages together have.
+const ROOM_BYTES: usize = 4 << 20;
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked whether a mover is through, while it makes no call.
+const SOON: Duration = Duration::from_millis(5);
+/// A flag that is put to those of a call, or taken from them: as it happens, MSG_MORE.
+const ANOTHER_FLAG: u32 = 0x8000;
+
+/// By name and flags, how often a call was made.
+type Counted = BTreeMap<(&'static str, u32), u64>;
+
+static JAVA: LazyLock<Option<Compiled>> = LazyLock::new(|| {
+    let found = java::find().and_then(|java| Compiled::new(&java, START_PATIENCE));
+    found.ok()
+});
+
+fn main() -> ExitCode {
+    let trials = MOVERS
+        .iter()
+        .map(|mover| Trial::test(mover.name, || is_what_it_states(mover)));
+    let mut arguments = Arguments::from_args();
+    // What one case opens and asks for, no other must count.
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
+    let is_missing = |need: &&Requirement| machine::has(need, || JAVA.is_some()) == Some(false);
+    if let Some(need) = mover.states.needs.iter().find(is_missing) {
+        return skipped(&format!("it needs {need:?}, which is not here"));
+    }
+    let mut stated = mover.states.calls.to_vec();
+    let Seen {
+        counted,
+        gap,
+        moved,
+        calls,
+        descriptors,
+    } = match seen(mover)? {
+        Ok(seen) => seen,
+        Err(why) => return skipped(&format!("seccomp(2) is refused: {why}")),
+    };
+    if gap.is_some() {
+        stated.retain(|call| !call.is_request());
+    }
+    holds(&stated, &counted, &moved)?;
+    for wrong in wrong(&stated, &counted) {
+        if holds(&wrong, &counted, &moved).is_ok() {
+            return Err(format!("{wrong:?} would hold as well: {}", in_words(&counted)).into());
+        }
+    }
+    let own = mover.states.count(&moved);
+    if counts_all(mover) && !own.contains(&calls) {
+        return Err(format!("it counts {calls} calls itself, not {own:?}").into());
+    }
+    let most = mover.descriptors_per_flow as usize;
+    // What a program is given is closed here, and a listener when the connection is there.
+    let is_most = mover.is_helped() || mover.route.is_ping();
+    if descriptors > most || descriptors < most && !is_most {
+        return Err(format!("{descriptors} descriptors, not {most} as stated").into());
+    }
+    gap.map_or(Ok(()), |why| {
+        skipped(&format!("requests to io_uring cannot be counted: {why}"))
+    })
+}
+
+/// Whether it counts its calls itself: of a game of two that is one side's, and of a library what
+/// it is asked for.
+fn counts_all(mover: &Mover) -> bool {
+    let by_library = mover.in_flight == InFlight::SeveralByThreads
+        && !mover.states.calls.iter().any(Call::is_request);
+    !mover.route.is_ping() && !by_library
+}
+
+/// Whether a call counts although no row states it.
+fn moves(name: &str) -> bool {
+    CALLS.iter().all(|call| call.moves || call.name != name)
+}
+
+/// Where the kernel does not tell, nothing is known, which must not pass unnoticed everywhere.
+fn skipped(why: &str) -> Result<(), Failed> {
+    if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
+        return Err(format!("{why}: nothing may be skipped where CI is true").into());
+    }
+    println!("skipped: {why}");
+    Ok(())
+}
+
+/// Whether what was counted is what a row states, all of it and no more.
+fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String> {
+    let mut rest = counted.clone();
+    for call in stated {
+        let found = rest.remove(&(call.name, call.flags)).unwrap_or(0);
+        let range = call.count(moved);
+        if !range.contains(&found) {
+            return Err(format!(
+                "{} with flags {:#x}: {found} times, not {range:?} as stated: {}",
+                call.name,
+                call.flags,
+                in_words(counted)
+            ));
+        }
+    }
+    rest.retain(|(name, _), _| moves(name));
+    match rest.is_empty() {
+        true => Ok(()),
+        false => Err(format!("calls that are not stated: {}", in_words(&rest))),
+    }
+}
+
+fn in_words(counted: &Counted) -> String {
+    let each = |((name, flags), count): (&(&str, u32), &u64)| format!("{name} {flags:#x}: {count}");
+    counted.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+/// What a row could state and what does not hold: other flags, another number, a call less, and a
+/// call more.
+fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
+    let with = |at: usize, call| {
+        let mut changed = stated.to_vec();
+        changed[at] = call;
+        changed
+    };
+    let never = statement::call("tee");
+    let mut all = vec![[stated, &[never]].concat()];
+    for (at, call) in stated.iter().enumerate() {
+        // What was not waited for is not seen.
+        if !counted.contains_key(&(call.name, call.flags)) {
+            continue;
+        }
+        let mut missing = stated.to_vec();
+        missing.remove(at);
+        all.extend(Some(missing).filter(|_| moves(call.name)));
+        let flags = call.flags ^ ANOTHER_FLAG;
+        all.push(with(at, Call { flags, ..*call }));
+        if !matches!(call.each, Each::Several | Each::Wait) {
+            all.extend([
+                with(at, call.times(2 * call.times)),
+                with(at, call.times(0)),
+            ]);
+        }
+    }
+    all
+}
+
+/// What a mover was seen to do.
+struct Seen {
+    counted: Counted,
+    /// Why its requests to io_uring are not among that, where it states some.
+    gap: Option<String>,
+    moved: Moved,
+    /// As many calls as it counts itself.
+    calls: u64,
+    /// Open at once.
+    descriptors: usize,
+}
+
+/// Has a mover move its messages, and hears it; within, why nobody can be heard here.
+fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
+    let (setup, reader) = ready(mover)?;
+    let ours = own(&setup)?;
+    let names = mover.states.calls;
+    let heard: Vec<SystemCall> = CALLS
+        .iter()
+        .filter(|c| c.moves || names.iter().any(|stated| stated.name == c.name))
+        .copied()
+        .collect();
+    let is_counting = Arc::new(AtomicBool::new(false));
+    let (hand_over, taken) = mpsc::channel();
+    let working = thread::spawn({
+        let is_counting = Arc::clone(&is_counting);
+        move || {
+            // What a listener would have to wake up would never be told.
+            let _ = hand_over.send(CallListener::of_this_thread(&heard));
+            work(mover, setup, &is_counting)
+        }
+    });
+    let listener = loop {
+        match taken.try_recv() {
+            Ok(listener) => break listener,
+            Err(_) => thread::sleep(SOON),
+        }
+    };
+    let mut calls = Counted::new();
+    let mut see = |told: PendingCall| {
+        let counts = is_counting.load(Ordering::Acquire);
+        if counts && (!mover.is_helped() || is_about(&told, &ours)) {
+            *calls.entry((told.name, told.flags)).or_default() += 1;
+        }
+    };
+    let refused = match listener {
+        Ok(listener) => {
+            while !working.is_finished() {
+                listener.next(SOON, &mut see)?;
+            }
+            None
+        }
+        Err(why) => Some(why),
+    };
+    let worked = working.join().map_err(|_| "the mover panicked")?;
+    let mut seen = worked.map_err(|e| format!("{e}; until then: {}", in_words(&calls)))?;
+    if let Some(reader) = reader {
+        reader.join().map_err(|_| "the reader panicked")??;
+    }
+    seen.counted.extend(calls);
+    Ok(match refused {
+        Some(why) => Err(why),
+        None => Ok(seen),
+    })
+}
+
+/// Opens a mover and has it move all messages to the last completion; what the kernel counts
+/// meanwhile, but for calls.
+fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
+    let is_asked = mover.states.calls.iter().any(Call::is_request);
+    let mut requests = is_asked.then(|| UringRequests::open(Path::new("/")));
+    let before = open_descriptors()? - given(&setup);
+    let mut descriptors = 0;
+    let opened = || -> io::Result<()> {
+        descriptors = open_descriptors()? - before;
+        if let Some(Ok(requests)) = &mut requests {
+            requests.begin()?;
+        }
+        is_counting.store(true, Ordering::Release);
+        Ok(())
+    };
+    let total = carry_out(mover, setup, opened)?;
+    is_counting.store(false, Ordering::Release);
+    let (counted, gap) = match requests {
+        Some(Ok(requests)) => (requests.counted(), None),
+        Some(Err(why)) => (Counted::new(), Some(why.to_string())),
+        None => (Counted::new(), None),
+    };
+    Ok(Seen {
+        counted,
+        gap,
+        moved: Moved {
+            messages: total.messages,
+            fields: FIELDS as u64,
+            blocks: (SIZE / BLOCK) as u64,
+            pass: PASS,
+            in_flight: DEPTH as u64,
+        },
+        calls: total.calls,
+        descriptors,
+    })
+}
+
+/// The loops of a trial, with a word when the mover is ready.
+fn carry_out(
+    mover: &Mover,
+    setup: Setup,
+    opened: impl FnOnce() -> io::Result<()>,
+) -> io::Result<Tally> {
+    let (gate, mut meter) = (CountingGate::new(0, MESSAGES), FakeMeter::new(&[]));
+    let finish = Finish {
+        closed: || (),
+        messages_least: 0,
+    };
+    match mover.open {
+        Open::File(open) => {
+            let mut engine = open(setup)?;
+            opened()?;
+            let places = file::written_places(SIZE, DEPTH);
+            let mut requests = Requests::new(&mut *engine, places, None, None);
+            Ok(requests.run(&gate, &mut meter, finish)?.total)
+        }
+        _ => {
+            let mut engine = mover.open(setup)?;
+            opened()?;
+            Ok(stream(&mut *engine, &gate, &mut meter, finish)?.total)
+        }
+    }
+}
+
+/// What a mover is made from, and who reads what it sends.
+fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<OwnedFd>>>)> {
+    let (socket, reader) = match mover.has_peer() {
+        true => connected().map(|(socket, reader)| (Some(socket), Some(reader)))?,
+        false => (None, None),
+    };
+    let works_on_files = mover.route.is_of_files() || mover.route == Route::FileToSocket;
+    let setup = Setup {
+        socket,
+        file: works_on_files.then(|| file_work(mover)).transpose()?,
+        java: (mover.is_helped())
+            .then(|| JAVA.as_ref().map(Compiled::path))
+            .flatten(),
+        size: SIZE,
+        fields: FIELDS,
+        slots: PASS as usize,
+        flow: 0,
+        fresh: false,
+        refill: false,
+        reaping: Reaping::Full,
+        huge_pages: bytecost_spec::HugePages::Auto,
+        patience: PATIENCE,
+    };
+    Ok((setup, reader))
+}
+
+/// A connection over the loopback device: the sender's end, and who reads at the other one to the
+/// end.
+fn connected() -> io::Result<(OwnedFd, JoinHandle<io::Result<OwnedFd>>)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let sender = OwnedFd::from(TcpStream::connect(listener.local_addr()?)?);
+    let (mut receiver, _) = listener.accept()?;
+    sockopt::set_socket_send_buffer_size(&sender, ROOM_BYTES)?;
+    set_patience(&sender, PATIENCE)?;
+    let reader = thread::spawn(move || {
+        let mut room = vec![0; ROOM_BYTES];
+        while receiver.read(&mut room)? > 0 {}
+        Ok(receiver.into())
+    });
+    Ok((sender, reader))
+}
+
+/// A file of one pass in the page cache, and another one where there are two.
+fn file_work(mover: &Mover) -> io::Result<FileWork> {
+    let len = PASS * SIZE as u64;
+    let write = |write| Opening {
+        write,
+        direct: false,
+    };
+    // Not in memory: RWF_NOWAIT is not for memory files.
+    let mut own = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
+    own.grow(len)?;
+    let opened = file::open(&own.path(), write(mover.route == Route::MemoryToFile))?;
+    file::warm(&opened, 0, len)?;
+    let target = match mover.route {
+        Route::FileToFile => {
+            let mut target = TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref())?;
+            target.reserve(len)?;
+            Some(file::open(&target.path(), write(true))?)
+        }
+        _ => None,
+    };
+    Ok(FileWork {
+        file: opened,
+        walk: Walk::new(Access::Sequential, 0, PASS, SIZE as u64, 1),
+        depth: DEPTH,
+        block: BLOCK,
+        target,
+    })
+}
+
+/// Descriptors that this process has open, with one to look at them.
+fn open_descriptors() -> io::Result<usize> {
+    Ok(std::fs::read_dir("/proc/self/fd")?.count())
+}
+
+/// Of these, a mover's own.
+fn given(setup: &Setup) -> usize {
+    let of_file = |work: &FileWork| 1 + usize::from(work.target.is_some());
+    usize::from(setup.socket.is_some()) + setup.file.as_ref().map_or(0, of_file)
+}
+
+/// What a mover is given, by the names that the kernel has for it.
+fn own(setup: &Setup) -> io::Result<Vec<PathBuf>> {
+    let file = setup.file.as_ref().map(|work| work.file.as_fd());
+    let both = setup.socket.iter().map(AsFd::as_fd).chain(file);
+    both.map(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())))
+        .collect()
+}
+
+/// Whether a call is about one of these: a program that does the work makes calls of its own, and
+/// is asked through pipes.
+fn is_about(told: &PendingCall, ours: &[PathBuf]) -> bool {
+    told.first.iter().any(|fd| {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", told.thread));
+        link.is_ok_and(|link| ours.contains(&link))
+    })
+}

@@ -1,0 +1,267 @@
+//! System calls that a thread makes, and whatever it starts, told by the kernel before it carries
+//! them out: seccomp's user notification. Tests count by it; it needs no rights.
+//!
+//! Source: seccomp_unotify(2), since Linux 5.0; that a call goes on is since 5.5.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use libc::{c_long, sock_filter};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::syscall::checked;
+
+/// A system call that can be listened to.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemCall {
+    /// Its name, as in the manual.
+    pub name: &'static str,
+    /// Whether it moves bytes, or has a mover's bytes moved.
+    pub moves: bool,
+    number: c_long,
+    /// Which of its arguments is its flags, if any.
+    flags: Option<usize>,
+}
+
+const fn moving(name: &'static str, number: c_long, flags: Option<usize>) -> SystemCall {
+    SystemCall {
+        name,
+        moves: true,
+        number,
+        flags,
+    }
+}
+
+const fn other(name: &'static str, number: c_long, flags: Option<usize>) -> SystemCall {
+    SystemCall {
+        moves: false,
+        ..moving(name, number, flags)
+    }
+}
+
+/// All that can be listened to. What setsockopt(2) sets and what futex(2) does stand for their
+/// flags.
+pub const CALLS: &[SystemCall] = &[
+    moving("read", libc::SYS_read, None),
+    moving("readv", libc::SYS_readv, None),
+    moving("pread64", libc::SYS_pread64, None),
+    moving("preadv", libc::SYS_preadv, None),
+    moving("preadv2", libc::SYS_preadv2, Some(5)),
+    moving("write", libc::SYS_write, None),
+    moving("writev", libc::SYS_writev, None),
+    moving("pwrite64", libc::SYS_pwrite64, None),
+    moving("pwritev", libc::SYS_pwritev, None),
+    moving("pwritev2", libc::SYS_pwritev2, Some(5)),
+    moving("lseek", libc::SYS_lseek, None),
+    moving("fsync", libc::SYS_fsync, None),
+    moving("fdatasync", libc::SYS_fdatasync, None),
+    moving("mmap", libc::SYS_mmap, Some(3)),
+    moving("sendto", libc::SYS_sendto, Some(3)),
+    moving("sendmsg", libc::SYS_sendmsg, Some(2)),
+    moving("sendmmsg", libc::SYS_sendmmsg, Some(3)),
+    moving("recvfrom", libc::SYS_recvfrom, Some(3)),
+    moving("recvmsg", libc::SYS_recvmsg, Some(2)),
+    moving("recvmmsg", libc::SYS_recvmmsg, Some(3)),
+    moving("setsockopt", libc::SYS_setsockopt, Some(2)),
+    moving("sendfile", libc::SYS_sendfile, None),
+    moving("splice", libc::SYS_splice, Some(5)),
+    moving("vmsplice", libc::SYS_vmsplice, Some(3)),
+    moving("tee", libc::SYS_tee, Some(3)),
+    moving("copy_file_range", libc::SYS_copy_file_range, Some(5)),
+    moving("io_submit", libc::SYS_io_submit, None),
+    moving("io_getevents", libc::SYS_io_getevents, None),
+    moving("io_uring_enter", libc::SYS_io_uring_enter, Some(3)),
+    other("munmap", libc::SYS_munmap, None),
+    other("futex", libc::SYS_futex, Some(1)),
+];
+
+/// Where an argument of mmap(2) tells the file, and what it is where there is none.
+const MAPPED: usize = 4;
+const NO_FILE: u32 = u32::MAX;
+
+/// A call that is about to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingCall {
+    /// Its name.
+    pub name: &'static str,
+    /// Its flags; 0 where it has none.
+    pub flags: u32,
+    /// The thread that makes it.
+    pub thread: u32,
+    /// Its first two arguments, which are descriptors where it has any.
+    pub first: [u64; 2],
+}
+
+/// Hears the calls of a thread. To be asked by another one, for as long as the first and all that
+/// it has started make any: without it their calls fail with ENOSYS. Where futex(2) is among them,
+/// the two share no lock and no channel that one of them waits at: it would wait for a call that
+/// nobody hears.
+#[derive(Debug)]
+pub struct CallListener(OwnedFd);
+
+impl CallListener {
+    /// From now on and for good, each of these calls by the calling thread, and by every thread and
+    /// process that it starts, waits until it was told. Privileges cannot be gained any more.
+    ///
+    /// # Errors
+    /// What seccomp(2) answers: ENOSYS and EINVAL where the kernel does not have it, EBUSY where
+    /// somebody listens to this thread already.
+    pub fn of_this_thread(calls: &[SystemCall]) -> io::Result<CallListener> {
+        let count = u8::try_from(calls.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        rustix::thread::set_no_new_privs(true)?;
+        let step = |code: u32, jt: u8, k: u32| sock_filter {
+            code: code as u16,
+            jt,
+            jf: 0,
+            k,
+        };
+        // The number is the first word of `struct seccomp_data`. Programs of another architecture
+        // have other numbers; none is started here.
+        let mut program = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
+        for (at, call) in calls.iter().enumerate() {
+            let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+            program.push(step(is_it, count - at as u8, call.number as u32));
+        }
+        let answer = libc::BPF_RET | libc::BPF_K;
+        program.push(step(answer, 0, libc::SECCOMP_RET_ALLOW));
+        program.push(step(answer, 0, libc::SECCOMP_RET_USER_NOTIF));
+        let program = libc::sock_fprog {
+            len: program.len() as u16,
+            filter: program.as_mut_ptr(),
+        };
+        // SAFETY: `program` points to as many steps as it says, all of which live until after the
+        // call; the kernel copies them.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                &raw const program,
+            )
+        };
+        let fd = checked(fd)? as i32;
+        // SAFETY: the kernel has just made this descriptor and nobody else knows it.
+        Ok(CallListener(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Shows the next call while its thread waits, and lets it go on; false where none came for
+    /// as long as `patience`. Memory that is mapped without a file is not shown.
+    ///
+    /// # Errors
+    /// What poll(2) and ioctl(2) answer.
+    pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
+        let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
+        let time = Timespec {
+            tv_sec: patience.as_secs() as i64,
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        poll(&mut descriptor, Some(&time))?;
+        if !descriptor[0].revents().contains(PollFlags::IN) {
+            return Ok(false);
+        }
+        let Some(heard) = self.receive()? else {
+            return Ok(true);
+        };
+        if let Some(told) = told(&heard.data, heard.pid) {
+            see(told);
+        }
+        self.let_go(heard.id)?;
+        Ok(true)
+    }
+
+    /// The call that waits; none where its thread has ended meanwhile.
+    fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
+        // SAFETY: all zeros are a value of this plain structure, and what the kernel asks for.
+        let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is a listener, and `heard` has the size that the request tells.
+        let done = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_RECV,
+                &raw mut heard,
+            )
+        };
+        Ok(gone_or(done)?.then_some(heard))
+    }
+
+    fn let_go(&self, id: u64) -> io::Result<()> {
+        let answer = libc::seccomp_notif_resp {
+            id,
+            val: 0,
+            error: 0,
+            flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
+        };
+        // SAFETY: the descriptor is a listener, and `answer` has the size that the request tells.
+        let done = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                libc::SECCOMP_IOCTL_NOTIF_SEND,
+                &raw const answer,
+            )
+        };
+        gone_or(done).map(drop)
+    }
+}
+
+/// Whether an ioctl went well; false where the thread that it is about has ended.
+fn gone_or(done: libc::c_int) -> io::Result<bool> {
+    match checked(done) {
+        Ok(_) => Ok(true),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+fn told(data: &libc::seccomp_data, thread: u32) -> Option<PendingCall> {
+    let call = CALLS.iter().find(|c| c.number == c_long::from(data.nr))?;
+    if call.number == libc::SYS_mmap && data.args[MAPPED] as u32 == NO_FILE {
+        return None;
+    }
+    Some(PendingCall {
+        name: call.name,
+        flags: call.flags.map_or(0, |at| data.args[at] as u32),
+        thread,
+        first: [data.args[0], data.args[1]],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipe::Pipe;
+    use rustix::pipe::SpliceFlags;
+    use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn calls_are_told_with_their_flags_and_go_on() {
+        let (hand_over, taken) = mpsc::channel();
+        let moving: Vec<SystemCall> = CALLS.iter().filter(|c| c.moves).copied().collect();
+        let caller = thread::spawn(move || {
+            hand_over
+                .send(CallListener::of_this_thread(&moving))
+                .unwrap();
+            let (reader, writer) = io::pipe().unwrap();
+            assert_eq!(rustix::io::write(&writer, b"four").unwrap(), 4);
+            let started = thread::spawn(move || rustix::io::read(&reader, &mut [0; 8]));
+            assert_eq!(started.join().unwrap().unwrap(), 4);
+            let pipe = Pipe::new(4096).unwrap();
+            assert_eq!(pipe.drain(&writer, 0, true).unwrap(), 0);
+        });
+        let listener = match taken.recv().unwrap() {
+            Ok(listener) => listener,
+            Err(e) => return println!("skipped: seccomp(2) is refused: {e}"),
+        };
+        let mut heard = Vec::new();
+        while !caller.is_finished() {
+            let soon = Duration::from_millis(10);
+            listener.next(soon, |told| heard.push(told)).unwrap();
+        }
+        caller.join().unwrap();
+        let found: Vec<_> = heard.iter().map(|told| (told.name, told.flags)).collect();
+        let more = (SpliceFlags::MOVE | SpliceFlags::MORE).bits();
+        assert_eq!(found, [("write", 0), ("read", 0), ("splice", more)]);
+        assert_ne!(heard[0].thread, heard[1].thread);
+    }
+}
