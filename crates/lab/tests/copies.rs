@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
 use bytecost_evidence::{Copies, Parties};
 use bytecost_lab::transports::link::LinkChoice;
-use bytecost_lab::transports::wire::responder::{Responder, Rules};
+use bytecost_lab::transports::wire::responder::{Rules, WireResponder};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
 use bytecost_spec::cell::Device;
@@ -122,7 +122,7 @@ fn over_wire(
         acknowledge_bytes: 128 << 10,
         flows_most: 1,
     };
-    let mut far = Responder::new(far, map, rules).unwrap();
+    let mut far = WireResponder::new(far, map, rules).unwrap();
     let network = rustix::fs::fstat(wire.network()).unwrap().st_ino;
     begin(copies, FAR_END.port(), Some(network));
     let sent = AtomicBool::new(false);

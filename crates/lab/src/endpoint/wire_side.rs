@@ -17,7 +17,7 @@ use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task};
 use crate::thread_binding::ThreadBinding;
 use crate::transports::wire::FAR_END;
-use crate::transports::wire::responder::{Responder, ResponderTally, Rules};
+use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
 use crate::transports::{HELLO_BYTES, wire::shared_counters::FlowReceived};
 
 /// The life of a responder. Its counts come as those of a side, though it is none: nothing is
@@ -30,7 +30,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };
-    let far = Responder::new(far, map, rules)?;
+    let far = WireResponder::new(far, map, rules)?;
     let listening = FromEndpoint::Listening {
         address: FAR_END.to_string(),
         process: None,
@@ -67,7 +67,7 @@ struct Edge<S> {
 
 fn respond(
     task: &Task,
-    mut far: Responder,
+    mut far: WireResponder,
     gate: &SharedGate,
     tell: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
@@ -120,7 +120,7 @@ fn respond(
     })
 }
 
-fn look_through(far: &mut Responder, gate: &SharedGate, until: Phase) -> io::Result<()> {
+fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io::Result<()> {
     while gate.phase() < until {
         far.look()?;
     }
@@ -129,10 +129,10 @@ fn look_through(far: &mut Responder, gate: &SharedGate, until: Phase) -> io::Res
 
 /// Looks until it is so; no longer than patience lasts after anything last came.
 fn look_until(
-    far: &mut Responder,
+    far: &mut WireResponder,
     patience_ns: u64,
     what: &str,
-    is_so: impl Fn(&Responder) -> bool,
+    is_so: impl Fn(&WireResponder) -> bool,
 ) -> io::Result<()> {
     let began_ns = clock::monotonic_ns();
     while !is_so(far) {

@@ -92,7 +92,7 @@ enum End {
 
 /// The far end of all flows over one device.
 #[derive(Debug)]
-pub struct Responder {
+pub struct WireResponder {
     far: OwnedFd,
     counters: WireCounters,
     rules: Rules,
@@ -102,14 +102,14 @@ pub struct Responder {
     busy_ns: u64,
 }
 
-impl Responder {
+impl WireResponder {
     /// Ready to answer at the far end of a device, given its descriptor and the program's map; see
     /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
     ///
     /// # Errors
     /// What mapping the map or reading the device answers.
-    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<Responder> {
-        let responder = Responder {
+    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<WireResponder> {
+        let responder = WireResponder {
             far,
             counters: WireCounters::new(map)?,
             rules,
