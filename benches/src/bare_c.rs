@@ -18,7 +18,9 @@ use bytecost_engine::PayloadPattern;
 use bytecost_lab::meters::Meters;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::{self, Answer, Check, Done, Order, Role, Schedule, Task};
+use bytecost_lab::protocol::{
+    self, ContentCheck, Done, FromEndpoint, Role, Schedule, Task, ToEndpoint,
+};
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
 
@@ -181,7 +183,7 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
     };
     let first = line()?;
     ensure!(first == "ready", "bare C: {first}");
-    receiver.expect("ready", |a| matches!(a, Answer::Ready))?;
+    receiver.expect("ready", |a| matches!(a, FromEndpoint::Ready))?;
     let begin_ns = clock::monotonic_ns() + LEAD_NS;
     let window_from_ns = begin_ns + WARMUP.as_nanos() as u64;
     let schedule = Schedule {
@@ -190,16 +192,16 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         window_to_ns: window_from_ns + context.window.as_nanos() as u64,
         steady_by_ns: None,
     };
-    receiver.order(&Order::Go(schedule))?;
+    receiver.order(&ToEndpoint::Go(schedule))?;
     writeln!(
         sender.child().stdin.as_mut().context("no input")?,
         "{begin_ns} {window_from_ns} {}",
         schedule.window_to_ns
     )?;
-    receiver.expect("closed", |a| matches!(a, Answer::Closed))?;
+    receiver.expect("closed", |a| matches!(a, FromEndpoint::Closed))?;
     // Long messages are taken by passes, and who takes them waits to be told that it is over.
     if Passes::of(cell).is_some() {
-        receiver.order(&Order::Stop)?;
+        receiver.order(&ToEndpoint::Stop)?;
     }
     let done = receiver.done()?;
     let [bytes, cpu_ns, _elapsed_ns, total_bytes] = four_numbers(&line()?)?;
@@ -254,17 +256,17 @@ impl Receiver {
             address: String::new(),
             _process: process,
         };
-        receiver.order(&Order::Hello {
+        receiver.order(&ToEndpoint::Hello {
             build: program.build,
         })?;
-        receiver.expect("of this build", |a| matches!(a, Answer::Hello { .. }))?;
-        receiver.order(&Order::Prepare(Box::new(Task {
+        receiver.expect("of this build", |a| matches!(a, FromEndpoint::Hello { .. }))?;
+        receiver.order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),
             port: None,
             address: None,
             token,
-            check: Check::Quick,
+            check: ContentCheck::Quick,
             messages_least: 0,
             probed: Vec::new(),
             pins: Vec::new(),
@@ -275,7 +277,7 @@ impl Receiver {
             meters: Meters::default(),
         })))?;
         match receiver.answer()? {
-            Answer::Listening { address, .. } => receiver.address = address,
+            FromEndpoint::Listening { address, .. } => receiver.address = address,
             other => bail!("the receiver answered out of turn: {other:?}"),
         }
         Ok(receiver)
@@ -286,18 +288,18 @@ impl Receiver {
         Ok(port.parse()?)
     }
 
-    fn order(&mut self, order: &Order) -> Result<()> {
+    fn order(&mut self, order: &ToEndpoint) -> Result<()> {
         Ok(protocol::write(&mut self.control, order)?)
     }
 
-    fn answer(&mut self) -> Result<Answer> {
+    fn answer(&mut self) -> Result<FromEndpoint> {
         match protocol::read(&mut self.control).context("the receiver is silent")? {
-            Answer::Failed { reason } => bail!("receiver: {reason}"),
+            FromEndpoint::Failed { reason } => bail!("receiver: {reason}"),
             answer => Ok(answer),
         }
     }
 
-    fn expect(&mut self, what: &str, is_it: impl Fn(&Answer) -> bool) -> Result<()> {
+    fn expect(&mut self, what: &str, is_it: impl Fn(&FromEndpoint) -> bool) -> Result<()> {
         let answer = self.answer()?;
         ensure!(
             is_it(&answer),
@@ -308,7 +310,7 @@ impl Receiver {
 
     fn done(&mut self) -> Result<Done> {
         match self.answer()? {
-            Answer::Done(done) => Ok(*done),
+            FromEndpoint::Done(done) => Ok(*done),
             other => bail!("the receiver answered out of turn: {other:?}"),
         }
     }

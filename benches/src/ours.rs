@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::Check;
+use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, Outcome};
+use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::{
     Axis, Cell, Counter, Reading, Readings, Record, Sample, SideReadings, TrialKey,
@@ -33,7 +33,7 @@ impl Ours {
             program: Program::own()?,
             warmup: WARMUP,
             window,
-            check: Check::Quick,
+            check: ContentCheck::Quick,
             port: None,
             // Trials alternate with those of peers, which are not repeated either.
             foreign_cpus: f64::INFINITY,
@@ -67,9 +67,9 @@ impl Ours {
         self.trials += 1;
         let told = self.lab.trial(trial, cell, &AtomicBool::new(false));
         match told {
-            Outcome::Interrupted => bail!("interrupted"),
-            Outcome::Ended(_, true) => bail!("a flow moved nothing within the window"),
-            Outcome::Ended(record, false) => match *record {
+            TrialOutcome::Interrupted => bail!("interrupted"),
+            TrialOutcome::Ended(_, true) => bail!("a flow moved nothing within the window"),
+            TrialOutcome::Ended(record, false) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
                 Record::Evidence(_) | Record::Block(_) => {
                     bail!("a record came that is no timed trial")

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use bytecost_lab::descriptors;
-use bytecost_lab::load::{Limit, Load, Outcome, Pace, Span};
+use bytecost_lab::load::{Limit, Load, LoadOutcome, LoadSpan, RequestPace};
 use bytecost_spec::units;
 use bytecost_stats::quantile;
 use bytecost_sys::process;
@@ -192,10 +192,10 @@ impl Place {
         load.connections = connections;
         load.threads = self.generator.len() as u32;
         load.patience = PATIENCE;
-        load.pace = Pace::Closed {
+        load.pace = RequestPace::Closed {
             think: Duration::ZERO,
         };
-        load.span = Span::Time {
+        load.span = LoadSpan::Time {
             warmup: WARMUP,
             window: self.window,
         };
@@ -237,7 +237,7 @@ impl Place {
     }
 
     /// Asks from a thread of its own, so that this one stays where it may be.
-    fn asked(&self, load: &Load, edges: &Edges) -> Result<Outcome> {
+    fn asked(&self, load: &Load, edges: &Edges) -> Result<LoadOutcome> {
         thread::scope(|scope| {
             let asking = scope.spawn(|| {
                 process::set_affinity(&self.generator)?;

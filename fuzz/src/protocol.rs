@@ -2,9 +2,10 @@
 
 use bytecost_lab::hand::greeting::{Answered, Said, VERSION};
 use bytecost_lab::protocol::{
-    self, Answer, Check, Disturb, Done, MAX_FRAME_BYTES, Order, Role, Schedule, Task,
+    self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Role, Schedule, Task,
+    ToEndpoint,
 };
-use bytecost_spec::hand::{Latency, Part, Stretch};
+use bytecost_spec::hand::{Latency, SessionPart, Stretch};
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Noise, Reading, Readings, SideReadings};
@@ -60,7 +61,7 @@ fn orders() -> Vec<Vec<u8>> {
         port: Some(5201),
         address: Some("127.0.0.1:5201".into()),
         token: u64::MAX,
-        check: Check::Quick,
+        check: ContentCheck::Quick,
         pins: Vec::new(),
         file: None,
         doors: Vec::new(),
@@ -79,11 +80,11 @@ fn orders() -> Vec<Vec<u8>> {
     };
     let build = "0123abcd".to_owned();
     [
-        Order::Hello { build },
-        Order::Stop,
-        Order::Go(schedule),
-        Order::Disturb(disturb),
-        Order::Prepare(Box::new(task)),
+        ToEndpoint::Hello { build },
+        ToEndpoint::Stop,
+        ToEndpoint::Go(schedule),
+        ToEndpoint::Disturb(disturb),
+        ToEndpoint::Prepare(Box::new(task)),
     ]
     .iter()
     .map(frame)
@@ -126,16 +127,16 @@ fn answers() -> Vec<Vec<u8>> {
     let reason = "connection refused\n\"quoted\"".to_owned();
     let build = "10 bytes of 7.000000001".to_owned();
     [
-        Answer::Hello { build },
-        Answer::Ready,
-        Answer::Warm { steady: true },
-        Answer::Closed,
-        Answer::Listening {
+        FromEndpoint::Hello { build },
+        FromEndpoint::Ready,
+        FromEndpoint::Warm { steady: true },
+        FromEndpoint::Closed,
+        FromEndpoint::Listening {
             address,
             process: Some(7),
         },
-        Answer::Failed { reason },
-        Answer::Done(Box::new(done)),
+        FromEndpoint::Failed { reason },
+        FromEndpoint::Done(Box::new(done)),
     ]
     .iter()
     .map(frame)
@@ -180,8 +181,8 @@ fn answered() -> Vec<Vec<u8>> {
     .collect()
 }
 
-fn part() -> Part {
-    Part {
+fn part() -> SessionPart {
+    SessionPart {
         whole: Stretch {
             side: side(),
             latency: Some(Latency {
@@ -212,15 +213,15 @@ fn any_bytes(input: &[u8]) {
 }
 
 fn check_all(bytes: &[u8]) {
-    check::<Order>(bytes);
-    check::<Answer>(bytes);
+    check::<ToEndpoint>(bytes);
+    check::<FromEndpoint>(bytes);
     check::<Said>(bytes);
     check::<Answered>(bytes);
 }
 
 fn spoilt(input: &[u8]) {
-    spoil::<Order>(&orders(), input);
-    spoil::<Answer>(&answers(), input);
+    spoil::<ToEndpoint>(&orders(), input);
+    spoil::<FromEndpoint>(&answers(), input);
     spoil::<Said>(&said(), input);
     spoil::<Answered>(&answered(), input);
 }
@@ -263,10 +264,10 @@ target!(a_spoilt_message_is_a_message_or_an_error, 1_000, spoilt);
 #[test]
 fn messages_are_valid_before_they_are_spoilt() {
     for frame in orders() {
-        protocol::read::<Order>(&mut &*frame).unwrap();
+        protocol::read::<ToEndpoint>(&mut &*frame).unwrap();
     }
     for frame in answers() {
-        protocol::read::<Answer>(&mut &*frame).unwrap();
+        protocol::read::<FromEndpoint>(&mut &*frame).unwrap();
     }
     for frame in said() {
         protocol::read::<Said>(&mut &*frame).unwrap();
@@ -286,7 +287,7 @@ fn a_length_without_its_bytes_takes_no_more_memory_than_a_frame() {
         MAX_FRAME_BYTES as u32 + 1,
         u32::MAX,
     ] {
-        check::<Order>(&len.to_le_bytes());
-        check::<Answer>(&len.to_le_bytes());
+        check::<ToEndpoint>(&len.to_le_bytes());
+        check::<FromEndpoint>(&len.to_le_bytes());
     }
 }

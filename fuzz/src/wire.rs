@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use bytecost_lab::transports::wire::packet::{MOST_BYTES, Opening, Packet, SYN, Saying};
+use bytecost_lab::transports::wire::packet::{MOST_BYTES, Packet, SYN, Saying, SynPacket};
 use bytecost_spec::cell::Device;
 
 use crate::edit::edited;
@@ -39,7 +39,7 @@ fn spoilt(input: &[u8]) {
 /// strange; it allocates nothing.
 fn check(bytes: &[u8]) {
     let mut read = None;
-    let used = allocation_counter::measure(|| read = Some(Opening::parse(bytes)));
+    let used = allocation_counter::measure(|| read = Some(SynPacket::parse(bytes)));
     assert_eq!(used.count_total, 0);
     let Some(Ok(opening)) = read else {
         return;
@@ -54,7 +54,7 @@ fn check(bytes: &[u8]) {
     for device in Device::ALL {
         let packet = Packet::opened(*device, again, 1500, opening.scales);
         assert!(packet.bytes().len() <= MOST_BYTES);
-        assert_eq!(Opening::parse(packet.ip()), Ok(opening));
+        assert_eq!(SynPacket::parse(packet.ip()), Ok(opening));
     }
 }
 
@@ -66,7 +66,7 @@ target!(a_spoilt_opening_is_an_opening_or_strange, 3_000, spoilt);
 fn openings_are_valid_before_they_are_spoilt() {
     for scales in [true, false] {
         assert_eq!(
-            Opening::parse(&opening(scales)).map(|o| o.scales),
+            SynPacket::parse(&opening(scales)).map(|o| o.scales),
             Ok(scales)
         );
     }

@@ -137,7 +137,7 @@ mod tests {
     use super::super::{Edges, PATIENCE, Place};
     use super::*;
     use crate::bench::Context;
-    use bytecost_lab::load::Span;
+    use bytecost_lab::load::LoadSpan;
     use std::time::Duration;
 
     fn place() -> Place {
@@ -159,7 +159,7 @@ mod tests {
         let mut peer = bare(&program, port, place.server).unwrap();
         peer::wait_for_listener(port, &mut peer).unwrap();
         let mut load = place.load(8, port);
-        load.span = Span::Requests(5);
+        load.span = LoadSpan::Requests(5);
         let edges = Edges::new(peer.child().id());
         let outcome = place.asked(&load, &edges).unwrap();
         assert_eq!((outcome.errors.all(), outcome.answers), (0, 40));

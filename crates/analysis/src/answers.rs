@@ -4,17 +4,18 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 
 use crate::ceiling;
-use crate::doubts::{View, copied};
-use crate::result::{Answer, Finding, Verdict};
-use crate::words;
+use crate::doubts::copied;
+use crate::phrases;
+use crate::result::{AnswerSentence, Finding, Verdict};
+use crate::view::View;
 
+mod alternatives;
 mod best;
-mod contender;
 mod group;
-mod rest;
 mod stalled;
+mod undecided;
 
-use group::{Group, groups, withheld};
+use group::{FindingGroup, groups, withheld};
 
 /// The longest sentence, in characters; a clause that would make it longer starts a new one.
 const LONGEST: usize = 190;
@@ -22,7 +23,7 @@ const LONGEST: usize = 190;
 const FURTHER_GROUPS: usize = 3;
 
 /// The sentences of the answer; the first is the headline.
-pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
+pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
     let compares = &view.input.manifest.study.compare;
     let stalls = stalled::all(view, varied);
     let lead = stalled::leads(view);
@@ -37,7 +38,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
         answers.extend(bests(&groups));
         answers.extend(limited(view, compare, metric).filter(|_| place == 0));
         if place == 0 {
-            answers.extend(groups.first().map_or_else(Vec::new, contender::all));
+            answers.extend(groups.first().map_or_else(Vec::new, alternatives::all));
             if !lead {
                 answers.extend(stalls.iter().cloned());
             }
@@ -47,23 +48,23 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
     }
     answers.extend(ceiling::answers(view, varied));
     if view.findings.is_empty() {
-        answers.splice(0..0, rest::nothing_compared(view, varied));
+        answers.splice(0..0, undecided::nothing_compared(view, varied));
     } else {
-        answers.extend(rest::not_decided(view));
+        answers.extend(undecided::not_decided(view));
     }
     answers
 }
 
 /// What is best in each group, the first group's first; the others say where they are.
-fn bests(groups: &[Group<'_>]) -> Vec<Answer> {
+fn bests(groups: &[FindingGroup<'_>]) -> Vec<AnswerSentence> {
     let mut answers = Vec::new();
     for group in groups.iter().take(1 + FURTHER_GROUPS) {
         answers.extend(best::sentences(group));
     }
     let more = groups.len().saturating_sub(1 + FURTHER_GROUPS);
     if more > 0 {
-        let sentence = format!("The tables hold {} more.", words::count(more, "group"));
-        answers.push(Answer {
+        let sentence = format!("The tables hold {} more.", phrases::count(more, "group"));
+        answers.push(AnswerSentence {
             sentence,
             findings: Vec::new(),
         });
@@ -72,7 +73,7 @@ fn bests(groups: &[Group<'_>]) -> Vec<Answer> {
 }
 
 /// The second metric of the comparison, in the first group alone.
-fn second(view: &View<'_>, compare: &Compare, varied: &[Axis]) -> Vec<Answer> {
+fn second(view: &View<'_>, compare: &Compare, varied: &[Axis]) -> Vec<AnswerSentence> {
     let Some(&metric) = compare.metrics.get(1) else {
         return Vec::new();
     };
@@ -84,21 +85,21 @@ fn second(view: &View<'_>, compare: &Compare, varied: &[Axis]) -> Vec<Answer> {
 }
 
 /// What is not said, since something else than what is compared sets these figures.
-fn limited(view: &View<'_>, compare: &Compare, metric: Metric) -> Option<Answer> {
+fn limited(view: &View<'_>, compare: &Compare, metric: Metric) -> Option<AnswerSentence> {
     let withheld = withheld(view, compare, metric);
     let all = view.findings.iter().filter(|f| belongs(f, compare, metric));
     let sentence = format!(
         "{}: no verdict in {} of {}, since something other than what is compared sets it there; the caveats name it.",
-        words::capital(&words::metric(metric)),
+        phrases::capital(&phrases::metric(metric)),
         withheld.len(),
-        words::count(all.count(), "comparison"),
+        phrases::count(all.count(), "comparison"),
     );
     let findings: Vec<String> = withheld.iter().map(|f| f.id.clone()).collect();
-    (!findings.is_empty()).then_some(Answer { sentence, findings })
+    (!findings.is_empty()).then_some(AnswerSentence { sentence, findings })
 }
 
-fn zero_copy(view: &View<'_>) -> Vec<Answer> {
-    let told = copied(view).into_iter().map(|c| Answer {
+fn zero_copy(view: &View<'_>) -> Vec<AnswerSentence> {
+    let told = copied(view).into_iter().map(|c| AnswerSentence {
         sentence: c.sentence(),
         findings: view
             .findings
@@ -118,8 +119,8 @@ struct Clause {
 }
 
 /// Joins clauses into sentences that are not too long. `place` comes before each sentence.
-fn joined(clauses: Vec<Clause>, place: &str) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = Vec::new();
+fn joined(clauses: Vec<Clause>, place: &str) -> Vec<AnswerSentence> {
+    let mut answers: Vec<AnswerSentence> = Vec::new();
     for clause in clauses {
         let length = clause.goes_on.chars().count() + 3;
         match answers.last_mut() {
@@ -128,11 +129,11 @@ fn joined(clauses: Vec<Clause>, place: &str) -> Vec<Answer> {
                 last.sentence.push_str(&clause.goes_on);
                 last.findings.extend(clause.findings);
             }
-            _ => answers.push(Answer {
+            _ => answers.push(AnswerSentence {
                 sentence: if place.is_empty() {
-                    words::capital(&clause.begins)
+                    phrases::capital(&clause.begins)
                 } else {
-                    format!("{}: {}", words::capital(place), clause.begins)
+                    format!("{}: {}", phrases::capital(place), clause.begins)
                 },
                 findings: clause.findings,
             }),

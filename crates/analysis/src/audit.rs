@@ -2,25 +2,26 @@
 
 use bytecost_spec::claim::{Claim, Test};
 use bytecost_spec::{Published, Table};
+use itertools::Itertools as _;
 
+use crate::phrases;
 use crate::result::{Analysis, AuditFigure, Audited, Input, Ruling};
 use crate::trials::Trials;
-use crate::words;
 
 mod arithmetic;
+mod claim_test;
+mod context;
 mod copies;
 mod counter;
 mod crossover;
-mod desk;
-mod draft;
 mod level;
 mod ratio;
 mod scaling;
 mod stall;
 
-use desk::Desk;
-pub use desk::beside;
-use draft::{Draft, Family, Outcome, Told};
+use claim_test::{ClaimTest, Family, JudgedTest, TestOutcome};
+use context::ClaimContext;
+pub use context::beside;
 
 /// What the figures are called that a claim gives in its own words.
 pub const AS_PUBLISHED: &str = "as published";
@@ -41,9 +42,9 @@ pub struct Grounds<'a> {
 /// A claim's tests and reasons before the correction over all comparisons.
 struct Case<'c> {
     claim: &'c Claim,
-    tests: Vec<Draft>,
-    reasons: Vec<(&'c str, Draft)>,
-    beside: Vec<Draft>,
+    tests: Vec<ClaimTest>,
+    reasons: Vec<(&'c str, ClaimTest)>,
+    beside: Vec<ClaimTest>,
 }
 
 /// Judges claims by a run and its analysis, in the order of the claims.
@@ -59,14 +60,14 @@ pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds<'_>) -> Ve
         .claims
         .iter()
         .map(|claim| {
-            let desk = Desk {
+            let context = ClaimContext {
                 input: &input,
                 analysis,
                 trials: &trials,
                 grounds,
                 claim,
             };
-            Case::of(claim, &desk, &mut family)
+            Case::of(claim, &context, &mut family)
         })
         .collect();
     let corrected = family.corrected();
@@ -83,14 +84,14 @@ impl Audited {
     }
 }
 
-fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
+fn draft(test: &Test, context: &ClaimContext<'_>, family: &mut Family) -> ClaimTest {
     match test {
         Test::Ratio {
             contrast,
             metric,
             expect,
             cells,
-        } => ratio::draft(desk, contrast, *metric, *expect, *cells, family),
+        } => ratio::draft(context, contrast, *metric, *expect, *cells, family),
         Test::Crossover {
             contrast,
             metric,
@@ -99,31 +100,31 @@ fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
             tolerance,
             cells,
         } => {
-            let claimed = crossover::Claimed {
+            let claimed = crossover::CrossoverClaim {
                 metric: *metric,
                 along: *along,
                 from,
                 tolerance: *tolerance,
             };
-            crossover::draft(desk, contrast, &claimed, *cells)
+            crossover::draft(context, contrast, &claimed, *cells)
         }
         Test::Level {
             metric,
             place,
             expect,
             cells,
-        } => level::draft(desk, *metric, place, *expect, *cells, family),
+        } => level::draft(context, *metric, place, *expect, *cells, family),
         Test::Counter {
             contrast,
             metrics,
             cells,
-        } => counter::draft(desk, contrast, metrics, *cells),
+        } => counter::draft(context, contrast, metrics, *cells),
         Test::Stall {
             doubt,
             place,
             present,
             cells,
-        } => stall::draft(desk, doubt, place, *present, *cells),
+        } => stall::draft(context, doubt, place, *present, *cells),
         Test::Scaling {
             metric,
             place,
@@ -131,22 +132,22 @@ fn draft(test: &Test, desk: &Desk<'_>, family: &mut Family) -> Draft {
             expect,
             cells,
         } => {
-            let claimed = scaling::Claimed {
+            let claimed = scaling::ScalingClaim {
                 metric: *metric,
                 between: *between,
                 expect: *expect,
             };
-            scaling::draft(desk, place, &claimed, *cells, family)
+            scaling::draft(context, place, &claimed, *cells, family)
         }
-        Test::Arithmetic(sum) => arithmetic::draft(desk, sum),
+        Test::Arithmetic(sum) => arithmetic::draft(context, sum),
         Test::CopiesPerByte {
             metric,
             place,
             expect,
             cells,
-        } => copies::draft(desk, *metric, place, *expect, *cells),
+        } => copies::draft(context, *metric, place, *expect, *cells),
         Test::NotInThisRun { study, why } => {
-            Draft::missing(format!("it needs {}: {why}", desk.study(study)))
+            ClaimTest::missing(format!("it needs {}: {why}", context.study(study)))
         }
     }
 }
@@ -162,18 +163,19 @@ fn of_run(test: &Test) -> bool {
 }
 
 impl<'c> Case<'c> {
-    fn of(claim: &'c Claim, desk: &Desk<'_>, family: &mut Family) -> Case<'c> {
-        let tests = claim.tests.iter().map(|t| draft(t, desk, family));
-        let mut tests: Vec<Draft> = tests.collect();
+    fn of(claim: &'c Claim, context: &ClaimContext<'_>, family: &mut Family) -> Case<'c> {
+        let tests = claim.tests.iter().map(|t| draft(t, context, family));
+        let mut tests: Vec<ClaimTest> = tests.collect();
         let reasons = claim
             .reasons
             .iter()
-            .map(|r| (r.otherwise.as_str(), draft(&r.test, desk, family)));
-        let mut reasons: Vec<(&str, Draft)> = reasons.collect();
+            .map(|r| (r.otherwise.as_str(), draft(&r.test, context, family)));
+        let mut reasons: Vec<(&str, ClaimTest)> = reasons.collect();
         // What the run has no cells for is left aside where it has some for another test; where
         // it has none, one of them says what it takes.
         let pairs = || claim.tests.iter().zip(&tests);
-        let is_measured = |(test, draft): (&Test, &Draft)| of_run(test) && draft.missing.is_none();
+        let is_measured =
+            |(test, draft): (&Test, &ClaimTest)| of_run(test) && draft.missing.is_none();
         let mut left_aside = pairs().any(is_measured);
         let mut kept = claim.tests.iter();
         tests.retain(|draft| {
@@ -188,7 +190,7 @@ impl<'c> Case<'c> {
             let optional = kept.next().is_some_and(|r| if_measured(&r.test));
             !(optional && draft.missing.is_some())
         });
-        let beside = claim.beside.iter().map(|t| draft(t, desk, family));
+        let beside = claim.beside.iter().map(|t| draft(t, context, family));
         Case {
             claim,
             tests,
@@ -198,13 +200,13 @@ impl<'c> Case<'c> {
     }
 
     fn ruled(&self, corrected: &[f64]) -> Audited {
-        let tests: Vec<Told> = self.tests.iter().map(|d| d.told(corrected)).collect();
-        let reasons: Vec<(&str, Told)> = self
+        let tests: Vec<JudgedTest> = self.tests.iter().map(|d| d.told(corrected)).collect();
+        let reasons: Vec<(&str, JudgedTest)> = self
             .reasons
             .iter()
             .map(|(otherwise, d)| (*otherwise, d.told(corrected)))
             .collect();
-        let beside: Vec<Told> = self.beside.iter().map(|d| d.told(corrected)).collect();
+        let beside: Vec<JudgedTest> = self.beside.iter().map(|d| d.told(corrected)).collect();
         let (ruling, mut because) = rule(&tests, &reasons);
         for told in &beside {
             because.push_str(" Beside it: ");
@@ -219,12 +221,8 @@ impl<'c> Case<'c> {
             published: Some(text.clone()),
             measured: None,
         });
-        let mut findings: Vec<String> = Vec::new();
-        for id in all().flat_map(|told| &told.findings) {
-            if !findings.contains(id) {
-                findings.push(id.clone());
-            }
-        }
+        let findings = all().flat_map(|told| &told.findings).unique();
+        let findings = findings.cloned().collect();
         Audited {
             id: self.claim.id.clone(),
             source: self.claim.source.clone(),
@@ -240,34 +238,38 @@ impl<'c> Case<'c> {
 }
 
 /// The effect first: where it is not there, no reason matters.
-fn rule(tests: &[Told], reasons: &[(&str, Told)]) -> (Ruling, String) {
-    let sentences = |outcome: Outcome| -> Vec<String> {
+fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> (Ruling, String) {
+    let sentences = |outcome: TestOutcome| -> Vec<String> {
         let of = tests.iter().filter(|t| t.outcome == outcome);
         of.map(|t| t.sentence.clone()).collect()
     };
-    let fails = sentences(Outcome::Fails);
+    let fails = sentences(TestOutcome::Fails);
     if !fails.is_empty() {
         return (Ruling::DoesNotHold, fails.join(" "));
     }
-    let open = sentences(Outcome::Open);
+    let open = sentences(TestOutcome::Open);
     if !open.is_empty() {
-        let seen = [sentences(Outcome::Holds), sentences(Outcome::HoldsByStall)].concat();
+        let seen = [
+            sentences(TestOutcome::Holds),
+            sentences(TestOutcome::HoldsByStall),
+        ]
+        .concat();
         return (Ruling::CannotBeSettled, [open, seen].concat().join(" "));
     }
-    let mut others: Vec<String> = sentences(Outcome::HoldsByStall);
+    let mut others: Vec<String> = sentences(TestOutcome::HoldsByStall);
     let mut unknown = Vec::new();
     for (otherwise, told) in reasons {
         match told.outcome {
-            Outcome::Fails => others.push(format!(
+            TestOutcome::Fails => others.push(format!(
                 "{} {}",
-                words::capital(&words::sentence(otherwise)),
+                phrases::capital(&phrases::sentence(otherwise)),
                 told.sentence
             )),
-            Outcome::Open => unknown.push(told.sentence.clone()),
-            Outcome::Holds | Outcome::HoldsByStall => {}
+            TestOutcome::Open => unknown.push(told.sentence.clone()),
+            TestOutcome::Holds | TestOutcome::HoldsByStall => {}
         }
     }
-    let holds = sentences(Outcome::Holds);
+    let holds = sentences(TestOutcome::Holds);
     if !others.is_empty() {
         return (
             Ruling::HoldsForAnotherReason,

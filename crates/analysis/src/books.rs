@@ -10,14 +10,14 @@
 //! window: the mean over windows is right for all that, while a median of such windows is one of the
 //! steps (`crates/analysis/tests/books.rs` has it).
 
-use bytecost_spec::evidence::{CPU_USERS, CpuUser, Evidence};
+use bytecost_spec::evidence::{CPU_USERS, CpuUser, TrialEvidence};
 use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 use bytecost_stats::{mean, student_mean};
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{BookLine, CellBooks, Closed};
 use crate::trials::{CellTrials, Trials};
 use crate::value::{machine, read};
-use crate::{FEWEST, LEVEL};
 
 /// The largest share of a cell's own CPU time that may be left over.
 pub(crate) const MOST_LEFT_OVER: f64 = 0.03;
@@ -44,12 +44,12 @@ impl Page {
 }
 
 /// The books of every cell that moves something and has enough trials; none of runs of old.
-pub(crate) fn all(trials: &Trials<'_>, evidence: &[Evidence]) -> Vec<CellBooks> {
+pub(crate) fn all(trials: &Trials<'_>, evidence: &[TrialEvidence]) -> Vec<CellBooks> {
     let books = trials.moving().filter_map(|cell| of_cell(cell, evidence));
     books.collect()
 }
 
-fn of_cell(cell: &CellTrials<'_>, evidence: &[Evidence]) -> Option<CellBooks> {
+fn of_cell(cell: &CellTrials<'_>, evidence: &[TrialEvidence]) -> Option<CellBooks> {
     let mut counted = evidence.iter().filter(|e| e.cell == cell.id);
     let pages: Vec<Page> = cell.trials().filter_map(|t| page(t.sample)).collect();
     if pages.len() < FEWEST {

@@ -6,11 +6,12 @@ use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
+use itertools::Itertools as _;
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
-use crate::value::{Latencies, QUANTILES, Value, latencies, read};
-use crate::{FEWEST, LEVEL};
+use crate::value::{LatencyQuantiles, QUANTILES, Value, latencies, read};
 
 /// Every cell of the plan with its estimates.
 pub(crate) fn results(trials: &Trials<'_>) -> Vec<CellResult> {
@@ -118,7 +119,7 @@ pub(crate) fn exp(log: f64) -> f64 {
 }
 
 /// The quantiles over all latencies of a cell's trials together.
-fn merged_latency(cell: &CellTrials<'_>) -> Option<Latencies> {
+fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
     let mut merged: Option<Histogram<u64>> = None;
     for trial in cell.trials().chain(cell.twin.values()) {
         let Some(mut histogram) = trial.histogram() else {
@@ -168,12 +169,7 @@ pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
 }
 /// What reading hardware counters costs each mover that was tried with them and without.
 pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
-    let mut movers: Vec<&str> = Vec::new();
-    for trial in trials {
-        if !movers.contains(&trial.mover.as_str()) {
-            movers.push(&trial.mover);
-        }
-    }
+    let movers = trials.iter().map(|t| t.mover.as_str()).unique();
     let of = |mover: &str, with| {
         let same = |t: &&CounterTrial| t.mover == mover && t.with == with && t.messages > 0;
         let each = trials.iter().filter(same);
@@ -187,5 +183,5 @@ pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
             with_ns_per_message: of(mover, true)?,
         })
     };
-    movers.into_iter().filter_map(cost).collect()
+    movers.filter_map(cost).collect()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{CopyMeans, Evidence, Leg, Means};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
 use bytecost_stats::median;
 
@@ -16,18 +16,18 @@ use crate::trials::{CellTrials, Trials};
 pub(crate) const SOME: f64 = 0.01;
 
 /// What was counted, by cell.
-pub(crate) struct Counted {
+pub(crate) struct CountedCells {
     pub(crate) copies: Vec<CellCopies>,
     pub(crate) counts: Vec<CellCounts>,
     pub(crate) cost: Option<CountingCost>,
 }
 
-impl Counted {
+impl CountedCells {
     /// All that was counted, in the order of the plan; the first evidence of a cell counts. Where
     /// copies were not counted, completion flags are told of cells that have them.
-    pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> Counted {
-        let mut by_cell: BTreeMap<u32, &Evidence> = BTreeMap::new();
-        let counted = |e: &&Evidence| e.copies.is_some() || !e.counts.is_empty();
+    pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> CountedCells {
+        let mut by_cell: BTreeMap<u32, &TrialEvidence> = BTreeMap::new();
+        let counted = |e: &&TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
         for evidence in input.evidence.iter().filter(counted) {
             by_cell.entry(evidence.trial.cell).or_insert(evidence);
         }
@@ -44,7 +44,7 @@ impl Counted {
         }
         let place = |id: &str| cells.iter().position(|c| c.id == id);
         copies.sort_by_key(|c| place(&c.cell));
-        Counted {
+        CountedCells {
             copies,
             counts: all().filter_map(|e| counts(e, input)).collect(),
             cost: cost(&by_cell, cells),
@@ -53,7 +53,7 @@ impl Counted {
 }
 
 /// None where nothing was sent.
-fn copies(evidence: &Evidence) -> Option<CellCopies> {
+fn copies(evidence: &TrialEvidence) -> Option<CellCopies> {
     let found = evidence.copies.as_ref()?;
     if found.payload_bytes == 0 {
         return None;
@@ -84,7 +84,7 @@ fn flagged(cell: &CellResult) -> Option<CellCopies> {
     Some(CellCopies {
         cell: cell.id.clone(),
         legs: vec![LegCopies {
-            leg: Leg::Delivery,
+            leg: CopyPlace::Delivery,
             means: Some(CopyMeans::CompletionFlags),
             per_byte: Some(share.value),
             absent: None,
@@ -93,7 +93,7 @@ fn flagged(cell: &CellResult) -> Option<CellCopies> {
     })
 }
 
-fn counts(evidence: &Evidence, input: &Input<'_>) -> Option<CellCounts> {
+fn counts(evidence: &TrialEvidence, input: &Input<'_>) -> Option<CellCounts> {
     let cell = usize::try_from(evidence.trial.cell).ok();
     let cell = cell.and_then(|i| input.cells.get(i));
     let is_served = cell.is_some_and(Cell::is_served);
@@ -123,7 +123,7 @@ fn counts(evidence: &Evidence, input: &Input<'_>) -> Option<CellCounts> {
     })
 }
 
-fn cost(by_cell: &BTreeMap<u32, &Evidence>, cells: &[CellResult]) -> Option<CountingCost> {
+fn cost(by_cell: &BTreeMap<u32, &TrialEvidence>, cells: &[CellResult]) -> Option<CountingCost> {
     if by_cell.is_empty() {
         return None;
     }
@@ -213,7 +213,7 @@ impl CellCopies {
 
     /// How often each byte was copied at a place, where that is known.
     #[must_use]
-    pub fn at(&self, leg: Leg) -> Option<f64> {
+    pub fn at(&self, leg: CopyPlace) -> Option<f64> {
         self.legs.iter().find(|l| l.leg == leg)?.per_byte
     }
 
@@ -231,7 +231,7 @@ impl CellCopies {
         if self.is_flagged_only() {
             return None;
         }
-        Some(self.at(Leg::IntoKernel)? + self.at(Leg::Delivery).unwrap_or(0.0))
+        Some(self.at(CopyPlace::IntoKernel)? + self.at(CopyPlace::Delivery).unwrap_or(0.0))
     }
 }
 
@@ -245,7 +245,7 @@ impl CellCounts {
     /// How often something happened for each message on all sides that have it. The clients of a
     /// server are the instrument: for each request only the server's own are told.
     #[must_use]
-    pub fn per_message(&self, event: bytecost_spec::evidence::Event) -> Option<f64> {
+    pub fn per_message(&self, event: bytecost_spec::evidence::CountedEvent) -> Option<f64> {
         let tells = |e: &&EventRate| e.event == event && e.side != Side::Client;
         let own = self.events.iter().filter(tells);
         let known: Option<Vec<f64>> = own.map(|e| e.per_message).collect();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{Evidence, KINDS, Kind, Looks, Party, TimeByKind};
+use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
 
-use crate::LEVEL;
+use crate::confidence::LEVEL;
 use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
 
 /// Functions of a cell that are told, most time first.
@@ -14,11 +14,11 @@ const KIB: f64 = 1024.0;
 
 /// Every watched cell, in the order of the plan; the first evidence of time of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
-    let mut by_cell: BTreeMap<u32, &Evidence> = BTreeMap::new();
+    let mut by_cell: BTreeMap<u32, &TrialEvidence> = BTreeMap::new();
     for evidence in input.evidence.iter().filter(|e| e.time.is_some()) {
         by_cell.entry(evidence.trial.cell).or_insert(evidence);
     }
-    let known = |(cell, evidence): (u32, &Evidence)| {
+    let known = |(cell, evidence): (u32, &TrialEvidence)| {
         let cell = input.cells.get(usize::try_from(cell).ok()?)?;
         let per = match cell.is_served() {
             true => TimePer::Request,
@@ -30,7 +30,7 @@ pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
 }
 
 /// None where nothing was sent, or nothing was seen of who sent it.
-fn of(evidence: &Evidence, per: TimePer) -> Option<CellTime> {
+fn of(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
     let time = evidence.time.as_ref()?;
     let of_parties = |parties: &[Party]| count(time, |l| parties.contains(&l.party));
     let own = of_parties(&[Party::Sender, Party::Receiver]);

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Course, Edge, Gains, Interval, Resampling, course, trimmed_mean};
+use bytecost_stats::{Course, GainEdge, Gains, Interval, Resampling, course, trimmed_mean};
 
 use crate::cells::exp;
-use crate::doubts::View;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
 use crate::result::{Crossing, CrossingPoint, Crossover};
-use crate::{FEWEST, LEVEL};
+use crate::view::View;
 
 mod sentence;
 
@@ -244,7 +244,7 @@ impl<'v> Curve<'v> {
     }
 }
 
-fn point(edge: &Edge) -> CrossingPoint {
+fn point(edge: &GainEdge) -> CrossingPoint {
     CrossingPoint {
         better_above: edge.rising,
         fades: edge.fades,

@@ -1,15 +1,12 @@
 //! What weakens the findings: one row each, with its evidence and its cure.
 
-use bytecost_spec::{Axis, Measure, Metric};
-use bytecost_stats::median;
+use bytecost_spec::{Axis, Measure};
 
-use crate::result::{
-    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Doubt,
-    Finding, Input, NoiseFloor, Twin, Verdict,
-};
-use crate::trials::{CellTrials, Trials};
-use crate::value::Trial;
-use crate::words;
+use crate::phrases;
+use crate::rate_limits::{SAME_RATE, is_of_time};
+use crate::result::{Doubt, Finding, Verdict};
+use crate::trials::CellTrials;
+use crate::view::View;
 
 mod books;
 mod course;
@@ -22,6 +19,7 @@ mod kernel;
 mod legs;
 mod machine;
 mod not_steady;
+mod obstacles;
 mod off_cpu;
 mod packet_socket;
 mod receive_window;
@@ -32,42 +30,21 @@ mod segments;
 pub(crate) mod serving;
 mod short_window;
 pub(crate) mod stall;
+mod twins;
 mod untouched;
-mod way;
 mod wire;
 
 pub(crate) use kernel::copied;
-pub(crate) use stall::Stalls;
-pub(crate) use way::Limits;
-
-/// All that a doubt may look at.
-pub(crate) struct View<'v> {
-    pub(crate) input: &'v Input<'v>,
-    pub(crate) trials: &'v Trials<'v>,
-    pub(crate) cells: &'v [CellResult],
-    pub(crate) findings: &'v [Finding],
-    pub(crate) stalls: &'v Stalls,
-    /// Empty while doubts are looked for, which it is made of.
-    pub(crate) limits: &'v Limits,
-    pub(crate) cpu_time: &'v [CellTime],
-    pub(crate) copies: &'v [CellCopies],
-    pub(crate) counts: &'v [CellCounts],
-    pub(crate) cost: Option<CountingCost>,
-    pub(crate) footprints: &'v [CellFootprint],
-    pub(crate) books: &'v [CellBooks],
-    pub(crate) twins: &'v [Twin],
-    pub(crate) noise_floor: Option<&'v NoiseFloor>,
-}
 
 /// A doubt without its name.
-pub(crate) struct Told {
+pub(crate) struct UnnamedDoubt {
     pub(crate) text: String,
     pub(crate) evidence: String,
     pub(crate) cure: String,
     pub(crate) cells: Vec<String>,
 }
 
-type Detect = fn(&View<'_>) -> Vec<Told>;
+type Detect = fn(&View<'_>) -> Vec<UnnamedDoubt>;
 
 /// What a doubt does to verdicts.
 #[derive(Clone, Copy)]
@@ -82,10 +59,8 @@ enum Effect {
 const TOLD: Effect = Effect::Annotates;
 
 /// The effect of those that say that something else than what is compared sets the rates.
-const NO_RATES: Effect = Effect::Withholds(
-    way::is_of_time,
-    "something other than what is compared sets it",
-);
+const NO_RATES: Effect =
+    Effect::Withholds(is_of_time, "something other than what is compared sets it");
 
 fn any(_: Measure) -> bool {
     true
@@ -108,7 +83,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("failed-trials", TOLD, course::failed_trials),
     ("few-blocks", TOLD, course::few_blocks),
     ("imprecise", TOLD, course::imprecise),
-    ("twins-differ", TOLD, crate::twins::differ),
+    ("twins-differ", TOLD, twins::differ),
     ("nagle-stall", TOLD, stall::nagle),
     ("completion-waits-for-ack", TOLD, stall::completion),
     ("zero-copy-copied", TOLD, kernel::zero_copy_copied),
@@ -131,9 +106,9 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
     ("cpu-clock", TOLD, cpu_clock::detect),
-    ("path-limit", NO_RATES, way::limits),
-    ("path-cost", TOLD, way::costs),
-    ("quota-around", NO_RATES, way::quota),
+    ("path-limit", NO_RATES, obstacles::limits),
+    ("path-cost", TOLD, obstacles::costs),
+    ("quota-around", NO_RATES, obstacles::quota),
     ("other-processes", TOLD, machine::other_processes),
     ("repeats-matter", TOLD, course::repeats_matter),
     ("steal", TOLD, machine::steal),
@@ -149,7 +124,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("registered-huge-pages", TOLD, huge_pages::detect),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
-    (same_rate::KIND, NO_RATES, same_rate::detect),
+    (SAME_RATE, NO_RATES, same_rate::detect),
     ("receiver-bound", TOLD, receiver_bound::detect),
     ("untouched", TOLD, untouched::detect),
     ("zero-copy-no-room", TOLD, kernel::no_room),
@@ -197,7 +172,7 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
                 finding.verdict = Verdict::NotDecided;
                 finding.blocks_needed = None;
                 let study = &view.input.manifest.study;
-                let sentence = words::finding(finding, cell.cell, study, varied);
+                let sentence = phrases::finding(finding, cell.cell, study, varied);
                 finding.sentence = format!("{sentence} No verdict: {because}.");
             }
         }
@@ -205,7 +180,7 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     findings
 }
 
-impl Told {
+impl UnnamedDoubt {
     fn doubt(self, kind: &str) -> Doubt {
         Doubt {
             kind: kind.to_owned(),
@@ -215,41 +190,6 @@ impl Told {
             cells: self.cells,
         }
     }
-}
-
-impl<'v> View<'v> {
-    /// Cells with another end and at least one trial that counts.
-    pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
-        self.trials.moving().filter(|c| !c.by_block.is_empty())
-    }
-
-    /// The same without those that have a server: what moves bytes by a mover.
-    pub(crate) fn moved(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
-        self.measured().filter(|c| !c.cell.is_served())
-    }
-
-    /// The first metric of the first comparison: what the answer speaks of.
-    pub(crate) fn main_metric(&self) -> Metric {
-        let compare = self.input.manifest.study.compare.first();
-        compare
-            .and_then(|c| c.metrics.first().copied())
-            .unwrap_or(Metric::both(Measure::CpuSPerGb))
-    }
-
-    /// CPUs that the run could use.
-    pub(crate) fn cpus(&self) -> usize {
-        let host = &self.input.manifest.host;
-        if host.cpus_allowed.is_empty() {
-            host.cpus.len()
-        } else {
-            host.cpus_allowed.len()
-        }
-    }
-}
-
-/// The median over the trials of a cell for which a number can be had.
-fn typical<'t>(cell: &'t CellTrials<'_>, of: impl Fn(&'t Trial<'_>) -> Option<f64>) -> Option<f64> {
-    median(&cell.trials().filter_map(of).collect::<Vec<f64>>())
 }
 
 /// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
@@ -270,5 +210,5 @@ fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
 
 /// `in 3 cells`, `in 1 cell`.
 fn in_cells(n: usize) -> String {
-    format!("in {}", words::count(n, "cell"))
+    format!("in {}", phrases::count(n, "cell"))
 }

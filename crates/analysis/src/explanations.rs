@@ -3,29 +3,28 @@
 use bytecost_spec::{Axis, Measure, Metric, units};
 
 use crate::crossovers::{Curve, curves, is_open};
-use crate::doubts::View;
+use crate::phrases;
 use crate::result::{CellResult, Estimate, Explanation};
-use crate::words;
+use crate::view::View;
 
 mod asynchronous;
-mod asynchronous_why;
 mod cache_steps;
 mod caches;
 mod copies;
 mod cpu_distance;
 mod cpu_time;
-mod decided;
 mod faster;
 mod footprint;
 mod huge_pages;
 mod isolation;
+mod largest_differences;
 mod one_call;
 mod placements;
 mod questions;
+mod ranges;
 mod sendfile;
 mod servers;
 mod shared_core;
-mod spans;
 mod threads;
 mod unexpected;
 mod zero_copy;
@@ -41,7 +40,7 @@ pub(crate) struct Why<'v> {
 }
 
 /// What there is to say to a question.
-struct Told {
+struct Explained {
     /// The answer in one sentence, or what is missing for one.
     answer: Result<String, String>,
     numbers: Vec<String>,
@@ -70,7 +69,7 @@ struct Question {
     text: &'static str,
     of: Of,
     /// None where the run is not about what the question asks.
-    ask: fn(&Why<'_>) -> Option<Told>,
+    ask: fn(&Why<'_>) -> Option<Explained>,
 }
 
 /// Movers that the questions of sockets are about: a run with none of them is about something
@@ -106,9 +105,9 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
 }
 
 impl Question {
-    fn told(&self, told: Told) -> Explanation {
+    fn told(&self, told: Explained) -> Explanation {
         let (answer, missing) = match told.answer {
-            Ok(answer) => (Some(words::capital(&answer)), None),
+            Ok(answer) => (Some(phrases::capital(&answer)), None),
             Err(missing) => (None, Some(missing)),
         };
         Explanation {
@@ -212,7 +211,7 @@ impl<'v> Why<'v> {
     fn crossing(&self, curve: &Curve<'_>, metric: Metric) -> Result<(String, Vec<String>), String> {
         let crossover = curve
             .crossover(self.view, metric)
-            .ok_or_else(|| format!("{} was not had at two sizes", words::metric(metric)))?;
+            .ok_or_else(|| format!("{} was not had at two sizes", phrases::metric(metric)))?;
         let ratios = curve.ratios(metric);
         let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else {
             return Err("no size has three blocks".to_owned());
@@ -223,7 +222,7 @@ impl<'v> Why<'v> {
                 "the intervals of {blocks} blocks leave it open for `{}` against `{}` in {}: needs more blocks (--budget)",
                 curve.value,
                 curve.baseline,
-                words::metric(metric)
+                phrases::metric(metric)
             ));
         }
         let [least, most] =
@@ -231,8 +230,8 @@ impl<'v> Why<'v> {
         let sentence = format!(
             "{}; {least} the ratio is {}, {most} {}.",
             crossover.sentence.trim_end_matches('.'),
-            words::ratio(first.value, first.low, first.high),
-            words::ratio(last.value, last.low, last.high)
+            phrases::ratio(first.value, first.low, first.high),
+            phrases::ratio(last.value, last.low, last.high)
         );
         Ok((sentence, crossover.findings))
     }
@@ -257,7 +256,7 @@ fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {
     let told: Vec<String> = ratios
         .iter()
         .map(|(x, r)| {
-            let ratio = words::ratio(r.value, r.low, r.high);
+            let ratio = phrases::ratio(r.value, r.low, r.high);
             format!("{ratio} {}", curve.along.circumstance(x))
         })
         .collect();
@@ -265,9 +264,9 @@ fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {
         "{} against {}, {}",
         curve.axis.subject(&curve.value),
         curve.axis.subject(&curve.baseline),
-        words::metric(metric)
+        phrases::metric(metric)
     );
-    let place = words::circumstances(&curve.place);
+    let place = phrases::circumstances(&curve.place);
     if !place.is_empty() {
         head.push_str(&format!(", {place}"));
     }

@@ -8,11 +8,11 @@ use bytecost_spec::survey::{InFlight, MoverFacts};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
 
 use crate::grid;
+use crate::phrases;
 use crate::result::{
     CeilingKind, CeilingLine, CellResult, Estimate, FigureData, Finding, Input, Point, Series,
 };
 use crate::trials::{Trials, idle};
-use crate::words;
 
 /// All figures of the study, each with its panels in the order of the plan.
 pub(crate) fn all(
@@ -104,8 +104,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
         for panel in &mut panels {
             panel.note = Some(format!(
                 "{} instead of {}, which cannot be had here: {}.",
-                words::capital(&words::metric(or)),
-                words::metric(figure.y),
+                phrases::capital(&phrases::metric(or)),
+                phrases::metric(figure.y),
                 why.trim_end_matches('.')
             ));
         }
@@ -193,7 +193,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         let panel = grid::coordinates(first, &held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
-            title: match words::circumstances(&panel) {
+            title: match phrases::circumstances(&panel) {
                 place if place.is_empty() => figure.title.clone(),
                 place => format!("{}, {place}", figure.title),
             },
@@ -362,7 +362,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         Point::Gap(if let Some(why) = result.absent.get(&figure.y) {
             why.clone()
         } else if result.trials > 0 {
-            format!("{} has no meaning here", words::metric(figure.y))
+            format!("{} has no meaning here", phrases::metric(figure.y))
         } else if let Some(why) = self.failures.get(id.as_str()) {
             format!("failed: {why}")
         } else if let Some(why) = self.refused.get(id.as_str()) {

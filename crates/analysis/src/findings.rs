@@ -6,14 +6,12 @@ use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
 use bytecost_stats::{Interval, Location, blocks_needed, holm, smallest_detectable, trimmed_mean};
 
 use crate::cells::exp;
+use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
 use crate::pairing::{Pairing, pairings};
+use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL, words};
-
-/// The error rate of a study: the chance of even one false better or worse.
-pub(crate) const ERROR_RATE: f64 = 1.0 - LEVEL;
 
 /// Blocks beyond which it is no help to say how many it would take.
 const MOST_BLOCKS: usize = 10_000;
@@ -103,7 +101,7 @@ impl<'t, 'a> Raw<'t, 'a> {
                 .flatten(),
             sentence: String::new(),
         };
-        finding.sentence = words::finding(&finding, self.pairing.other.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, self.pairing.other.cell, study, varied);
         finding
     }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::crossovers::Ratio;
 use crate::result::{CellFootprint, Estimate, Input, LevelFootprint};
-use crate::{FEWEST, LEVEL};
 
 const KIB: f64 = 1024.0;
 /// A set of which less is displaced, as a share, is as good as untouched.

@@ -2,6 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study};
+use itertools::Itertools as _;
 
 /// The values of an axis in the order of the study: that of the tier that names most, then what
 /// other tiers and the cells add. Numbers go by size.
@@ -16,18 +17,8 @@ pub(crate) fn values<'c>(
         .flat_map(|t| t.axes.iter().filter(|(a, _)| *a == axis).map(|(_, v)| v))
         .collect();
     lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
-    let mut ordered: Vec<String> = Vec::new();
-    for value in lists.into_iter().flatten() {
-        if !ordered.contains(value) {
-            ordered.push(value.clone());
-        }
-    }
-    for cell in cells {
-        let value = cell.value(axis);
-        if !ordered.contains(&value) {
-            ordered.push(value);
-        }
-    }
+    let named = lists.into_iter().flatten().cloned();
+    let ordered: Vec<String> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
     if let Some(numbers) = numbers(axis, &ordered) {
         let mut pairs: Vec<(f64, String)> = numbers.into_iter().zip(ordered).collect();
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));

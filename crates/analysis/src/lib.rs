@@ -8,6 +8,7 @@ mod audit;
 mod books;
 pub mod ceiling;
 mod cells;
+mod confidence;
 mod copies;
 mod cpu_time;
 mod crossovers;
@@ -17,32 +18,31 @@ mod figures;
 mod findings;
 mod footprint;
 mod grid;
+mod grouping;
 mod histogram;
 mod matrix;
 mod pairing;
+mod phrases;
 mod places;
 pub mod progress;
+mod rate_limits;
 pub mod result;
 mod roles;
 mod run;
 mod speed_ups;
+mod stalls;
 mod trials;
 mod twins;
 mod value;
-mod words;
+mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
+pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
 pub use result::*;
 
 use trials::Trials;
-
-/// Confidence level of every interval.
-pub(crate) const LEVEL: f64 = 0.95;
-
-/// Fewest trials, or pairs of trials, that an interval is made of.
-pub(crate) const FEWEST: usize = 3;
 
 /// Judges a run: the same input always gives the same analysis.
 ///
@@ -57,18 +57,18 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let files = input.manifest.survey.files.as_ref();
     let device = files.and_then(|f| f.device);
     ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
-    let stalls = doubts::Stalls::of(&trials);
+    let stalls = stalls::Stalls::of(&trials);
     let mut findings = findings::all(input.manifest, &trials, &study.varied);
     stalls.mark(&mut findings);
     let cpu_time = cpu_time::all(&input);
-    let counted = copies::Counted::of(&input, &cells);
+    let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
     let footprints = footprint::all(&input);
     let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let unlimited = doubts::Limits::default();
-    let view = doubts::View {
+    let unlimited = rate_limits::RateLimits::default();
+    let view = view::View {
         input: &input,
         trials: &trials,
         cells: &cells,
@@ -85,13 +85,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor: noise_floor.as_ref(),
     };
     let findings = doubts::withheld(&view, &study.varied);
-    let view = doubts::View {
+    let view = view::View {
         findings: &findings,
         ..view
     };
     let doubts = doubts::all(&view);
-    let limits = doubts::Limits::of(&doubts);
-    let view = doubts::View {
+    let limits = rate_limits::RateLimits::of(&doubts);
+    let view = view::View {
         limits: &limits,
         ..view
     };

@@ -6,9 +6,10 @@ use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{Axis, Cell, Host, Measure, Metric, Nearness, Placement};
 
 use crate::grid;
+use crate::grouping::grouped;
+use crate::phrases;
 use crate::result::{CellResult, Estimate, Input, MatrixData, PairPoint, Point};
 use crate::trials::Trials;
-use crate::words;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
@@ -133,18 +134,12 @@ fn classes<'d>(
     data: &'d MatrixData,
     host: &Host,
 ) -> Vec<(Distance, Vec<(&'d PairPoint, Estimate)>)> {
-    let mut classes: Vec<(Distance, Vec<(&PairPoint, Estimate)>)> = Vec::new();
-    for pair in &data.pairs {
-        let Point::Measured(estimate) = pair.point else {
-            continue;
-        };
-        let class = host.distance(pair.from, pair.to).class();
-        match classes.iter_mut().find(|(there, _)| *there == class) {
-            Some((_, pairs)) => pairs.push((pair, estimate)),
-            None => classes.push((class, vec![(pair, estimate)])),
+    grouped(data.pairs.iter().filter_map(|pair| match pair.point {
+        Point::Measured(estimate) => {
+            Some((host.distance(pair.from, pair.to).class(), (pair, estimate)))
         }
-    }
-    classes
+        Point::Gap(_) => None,
+    }))
 }
 
 /// The nearest and the farthest pair, and what each kind of distance takes.
@@ -197,7 +192,7 @@ fn class_told(pairs: &[(&PairPoint, Estimate)]) -> String {
         Some(Some(Nearness::CrossNode)) if !alike => "other nodes",
         _ => name,
     };
-    let count = words::count(pairs.len(), "pair");
+    let count = phrases::count(pairs.len(), "pair");
     match (time(least), time(most)) {
         (only, _) if pairs.len() == 1 => format!("{name} {only}"),
         (least, most) if least == most => format!("{name} {least} over {count}"),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::{Counter, Held, Placement, Sample};
 
+use crate::phrases::percent;
 use crate::trials::{CellTrials, Trials};
-use crate::words::percent;
 
 /// A sentence for each placement, memory node and neighbour of the run that was measured, in the
 /// order of the cells. What the scheduler decided has none.

@@ -3,9 +3,9 @@
 use bytecost_spec::{Cell, Manifest, Metric, Sample};
 use bytecost_stats::trimmed_mean;
 
+use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::{Pairing, pairings};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL};
 
 /// The state of a running study: its least precise comparison.
 #[derive(Clone, Debug, PartialEq)]

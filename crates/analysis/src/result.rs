@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
-use bytecost_spec::evidence::Evidence;
+use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Axis, Cell, Failure, Host, Manifest, Metric, Refusal, Sample};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
+pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod audited;
 mod books;
+mod ceiling;
 mod counted;
 mod cpu_time;
 mod figure;
@@ -53,7 +54,7 @@ pub struct Input<'a> {
     /// The end of each attempt at a block; none in runs of old.
     pub blocks: &'a [Block],
     /// What was seen in trials for evidence.
-    pub evidence: &'a [Evidence],
+    pub evidence: &'a [TrialEvidence],
     /// What the plan changed of what was asked, in sentences.
     pub notes: &'a [String],
     /// Why the run ended before its time, where it did.
@@ -78,7 +79,7 @@ pub struct Analysis {
     /// The machine.
     pub host: Host,
     /// The answer in plain sentences; the first is the headline.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<AnswerSentence>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
     /// What reading hardware counters costs, where trials read any.
@@ -223,7 +224,7 @@ pub struct StudyFacts {
 
 /// A sentence of the answer, with what it rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Answer {
+pub struct AnswerSentence {
     /// One plain sentence.
     pub sentence: String,
     /// [`Finding::id`]s behind it.

@@ -2,9 +2,9 @@
 
 use bytecost_spec::{Counter, Side, SideReadings};
 
+use crate::cells::typical;
 use crate::result::{RoleCounter, RoleCounters};
 use crate::trials::{CellTrials, Trials};
-use crate::typical;
 use crate::value::served::messages;
 use crate::value::{Found, read};
 

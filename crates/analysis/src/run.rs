@@ -37,7 +37,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         prediction: study.prediction.clone(),
         smallest_effect: study.smallest_effect,
         precision: study.precision,
-        level: crate::LEVEL,
+        level: crate::confidence::LEVEL,
         warmup_ms: study.warmup_ms,
         window_ms: study.window_ms,
         constants,

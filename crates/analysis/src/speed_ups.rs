@@ -8,9 +8,11 @@ use bytecost_spec::{Axis, Better, Cell, units};
 use crate::crossovers::Ratio;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
-use crate::result::{Answer, CellResult, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow};
+use crate::phrases;
+use crate::result::{
+    AnswerSentence, CellResult, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow,
+};
 use crate::trials::Trials;
-use crate::words;
 
 /// Every pair that the study spans, in its order.
 pub(crate) fn all(input: &Input<'_>, trials: &Trials<'_>, cells: &[CellResult]) -> Vec<SpeedUp> {
@@ -162,7 +164,7 @@ fn why_none(pair: &Pair, input: &Input<'_>) -> String {
 }
 
 /// A sentence for each pair, with what was published of it.
-pub(crate) fn answers(speed_ups: &[SpeedUp], findings: &[Finding]) -> Vec<Answer> {
+pub(crate) fn answers(speed_ups: &[SpeedUp], findings: &[Finding]) -> Vec<AnswerSentence> {
     let told = speed_ups.iter().map(|s| {
         let is_of = |f: &&Finding| {
             let ends = [f.cell.as_str(), f.baseline.as_str()];
@@ -173,7 +175,7 @@ pub(crate) fn answers(speed_ups: &[SpeedUp], findings: &[Finding]) -> Vec<Answer
             };
             f.metric == s.metric && rows().any(|r| r == ends || r == [ends[1], ends[0]])
         };
-        Answer {
+        AnswerSentence {
             sentence: format!("{}: {}{}.", s.title, found(s), published(s)),
             findings: findings
                 .iter()
@@ -204,7 +206,7 @@ fn found(speed_up: &SpeedUp) -> String {
     match (least, most) {
         (Some(one), Some(_)) if measured.len() == 1 => {
             let (low, high) = (one.low.unwrap_or(one.value), one.high.unwrap_or(one.value));
-            format!("{} as fast", words::ratio(one.value, low, high))
+            format!("{} as fast", phrases::ratio(one.value, low, high))
         }
         (Some(least), Some(most)) => {
             let [from, to] = [least.value, most.value].map(units::number);
@@ -213,7 +215,7 @@ fn found(speed_up: &SpeedUp) -> String {
             } else {
                 format!("{from}× to {to}×")
             };
-            let cells = words::count(measured.len(), "cell");
+            let cells = phrases::count(measured.len(), "cell");
             format!("{span} as fast in {cells}")
         }
         _ => format!("not measured here: {}", why.unwrap_or("no such cells")),

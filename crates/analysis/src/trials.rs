@@ -6,7 +6,7 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey};
-use bytecost_stats::mean;
+use bytecost_stats::{mean, median};
 
 use crate::result::Input;
 use crate::value::Trial;
@@ -169,6 +169,11 @@ impl<'a> CellTrials<'a> {
         let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
         let known = both.into_iter().flatten();
         known.filter_map(|t| t.value(metric).known()).collect()
+    }
+
+    /// The median over its trials for which a number can be had.
+    pub(crate) fn typical(&self, of: impl Fn(&Trial<'a>) -> Option<f64>) -> Option<f64> {
+        median(&self.trials().filter_map(of).collect::<Vec<f64>>())
     }
 
     /// The trials that count, in the order of blocks; those of a twin are not among them.

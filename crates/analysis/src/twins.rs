@@ -6,16 +6,12 @@ use bytecost_spec::Study;
 use bytecost_stats::{at_least, trimmed_mean};
 
 use crate::cells::exp;
-use crate::doubts::{Told, View};
-use crate::findings::ERROR_RATE;
+use crate::confidence::ERROR_RATE;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::pairings;
+use crate::phrases;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::Trials;
-use crate::{FEWEST, LEVEL, words};
-
-/// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
-/// these, if its intervals hold.
-const CHANCE_LEAST: f64 = 0.01;
 
 /// Every baseline that has a twin, in the first metric of each comparison: outside of the findings
 /// and of their correction.
@@ -74,42 +70,17 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         sentence: format!(
             "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
             axis.subject(&cell.value(axis)),
-            words::ratio(widest.ratio, widest.low, widest.high),
-            words::metric(widest.metric),
+            phrases::ratio(widest.ratio, widest.low, widest.high),
+            phrases::metric(widest.metric),
             if twins.len() > 1 {
                 " at the widest"
             } else {
                 ""
             },
-            words::count(twins.len(), "twin"),
-            words::percent(ERROR_RATE),
+            phrases::count(twins.len(), "twin"),
+            phrases::percent(ERROR_RATE),
         ),
         widest,
     };
     Some(floor)
-}
-
-/// More twins came out different than chance explains: the intervals of this run are too narrow.
-pub(crate) fn differ(view: &View<'_>) -> Vec<Told> {
-    let Some(floor) = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST) else {
-        return Vec::new();
-    };
-    let different = || view.twins.iter().filter(|t| t.different);
-    let ratios: Vec<String> = different()
-        .map(|t| words::ratio(t.ratio, t.low, t.high))
-        .collect();
-    vec![Told {
-        text: "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow."
-            .to_owned(),
-        evidence: format!(
-            "{} of {} came out different, {} would by chance; as many or more do so in {} of runs; their ratios: {}",
-            floor.different,
-            words::count(floor.twins, "twin"),
-            words::percent(ERROR_RATE),
-            words::percent(floor.chance),
-            words::list(&ratios)
-        ),
-        cure: "stop other programs and run again; pin the threads with --placement".to_owned(),
-        cells: different().map(|t| t.cell.clone()).collect(),
-    }]
 }

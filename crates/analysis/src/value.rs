@@ -32,7 +32,7 @@ impl Value {
 }
 
 /// The latencies that metrics ask for, in µs, by [`QUANTILES`].
-pub(crate) type Latencies = [f64; QUANTILES.len()];
+pub(crate) type LatencyQuantiles = [f64; QUANTILES.len()];
 
 /// The quantiles that are metrics.
 pub(crate) const QUANTILES: [(Measure, f64); 5] = [
@@ -51,7 +51,7 @@ pub(crate) struct Trial<'a> {
     cell: &'a Cell,
     release: Option<Release>,
     is_ping: bool,
-    latency: OnceCell<Option<Latencies>>,
+    latency: OnceCell<Option<LatencyQuantiles>>,
 }
 
 /// What a counter is divided by.
@@ -86,7 +86,7 @@ impl<'a> Trial<'a> {
         histogram::decode(self.sample.latency_ns_histogram.as_deref()?)
     }
 
-    fn latencies(&self) -> Option<Latencies> {
+    fn latencies(&self) -> Option<LatencyQuantiles> {
         *self
             .latency
             .get_or_init(|| Some(latencies(&self.histogram()?)))
@@ -396,7 +396,7 @@ impl<'a> Trial<'a> {
 }
 
 /// The quantiles of a histogram of ns, in µs.
-pub(crate) fn latencies(histogram: &Histogram<u64>) -> Latencies {
+pub(crate) fn latencies(histogram: &Histogram<u64>) -> LatencyQuantiles {
     QUANTILES.map(|(_, quantile)| histogram.value_at_quantile(quantile) as f64 / 1e3)
 }
 

@@ -5,7 +5,7 @@ mod world;
 
 use bytecost_analysis::{Audited, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
-use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, Evidence, Leg};
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Cell, Counter, Reading, Table, TrialKey};
 use file_worlds::{READS, SENDS, reads, sends, speed, stalling};
 use world::{True, World};
@@ -161,7 +161,7 @@ fn count_copies(world: &mut World, read: u64, sent: u64) {
             "read-write" => (read, sent),
             _ => (0, 0),
         };
-        Evidence {
+        TrialEvidence {
             trial: TrialKey {
                 block: 0,
                 cell: place as u32,
@@ -177,10 +177,10 @@ fn count_copies(world: &mut World, read: u64, sent: u64) {
             copies: Some(CopiedBytes {
                 payload_bytes: 1000,
                 legs: vec![
-                    leg(Leg::FromFile, read),
-                    leg(Leg::IntoKernel, sent),
-                    leg(Leg::Delivery, 0),
-                    leg(Leg::ToReader, 1000),
+                    leg(CopyPlace::FromFile, read),
+                    leg(CopyPlace::IntoKernel, sent),
+                    leg(CopyPlace::Delivery, 0),
+                    leg(CopyPlace::ToReader, 1000),
                 ],
                 gaps: Vec::new(),
             }),

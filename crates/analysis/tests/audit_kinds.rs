@@ -4,7 +4,7 @@ mod judge;
 mod world;
 
 use bytecost_analysis::{Grounds, Ruling, audit, beside};
-use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, Evidence, Leg};
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{
     Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table, TrialKey,
 };
@@ -51,7 +51,7 @@ fn copies_are_as_many_as_was_claimed_or_not() {
             means: Some(CopyMeans::Functions),
             bytes: Reading::Measured(bytes),
         };
-        Evidence {
+        TrialEvidence {
             trial: TrialKey {
                 block: 0,
                 cell: cell as u32,
@@ -66,7 +66,10 @@ fn copies_are_as_many_as_was_claimed_or_not() {
             time: None,
             copies: Some(CopiedBytes {
                 payload_bytes: 1000,
-                legs: vec![leg(Leg::IntoKernel, into_kernel), leg(Leg::ToReader, 1000)],
+                legs: vec![
+                    leg(CopyPlace::IntoKernel, into_kernel),
+                    leg(CopyPlace::ToReader, 1000),
+                ],
                 gaps: Vec::new(),
             }),
             footprint: None,

@@ -2,8 +2,9 @@
 
 mod world;
 
-use bytecost_analysis::ceiling::{Ceiling, CeilingKind, ceiling};
+use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};
+use bytecost_analysis::{Ceiling, CeilingKind};
 use bytecost_spec::survey::{FileSurvey, Route};
 use bytecost_spec::{Cell, Measure, Metric};
 use world::{True, World};
@@ -275,7 +276,8 @@ fn the_disk_is_told_where_files_come_from_it() {
     let cell = analysis.cells.iter().find(|c| c.cell.mover == "pread");
     let share = cell.unwrap().ceiling.as_ref().unwrap();
     assert_eq!(share.ceiling.kind, CeilingKind::DiskSequential);
-    let of_disk = |a: &bytecost_analysis::Answer| a.sentence.contains("of what this disk gives");
+    let of_disk =
+        |a: &bytecost_analysis::AnswerSentence| a.sentence.contains("of what this disk gives");
     assert!(
         analysis.answers.iter().any(of_disk),
         "{:?}",

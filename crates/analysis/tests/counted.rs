@@ -4,7 +4,8 @@ mod world;
 
 use bytecost_analysis::{Analysis, Explanation};
 use bytecost_spec::evidence::{
-    Copied, CopiedBytes, CopyMeans, Event, EventCount, Evidence, EvidenceAsked, Leg, Means,
+    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EventCount, EvidenceAsked, Means,
+    TrialEvidence,
 };
 use bytecost_spec::{Measure, Metric, Reading, Side, TrialKey};
 use world::{STUDY, True, World};
@@ -20,7 +21,7 @@ fn asked(means: Means) -> EvidenceAsked {
     }
 }
 
-fn leg(leg: Leg, per_byte: f64) -> Copied {
+fn leg(leg: CopyPlace, per_byte: f64) -> Copied {
     Copied {
         leg,
         means: Some(CopyMeans::Tracepoints),
@@ -29,10 +30,14 @@ fn leg(leg: Leg, per_byte: f64) -> Copied {
 }
 
 /// Copies into the kernel, on delivery and to the reader; and calls for each message.
-fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> Evidence {
-    let legs = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader];
+fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> TrialEvidence {
+    let legs = [
+        CopyPlace::IntoKernel,
+        CopyPlace::Delivery,
+        CopyPlace::ToReader,
+    ];
     let count = |event, side, count| EventCount { event, side, count };
-    Evidence {
+    TrialEvidence {
         trial: TrialKey {
             block: 0,
             cell: cell as u32,
@@ -58,17 +63,17 @@ fn evidence(world: &World, cell: usize, copies: [f64; 3], calls: u64) -> Evidenc
         accounts: None,
         counts: vec![
             count(
-                Event::SystemCalls,
+                CountedEvent::SystemCalls,
                 Side::Sender,
                 Reading::Measured(calls * MESSAGES),
             ),
             count(
-                Event::SystemCalls,
+                CountedEvent::SystemCalls,
                 Side::Receiver,
                 Reading::Measured(MESSAGES),
             ),
             count(
-                Event::PageFaults,
+                CountedEvent::PageFaults,
                 Side::Sender,
                 Reading::absent("self-test failed"),
             ),
@@ -279,7 +284,7 @@ fn a_place_that_was_not_counted_is_absent_with_its_reason() {
     let mut world = counted(1.0, 1.0);
     let copies = world.evidence[0].copies.as_mut().unwrap();
     copies.legs[0] = Copied {
-        leg: Leg::IntoKernel,
+        leg: CopyPlace::IntoKernel,
         means: None,
         bytes: Reading::absent("no packets"),
     };

@@ -4,7 +4,9 @@ mod world;
 
 use bytecost_analysis::{Analysis, CellTime, Explanation};
 use bytecost_spec::TrialKey;
-use bytecost_spec::evidence::{Evidence, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind};
+use bytecost_spec::evidence::{
+    EvidenceAsked, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
+};
 use world::{STUDY, True, World};
 
 const EVERY_NS: u64 = 200_000;
@@ -20,8 +22,8 @@ fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Lo
 }
 
 /// Evidence of a cell that sent 1 MiB in each of `messages` messages.
-fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> Evidence {
-    Evidence {
+fn evidence(world: &World, cell: usize, found: Vec<Looks>) -> TrialEvidence {
+    TrialEvidence {
         trial: TrialKey {
             block: 0,
             cell: cell as u32,

@@ -3,7 +3,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Doubt};
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::sample::{OtherProcess, TrialKey};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Failure, Reading, Sample};
@@ -181,7 +181,7 @@ fn limits_of_the_kernel_are_told() {
 #[test]
 fn payload_that_stays_in_the_cache_is_told() {
     let mut world = quiet();
-    let cache = |level, size_bytes| Cache {
+    let cache = |level, size_bytes| CpuCache {
         level,
         kind: "Unified".to_owned(),
         size_bytes,

@@ -5,7 +5,7 @@ mod world;
 
 use bytecost_analysis::{Analysis, Ruling};
 use bytecost_spec::evidence::{
-    Calibration, Evidence, EvidenceAsked, Footprint, LevelProbe, Means, ProbeRound,
+    Calibration, EvidenceAsked, Footprint, LevelProbe, Means, ProbeRound, TrialEvidence,
 };
 use bytecost_spec::{Cell, TrialKey};
 use world::{STUDY, True, World};
@@ -42,8 +42,8 @@ fn probe(level: u32, displaced: &[f64]) -> LevelProbe {
     }
 }
 
-fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> Evidence {
-    Evidence {
+fn evidence(world: &World, cell: usize, levels: Vec<LevelProbe>) -> TrialEvidence {
+    TrialEvidence {
         trial: TrialKey {
             block: 2,
             cell: cell as u32,

@@ -3,7 +3,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, MatrixData, Point};
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Measure, Metric, Nearness, Placement, Refusal};
 use world::{True, World};
@@ -63,7 +63,7 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
             ..Cpu::default()
         })
         .collect();
-    host.caches = vec![Cache {
+    host.caches = vec![CpuCache {
         level: 3,
         kind: "Unified".into(),
         size_bytes: 32 << 20,

@@ -5,7 +5,7 @@ mod world;
 
 use bytecost_analysis::{CellCounts, TimePer};
 use bytecost_spec::evidence::{
-    Event, EventCount, Evidence, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind,
+    CountedEvent, EventCount, EvidenceAsked, Kind, Looks, Means, Party, TimeByKind, TrialEvidence,
 };
 use bytecost_spec::{Cell, Counter, Reading, Side, TrialKey};
 use server_worlds::{answer, run, server};
@@ -13,7 +13,7 @@ use world::World;
 
 /// A thousand requests were answered: the server was found so often in its scheduler, and called
 /// the kernel so often for each.
-fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> Evidence {
+fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> TrialEvidence {
     let looks = |party, kind, count| Looks {
         party,
         kind,
@@ -22,11 +22,11 @@ fn evidence(world: &World, number: usize, switching: u64, calls: u64) -> Evidenc
         moved: 0,
     };
     let called = |side, n| EventCount {
-        event: Event::SystemCalls,
+        event: CountedEvent::SystemCalls,
         side,
         count: Reading::Measured(1000 * n),
     };
-    Evidence {
+    TrialEvidence {
         trial: TrialKey {
             block: 0,
             cell: number as u32,
@@ -90,7 +90,7 @@ fn what_a_request_takes_is_told_of_the_server_alone() {
         near(time.of_kind(Kind::Scheduling), switching);
         near(time.total(), 100.0 + switching);
     }
-    let calls = |counts: &CellCounts| counts.per_message(Event::SystemCalls);
+    let calls = |counts: &CellCounts| counts.per_message(CountedEvent::SystemCalls);
     let calls: Vec<_> = analysis.counts.iter().map(calls).collect();
     assert_eq!(calls, [Some(3.0), Some(2.0)]);
     let sides: Vec<Side> = analysis.counts[0].events.iter().map(|e| e.side).collect();

@@ -4,7 +4,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Explanation};
-use bytecost_spec::host::Cache;
+use bytecost_spec::host::CpuCache;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Counter, Held, HugePages, Nearness, Placement, Reading, Refusal};
 use world::{True, World};
@@ -117,7 +117,7 @@ fn steps_are_held_against_the_caches_of_the_host() {
             *messages = Reading::Measured(messages.measured().unwrap() * size / 64);
         },
     );
-    let cache = |level, kib: u64| Cache {
+    let cache = |level, kib: u64| CpuCache {
         level,
         kind: "Unified".into(),
         size_bytes: kib << 10,
@@ -238,7 +238,7 @@ fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
             *messages = Reading::Measured(messages.measured().unwrap() * size / 64);
         },
     );
-    let cache = |level, kib: u64| Cache {
+    let cache = |level, kib: u64| CpuCache {
         level,
         kind: "Unified".into(),
         size_bytes: kib << 10,

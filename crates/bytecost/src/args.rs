@@ -12,7 +12,7 @@ mod hand;
 mod service;
 
 pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs, applies_by_hand};
-pub use service::{AskArgs, Offer, ServiceArgs};
+pub use service::{AskArgs, ServedService, ServiceArgs};
 
 /// What does it cost this machine to move a byte, which of the ways that Linux offers is best
 /// here, from which size on, and why?

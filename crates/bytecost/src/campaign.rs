@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytecost_analysis::{Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
-use bytecost_lab::exchange;
 use bytecost_lab::files::Files;
+use bytecost_lab::loopback_exchange;
 use bytecost_lab::meters::reads_hardware;
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::Check;
+use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
@@ -38,7 +38,7 @@ const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 fn counting(copies: bool, counts: bool) -> Result<Watch> {
     let root = Path::new("/");
     let copies = copies.then(|| Copies::open(root)).transpose()?;
-    let events = counts.then(exchange::events).transpose()?;
+    let events = counts.then(loopback_exchange::events).transpose()?;
     Ok(Watch::counting(copies, events, COUNTING_WINDOW))
 }
 
@@ -47,7 +47,7 @@ pub fn refused(means: Means, host: &Host) -> Option<String> {
     let tried = match means {
         Means::Time => TimeSampler::check(Path::new("/"), &cpus(host)),
         Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
-        Means::Counts => exchange::events().map(|_| ()),
+        Means::Counts => loopback_exchange::events().map(|_| ()),
         Means::Footprint => {
             return host.caches.is_empty().then(|| {
                 "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
@@ -72,7 +72,7 @@ fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Progra
         program,
         warmup: Duration::from_millis(study.warmup_ms),
         window: Duration::from_millis(study.window_ms),
-        check: Check::Quick,
+        check: ContentCheck::Quick,
         port,
         foreign_cpus: study.foreign_cpus,
         repeats_most: study.repeats_most,

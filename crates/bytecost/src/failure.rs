@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 /// What the shell gets to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Exit {
     /// All went well.
     Done,
     /// Something that was to be measured failed; the rest is kept.
@@ -14,14 +14,14 @@ pub enum Ending {
     Interrupted,
 }
 
-impl Ending {
+impl Exit {
     /// The exit status.
     #[must_use]
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
-            Ending::Done => 0,
-            Ending::SomeFailed => 1,
-            Ending::Interrupted => 130,
+            Exit::Done => 0,
+            Exit::SomeFailed => 1,
+            Exit::Interrupted => 130,
         })
     }
 }

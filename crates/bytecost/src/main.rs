@@ -2,15 +2,14 @@
 
 mod args;
 mod campaign;
-mod ceiling;
 mod commands;
-mod evidence;
 mod failure;
 mod known;
 mod machine;
 mod pinning;
 mod progress;
 mod published;
+mod recorded_run;
 mod signals;
 mod studies;
 mod terminal;
@@ -21,7 +20,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, Sub};
-use failure::{BadInput, Ending};
+use failure::{BadInput, Exit};
 
 fn main() -> ExitCode {
     if let Err(e) = signals::outlive_file_limit() {
@@ -68,7 +67,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
             .and_then(|()| io::stdout().flush())
         {
             Err(e) if e.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-            _ => Ending::Done.code(),
+            _ => Exit::Done.code(),
         };
     }
     let text = error.render().to_string();
@@ -89,7 +88,7 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         e.downcast_ref::<io::Error>()
             .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     }) {
-        return Ending::Done.code();
+        return Exit::Done.code();
     }
     let _ = writeln!(io::stderr(), "error: {error:#}");
     let is_input = error

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::Grounds;
-use bytecost_report::layout::{Layout, import};
+use bytecost_report::layout::{ColumnLayout, import};
 use bytecost_report::times::TIMES;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, Test};
 use bytecost_spec::table::MAX_TABLE_BYTES;
@@ -89,7 +89,7 @@ impl Library {
         let mut published = Vec::new();
         for (name, text) in TABLES {
             tables.push(Table::parse(name, text).with_context(|| *name)?);
-            if let Some(layout) = Layout::named(name) {
+            if let Some(layout) = ColumnLayout::named(name) {
                 published.push(import(layout, text).with_context(|| *name)?.published);
             }
         }

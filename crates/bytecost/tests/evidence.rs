@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use bytecost_analysis::Analysis;
-use bytecost_spec::evidence::{Event, Evidence, Kind, Party};
+use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
 use bytecost_spec::{Measure, Metric, Record, Side};
 use common::{Place, refused, stderr, went_through};
 
@@ -47,7 +47,7 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
         .find(|e| e.key == "cpu-time-by-kind");
     let question = question.expect("what was asked for is told");
     let records = place.records();
-    let watched: Vec<&Evidence> = records
+    let watched: Vec<&TrialEvidence> = records
         .iter()
         .filter_map(|r| match r {
             Record::Evidence(e) => Some(e),
@@ -94,7 +94,7 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
 }
 
 /// The evidence of a run's log.
-fn watched(place: &Place) -> Vec<Evidence> {
+fn watched(place: &Place) -> Vec<TrialEvidence> {
     let records = place.records().into_iter();
     let watched = records.filter_map(|r| match r {
         Record::Evidence(e) => Some(e),
@@ -132,7 +132,7 @@ fn copies_and_events_are_counted_once_in_each_cell_that_has_a_way_through_the_ke
         assert!((found[0] - sender).abs() < 0.1, "{mover}: {found:?}");
         assert!((found[1] - 1.0).abs() < 0.1, "{mover}: {found:?}");
         let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
-        let calls = counts.per_message(Event::SystemCalls).unwrap();
+        let calls = counts.per_message(CountedEvent::SystemCalls).unwrap();
         assert!(calls > 0.9, "{mover}: {calls} calls a message");
     }
     let page = fs::read_to_string(place.run_dir().join("report.html")).unwrap();
@@ -256,7 +256,7 @@ fn what_a_request_takes_of_a_server_is_counted_and_watched_for_every_kind_of_mod
         let server = cell.cell.serving.server.as_deref().unwrap();
         let counts = analysis.counts.iter().find(|c| c.cell == cell.id).unwrap();
         // Of uring one call may be for several requests.
-        let calls = counts.per_message(Event::SystemCalls).unwrap();
+        let calls = counts.per_message(CountedEvent::SystemCalls).unwrap();
         let least = if server == "uring" { 0.05 } else { 0.5 };
         assert!(calls > least, "{server}: {calls} calls a request");
         let mut times = analysis.cpu_time.iter();

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_lab::hand::greeting::{self, Answered, MAX_FRAME_BYTES, NAME, Said, VERSION};
-use bytecost_spec::hand::Part;
+use bytecost_spec::hand::SessionPart;
 use bytecost_spec::{Axis, Cell};
 use fault_common::{Ended, PATIENCE, Place, ended, nobody, until};
 use hand_common::{ENDING, Running, Server, last, objects, summaries, until_let_go};
@@ -372,7 +372,7 @@ fn bytes_that_are_missing_fail_the_session() {
         flow.read_exact(&mut [0; 12]).unwrap();
         greeting::write(&mut control, &Answered::Go).unwrap();
         drop(flow);
-        let mut part = Part::default();
+        let mut part = SessionPart::default();
         part.whole.side.flows = vec![bytecost_spec::sample::FlowReading {
             bytes: 8192,
             messages: 2,

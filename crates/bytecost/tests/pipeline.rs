@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytecost_analysis::{Analysis, Input, Verdict, analyse};
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Setup};
 use bytecost_lab::flow::{Finish, stream};
-use bytecost_lab::gate::CountingGate;
+use bytecost_lab::phase::CountingGate;
 use bytecost_meter::{FakeMeter, Meter};
 use bytecost_plan::Plan;
 use bytecost_spec::manifest::FORMAT;

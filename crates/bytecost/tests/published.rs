@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::Check;
+use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::survey::survey;
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, Outcome};
+use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::{Axis, Cell, Host, Pattern, Sample, Study, Survey, Transport, TrialKey};
@@ -62,7 +62,7 @@ fn lab(window_ms: u64) -> Lab {
         program: Program::at(env!("CARGO_BIN_EXE_bytecost").as_ref()).unwrap(),
         warmup: Duration::from_millis(1),
         window: Duration::from_millis(window_ms),
-        check: Check::Quick,
+        check: ContentCheck::Quick,
         port: None,
         foreign_cpus: f64::INFINITY,
         repeats_most: 0,
@@ -83,12 +83,12 @@ fn measured(cell: &Cell) -> Sample {
     };
     for window_ms in WINDOWS_MS {
         match lab(window_ms).trial(trial, &cell, &AtomicBool::new(false)) {
-            Outcome::Ended(_, true) => {}
-            Outcome::Ended(record, false) => match record.timed().expect("nobody watches") {
+            TrialOutcome::Ended(_, true) => {}
+            TrialOutcome::Ended(record, false) => match record.timed().expect("nobody watches") {
                 Ok(sample) => return sample,
                 Err(failure) => panic!("{}: {}", failure.cell, failure.reason),
             },
-            Outcome::Interrupted => panic!("nobody interrupts"),
+            TrialOutcome::Interrupted => panic!("nobody interrupts"),
         }
     }
     panic!("{}: nothing moved in {WINDOWS_MS:?} ms", cell.id());

@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use bytecost_spec::evidence::Leg;
+use bytecost_spec::evidence::CopyPlace;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::MapFlags;
 use rustix::net::SendFlags;
@@ -19,7 +19,7 @@ pub struct Statement {
     pub calls: &'static [Call],
     /// Where the kernel copies each of its bytes, once: over TCP on one machine, and with a file
     /// whose pages are in the page cache.
-    pub copies: &'static [Leg],
+    pub copies: &'static [CopyPlace],
     /// Where all of this is there it works, and elsewhere it does not.
     pub needs: &'static [Requirement],
 }
@@ -195,7 +195,7 @@ pub const fn call(name: &'static str) -> Call {
 /// io_uring, and nothing else.
 pub(crate) const URING: &[Requirement] = &[Requirement::Uring];
 
-const fn copied(copies: &'static [Leg]) -> Statement {
+const fn copied(copies: &'static [CopyPlace]) -> Statement {
     Statement { copies, ..NOTHING }
 }
 
@@ -206,20 +206,23 @@ pub(crate) const NOTHING: Statement = Statement {
     needs: &[],
 };
 /// Copied into the socket, and out of it.
-pub(crate) const SENT: Statement = copied(&[Leg::IntoKernel, Leg::ToReader]);
+pub(crate) const SENT: Statement = copied(&[CopyPlace::IntoKernel, CopyPlace::ToReader]);
 /// Sent from where it lies, which who receives on the same machine cannot hold.
-pub(crate) const PINNED: Statement = copied(&[Leg::Delivery, Leg::ToReader]);
+pub(crate) const PINNED: Statement = copied(&[CopyPlace::Delivery, CopyPlace::ToReader]);
 /// Pages that the socket refers to.
-pub(crate) const TAKEN: Statement = copied(&[Leg::ToReader]);
+pub(crate) const TAKEN: Statement = copied(&[CopyPlace::ToReader]);
 /// A file through memory to a socket.
-pub(crate) const READ_AND_SENT: Statement =
-    copied(&[Leg::FromFile, Leg::IntoKernel, Leg::ToReader]);
+pub(crate) const READ_AND_SENT: Statement = copied(&[
+    CopyPlace::FromFile,
+    CopyPlace::IntoKernel,
+    CopyPlace::ToReader,
+]);
 /// A file into memory.
-pub(crate) const FROM_FILE: Statement = copied(&[Leg::FromFile]);
+pub(crate) const FROM_FILE: Statement = copied(&[CopyPlace::FromFile]);
 /// Memory, or pages of a file, into a file.
-pub(crate) const INTO_FILE: Statement = copied(&[Leg::IntoFile]);
+pub(crate) const INTO_FILE: Statement = copied(&[CopyPlace::IntoFile]);
 /// A file through memory to another.
-pub(crate) const FILE_TO_FILE: Statement = copied(&[Leg::FromFile, Leg::IntoFile]);
+pub(crate) const FILE_TO_FILE: Statement = copied(&[CopyPlace::FromFile, CopyPlace::IntoFile]);
 
 /// Flags of send(2) and its like.
 pub(crate) const NOSIGNAL: u32 = SendFlags::NOSIGNAL.bits();

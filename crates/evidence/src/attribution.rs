@@ -20,7 +20,7 @@ enum Class {
 
 /// What a look at a CPU found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
+pub enum Attribution<'a> {
     /// Work of a kind.
     Work {
         /// The kind.
@@ -102,24 +102,24 @@ impl Map {
     /// where there is none. A function that the map does not know is told as it is, not given
     /// to whom it was called by.
     #[must_use]
-    pub fn attribute<'a>(&self, chain: impl IntoIterator<Item = &'a str>) -> Found<'a> {
+    pub fn attribute<'a>(&self, chain: impl IntoIterator<Item = &'a str>) -> Attribution<'a> {
         let mut first = None;
         for function in chain {
             let moved = first.is_some();
             first.get_or_insert(function);
             let kind = match self.class(function) {
                 Some(Class::Caller) => continue,
-                Some(Class::Idle) => return Found::Idle,
+                Some(Class::Idle) => return Attribution::Idle,
                 Some(Class::Work(kind)) => kind,
                 None => Kind::Unattributed,
             };
-            return Found::Work {
+            return Attribution::Work {
                 kind,
                 function: plain(function),
                 moved,
             };
         }
-        Found::Work {
+        Attribution::Work {
             kind: first.map_or(Kind::User, |_| Kind::Unattributed),
             function: first.map_or("", plain),
             moved: false,
@@ -161,7 +161,7 @@ mod tests {
     fn check(chain: &[&str], expected: (Kind, &str, bool)) {
         let (kind, function, moved) = expected;
         let found = MAP.attribute(chain.iter().copied());
-        let expected = Found::Work {
+        let expected = Attribution::Work {
             kind,
             function,
             moved,
@@ -230,11 +230,11 @@ mod tests {
     #[test]
     fn an_idle_cpu_is_idle_and_an_interrupt_of_it_is_work() {
         let idle = ["pv_native_safe_halt", "default_idle", "do_idle"];
-        assert_eq!(MAP.attribute(idle), Found::Idle);
+        assert_eq!(MAP.attribute(idle), Attribution::Idle);
         let receiving = ["tcp_v4_rcv", "ip_local_deliver_finish", "do_idle"];
         assert!(matches!(
             MAP.attribute(receiving),
-            Found::Work {
+            Attribution::Work {
                 kind: Kind::Protocol,
                 ..
             }

@@ -18,16 +18,17 @@ use std::path::Path;
 
 use aya::{Btf, include_bytes_aligned};
 use bytecost_spec::Reading;
-use bytecost_spec::evidence::{Copied, CopyMeans, Leg};
+use bytecost_spec::evidence::{Copied, CopyMeans, CopyPlace};
 
+use crate::Parties;
 use crate::bpf::{self, Object};
 
 pub mod choice;
 mod functions;
 mod packets;
 
-use choice::{Choice, HOOKS, Hook, Tried, choose};
-use packets::Counted;
+use choice::{HOOKS, Hook, HookChoice, Tried, choose};
+use packets::CountedPackets;
 
 /// Built from the files beside them.
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
@@ -39,23 +40,10 @@ const PACKETS_OF_EACH_LOST: u64 = 200;
 /// The longest line of `/proc/kallsyms` that is read.
 const MOST_LINE_BYTES: u64 = 4096;
 
-/// Whose copies are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Whose {
-    /// The port of TCP or UDP that is sent to; none for files and Unix sockets.
-    pub port: Option<u16>,
-    /// The network namespace of the sockets that send there, by the inode of its file; none is any.
-    pub network: Option<u64>,
-    /// The process that sends, or works on a file; those that it has started count too.
-    pub worker: u32,
-    /// The process that receives, where there is one.
-    pub reader: Option<u32>,
-}
-
 /// Counts while it lives.
 #[derive(Debug)]
 pub struct Copies {
-    choice: Choice,
+    choice: HookChoice,
     packets: Option<Object<{ packets::WORDS }>>,
     functions: Option<Object<{ functions::WORDS }>>,
     /// What each program in use had missed when the count began.
@@ -123,7 +111,7 @@ impl Copies {
 
     /// What is told by what means, and what is not.
     #[must_use]
-    pub fn choice(&self) -> &Choice {
+    pub fn choice(&self) -> &HookChoice {
         &self.choice
     }
 
@@ -131,16 +119,16 @@ impl Copies {
     ///
     /// # Errors
     /// What bpf(2) answers.
-    pub fn begin(&mut self, whose: Whose) -> io::Result<()> {
-        let port = u64::from(whose.port.unwrap_or(0));
-        let network = whose.network.unwrap_or(0);
-        let worker = u64::from(whose.worker);
-        let reader = u64::from(whose.reader.unwrap_or(0));
+    pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
+        let port = u64::from(parties.port.unwrap_or(0));
+        let network = parties.network.unwrap_or(0);
+        let sender = u64::from(parties.sender);
+        let receiver = u64::from(parties.receiver.unwrap_or(0));
         if let Some(object) = &mut self.functions {
-            object.begin(&[port, network, worker, reader])?;
+            object.begin(&[port, network, sender, receiver])?;
         }
         if let Some(object) = &mut self.packets {
-            object.begin(&[port, network, worker])?;
+            object.begin(&[port, network, sender])?;
         }
         self.missed = self.misses();
         Ok(())
@@ -161,10 +149,13 @@ impl Copies {
     /// What was counted so far, at each place; the parts may be of different moments.
     #[must_use]
     pub fn copied(&self) -> Vec<Copied> {
-        let packets = self.packets.as_ref().map(|o| Counted::of(&o.words()));
+        let packets = self
+            .packets
+            .as_ref()
+            .map(|o| CountedPackets::of(&o.words()));
         let functions = self.functions.as_ref().map(Object::words);
         let misses = self.misses();
-        let of = |(leg, means): &(Leg, Result<CopyMeans, String>)| {
+        let of = |(leg, means): &(CopyPlace, Result<CopyMeans, String>)| {
             let bytes = match (means, &functions, &packets) {
                 (Ok(CopyMeans::Functions), Some(words), _) => functions::copied(words, *leg),
                 (Ok(CopyMeans::Tracepoints), _, Some(counted)) => counted.copied(*leg),

@@ -17,10 +17,10 @@ use bytecost_sys::{clock, process};
 
 use crate::bpf::{self, Object, told};
 
-mod seen;
+mod window_accounts;
 
-pub use seen::Whose;
-use seen::{CPU_WORDS, Maker, SINCE, Seen, TASK_WORDS};
+pub use window_accounts::AccountedProcesses;
+use window_accounts::{CPU_WORDS, Maker, SINCE, TASK_WORDS, WindowAccounts};
 
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
@@ -109,7 +109,7 @@ impl CpuAccountant {
     }
 
     /// The window is closed, or closes now: who used the CPUs in it.
-    pub fn end(&mut self, whose: &Whose) -> CpuAccounts {
+    pub fn end(&mut self, whose: &AccountedProcesses) -> CpuAccounts {
         let seen = match &mut self.opened {
             Ok(open) => open.end().map_err(|e| e.to_string()),
             Err(why) => Err(why.clone()),
@@ -165,7 +165,7 @@ impl Open {
         self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
     }
 
-    fn end(&mut self) -> io::Result<Seen> {
+    fn end(&mut self) -> io::Result<WindowAccounts> {
         let (from_ns, mut to_ns) = self.window.clone().map_err(io::Error::other)?;
         if to_ns == u64::MAX {
             // Who has just slept is seldom taken off its CPU.
@@ -183,10 +183,14 @@ impl Open {
                 "the kernel left out programs that were to see a switch or an interrupt, as they were at work already",
             ));
         }
-        let running = cpus.iter().flat_map(|words| seen::numbers(words));
-        let others = tasks.values().flat_map(|words| seen::numbers(words));
+        let running = cpus
+            .iter()
+            .flat_map(|words| window_accounts::numbers(words));
+        let others = tasks
+            .values()
+            .flat_map(|words| window_accounts::numbers(words));
         let makers = self.makers(running.chain(others).collect())?;
-        Ok(Seen::of((from_ns, to_ns), &cpus, tasks, makers))
+        Ok(WindowAccounts::of((from_ns, to_ns), &cpus, tasks, makers))
     }
 
     /// The words of each CPU and of each task, when nothing of the window is added any more but by

@@ -6,9 +6,10 @@ use std::io;
 use std::path::Path;
 
 use aya::include_bytes_aligned;
-use bytecost_spec::evidence::{EVENTS, Event, EventCount, EventOf};
+use bytecost_spec::evidence::{CountedEvent, EVENTS, EventCount, EventOf};
 use bytecost_spec::{Reading, Side};
 
+use crate::Parties;
 use crate::bpf::{self, Object};
 
 mod known_work;
@@ -25,41 +26,32 @@ const SIDE_WORDS: usize = 5;
 
 /// Each program with its tracepoint and what it counts; an event is counted where all of its own
 /// are attached.
-const PROGRAMS: &[(&str, &str, &[Event])] = &[
-    ("called", "sys_enter", &[Event::SystemCalls]),
-    ("switched", "sched_switch", &[Event::ContextSwitches]),
-    ("woken", "sched_waking", &[Event::WakeUps]),
-    ("faulted", "page_fault_user", &[Event::PageFaults]),
+const PROGRAMS: &[(&str, &str, &[CountedEvent])] = &[
+    ("called", "sys_enter", &[CountedEvent::SystemCalls]),
+    ("switched", "sched_switch", &[CountedEvent::ContextSwitches]),
+    ("woken", "sched_waking", &[CountedEvent::WakeUps]),
+    ("faulted", "page_fault_user", &[CountedEvent::PageFaults]),
     (
         "faulted_in_kernel",
         "page_fault_kernel",
-        &[Event::PageFaults],
+        &[CountedEvent::PageFaults],
     ),
-    ("flushed", "tlb_flush", &[Event::TlbFlushes]),
+    ("flushed", "tlb_flush", &[CountedEvent::TlbFlushes]),
     ("queued", "net_dev_queue", OF_PACKETS),
     ("consumed", "consume_skb", OF_PACKETS),
-    ("again", "tcp_retransmit_skb", &[Event::Retransmits]),
+    ("again", "tcp_retransmit_skb", &[CountedEvent::Retransmits]),
 ];
-const OF_PACKETS: &[Event] = &[Event::Packets, Event::Segments, Event::Acknowledgements];
-
-/// Whose events are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Parties {
-    /// The port of TCP or UDP that is sent to; none where there is none.
-    pub port: Option<u16>,
-    /// The network namespace of the sockets that send there, by the inode of its file; none is any.
-    pub network: Option<u64>,
-    /// The process that sends, or works on a file; those that it has started count too.
-    pub sender: u32,
-    /// The process that receives, where there is one.
-    pub receiver: Option<u32>,
-}
+const OF_PACKETS: &[CountedEvent] = &[
+    CountedEvent::Packets,
+    CountedEvent::Segments,
+    CountedEvent::Acknowledgements,
+];
 
 /// Counts while it lives.
 #[derive(Debug)]
 pub struct Events {
     object: Object<WORDS>,
-    refused: BTreeMap<Event, String>,
+    refused: BTreeMap<CountedEvent, String>,
     parties: Parties,
 }
 
@@ -113,7 +105,7 @@ impl Events {
 
     /// Events that cannot be counted here, with the reason.
     #[must_use]
-    pub fn refused(&self) -> &BTreeMap<Event, String> {
+    pub fn refused(&self) -> &BTreeMap<CountedEvent, String> {
         &self.refused
     }
 
@@ -167,22 +159,22 @@ impl Events {
 }
 
 /// Where the count of an event stands.
-fn place(event: Event, side: Side) -> usize {
+fn place(event: CountedEvent, side: Side) -> usize {
     let of_side = match side {
         Side::Receiver => SET + SIDE_WORDS,
         _ => SET,
     };
     let connection = SET + 2 * SIDE_WORDS;
     match event {
-        Event::SystemCalls => of_side,
-        Event::ContextSwitches => of_side + 1,
-        Event::WakeUps => of_side + 2,
-        Event::PageFaults => of_side + 3,
-        Event::TlbFlushes => of_side + 4,
-        Event::Packets => connection,
-        Event::Segments => connection + 1,
-        Event::Acknowledgements => connection + 2,
-        Event::Retransmits => connection + 3,
+        CountedEvent::SystemCalls => of_side,
+        CountedEvent::ContextSwitches => of_side + 1,
+        CountedEvent::WakeUps => of_side + 2,
+        CountedEvent::PageFaults => of_side + 3,
+        CountedEvent::TlbFlushes => of_side + 4,
+        CountedEvent::Packets => connection,
+        CountedEvent::Segments => connection + 1,
+        CountedEvent::Acknowledgements => connection + 2,
+        CountedEvent::Retransmits => connection + 3,
     }
 }
 

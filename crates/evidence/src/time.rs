@@ -9,7 +9,8 @@ use bytecost_sys::children;
 use bytecost_sys::clock;
 use bytecost_sys::sampler::{Fork, Sampler};
 
-use crate::attribution::{Found, MAP, Map};
+use crate::Parties;
+use crate::attribution::{Attribution, MAP, Map};
 use crate::symbols::Symbols;
 
 /// From one look to the next: not a divisor of the timer's tick, so that the two do not march
@@ -34,15 +35,6 @@ pub struct TimeSampler {
     began_ns: u64,
     looks: Vec<(u32, [u64; MOST_FRAMES])>,
     lost: u64,
-}
-
-/// The processes whose time is told apart from the rest's, each with those that it has started.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Parties {
-    /// The sending one.
-    pub sender: u32,
-    /// The receiving one, if there is one.
-    pub receiver: Option<u32>,
 }
 
 /// What an error was about.
@@ -189,11 +181,11 @@ fn sorted<'a>(
         };
         match map.attribute(chain) {
             // Process 0 has no user code: without a chain there was nothing to see.
-            Found::Idle => idle += 1,
-            Found::Work {
+            Attribution::Idle => idle += 1,
+            Attribution::Work {
                 kind: Kind::User, ..
             } if pid == 0 => idle += 1,
-            Found::Work {
+            Attribution::Work {
                 kind,
                 function,
                 moved,
@@ -248,6 +240,8 @@ mod tests {
     const PARTIES: Parties = Parties {
         sender: 10,
         receiver: Some(20),
+        port: None,
+        network: None,
     };
 
     #[test]

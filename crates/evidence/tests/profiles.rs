@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytecost_evidence::attribution::{Found, MAP};
+use bytecost_evidence::attribution::{Attribution, MAP};
 use bytecost_spec::evidence::{KINDS, Kind};
 
 /// The share of looks that may remain without a kind.
@@ -26,7 +26,7 @@ fn sorted(text: &'static str) -> (BTreeMap<Kind, u64>, BTreeMap<&'static str, u6
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let (count, chain) = line.split_once(' ').unwrap();
         let count: u64 = count.parse().unwrap();
-        let Found::Work { kind, function, .. } = MAP.attribute(chain.split(';')) else {
+        let Attribution::Work { kind, function, .. } = MAP.attribute(chain.split(';')) else {
             continue;
         };
         *kinds.entry(kind).or_default() += count;
@@ -77,7 +77,7 @@ fn in_no_built_in_study_much_of_the_time_has_no_kind() {
         };
         let count: u64 = count.parse().unwrap();
         let chain = Some(function).filter(|f| *f != "-");
-        let Found::Work { kind, function, .. } = MAP.attribute(chain) else {
+        let Attribution::Work { kind, function, .. } = MAP.attribute(chain) else {
             panic!("{line}: an idle CPU is nobody's time");
         };
         let (all, unknown) = studies.entry(study).or_default();

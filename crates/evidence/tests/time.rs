@@ -5,8 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use bytecost_evidence::TimeSampler;
-use bytecost_evidence::time::Parties;
+use bytecost_evidence::{Parties, TimeSampler};
 use bytecost_spec::evidence::{Kind, Looks, Party};
 use bytecost_sys::clock;
 
@@ -19,7 +18,7 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
     };
     let me = Parties {
         sender: std::process::id(),
-        receiver: None,
+        ..Parties::default()
     };
     let mut buffer = vec![7; 1 << 20];
     let mut file = tempfile::tempfile().unwrap();

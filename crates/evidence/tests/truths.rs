@@ -15,10 +15,9 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_evidence::Events;
-use bytecost_evidence::copies::{Copies, Whose};
-use bytecost_evidence::events::{Exchange, Parties};
-use bytecost_spec::evidence::{CopyMeans, Event, Leg};
+use bytecost_evidence::events::Exchange;
+use bytecost_evidence::{Copies, Events, Parties};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
 use bytecost_sys::iovecs::MSG_ZEROCOPY;
 use bytecost_sys::{errqueue, process};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -131,13 +130,13 @@ impl Truths {
 
     fn begin(&mut self, port: Option<u16>) {
         let me = std::process::id();
-        let whose = Whose {
+        let parties = Parties {
             port,
             network: None,
-            worker: me,
-            reader: Some(me),
+            sender: me,
+            receiver: Some(me),
         };
-        self.copies.begin(whose).unwrap();
+        self.copies.begin(parties).unwrap();
     }
 
     /// Holds what was counted against what is known; none for what this means does not tell.
@@ -155,7 +154,7 @@ impl Truths {
             self.means.title(),
             each.join(" + ")
         );
-        for ((found, expected), leg) in found.iter().zip(expected).zip(Leg::ALL) {
+        for ((found, expected), leg) in found.iter().zip(expected).zip(CopyPlace::ALL) {
             let is_near = match (found, expected) {
                 (Some(found), Some(expected)) => (found - expected).abs() < NEAR,
                 (None, None) => true,
@@ -432,14 +431,14 @@ fn each_call_is_counted_and_every_counter_counts() {
         found.count.measured()
     };
     // Threads of the tests beside this one call the kernel too.
-    if let Some(calls) = of(Event::SystemCalls) {
+    if let Some(calls) = of(CountedEvent::SystemCalls) {
         assert!((CALLS..CALLS + 200).contains(&calls), "{calls}");
     }
-    if let Some(switches) = of(Event::ContextSwitches) {
+    if let Some(switches) = of(CountedEvent::ContextSwitches) {
         assert!(switches >= waited && waited > 0, "{switches} and {waited}");
     }
     assert!(
-        counts.iter().all(|c| c.event != Event::Packets),
+        counts.iter().all(|c| c.event != CountedEvent::Packets),
         "there is no connection"
     );
 }

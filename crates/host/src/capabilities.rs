@@ -4,18 +4,18 @@
 use crate::roots::Roots;
 
 /// A capability that opens something up here.
-pub(crate) struct Row {
+pub(crate) struct CapabilityRow {
     bit: u32,
     pub(crate) name: &'static str,
     pub(crate) opens: &'static str,
 }
 
-const fn row(bit: u32, name: &'static str, opens: &'static str) -> Row {
-    Row { bit, name, opens }
+const fn row(bit: u32, name: &'static str, opens: &'static str) -> CapabilityRow {
+    CapabilityRow { bit, name, opens }
 }
 
 /// The capabilities that matter, in the order of their numbers.
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[CapabilityRow] = &[
     row(
         12,
         "NET_ADMIN",
@@ -65,7 +65,7 @@ pub(crate) fn read(roots: &Roots) -> Capabilities {
 
 impl Capabilities {
     /// Whether a row's capability is there.
-    pub(crate) fn has(&self, row: &Row) -> bool {
+    pub(crate) fn has(&self, row: &CapabilityRow) -> bool {
         self.bit(row.bit)
     }
 

@@ -18,14 +18,14 @@ mod way;
 const MOST_CHARS: usize = 400;
 
 /// What checks look at.
-pub(crate) struct Seen<'a> {
+pub(crate) struct CheckInput<'a> {
     pub(crate) roots: &'a Roots,
     pub(crate) probes: &'a Probes,
     pub(crate) host: &'a Host,
     pub(crate) capabilities: Capabilities,
 }
 
-type Row = (&'static str, fn(&Seen<'_>) -> Told);
+type Row = (&'static str, fn(&CheckInput<'_>) -> Told);
 
 /// All checks, in the order in which they are told.
 const ROWS: &[Row] = &[
@@ -82,7 +82,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Carries out all checks. There are always as many, in the same order.
-pub(crate) fn all(seen: &Seen<'_>) -> Vec<Check> {
+pub(crate) fn all(seen: &CheckInput<'_>) -> Vec<Check> {
     ROWS.iter()
         .map(|(name, look)| {
             let told = look(seen);

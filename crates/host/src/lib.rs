@@ -26,7 +26,7 @@ use bytecost_spec::Host;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::survey::CpuClock;
 
-pub use processes::{Process, ProcessTable};
+pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
 
 /// What only system calls can tell; the caller tries and measures.
@@ -91,7 +91,7 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         checks: Vec::new(),
         identity: identity::read(roots),
     };
-    host.checks = checks::all(&checks::Seen {
+    host.checks = checks::all(&checks::CheckInput {
         roots,
         probes,
         host: &host,

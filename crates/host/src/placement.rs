@@ -13,7 +13,7 @@ use crate::cpulist;
 
 /// Pairs of CPUs that are as near to each other as was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pairs {
+pub struct NearPairs {
     /// Never empty, and no CPU in two of them.
     pub cpus: Vec<(u32, u32)>,
     /// What the first pair shares, in words: `the L3 of 32 MiB`.
@@ -24,7 +24,7 @@ pub struct Pairs {
 ///
 /// # Errors
 /// Why there is none, and what to do about it where something can be done.
-pub fn pairs(nearness: Nearness, host: &Host) -> Result<Pairs, String> {
+pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     let usable = usable(host);
     let Some(first) = usable.first() else {
         return Err("the kernel tells no CPUs".to_owned());
@@ -42,7 +42,7 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<Pairs, String> {
         _ => paired(&one_a_core(&usable), host, nearness),
     };
     match cpus.first() {
-        Some(&(a, b)) => Ok(Pairs {
+        Some(&(a, b)) => Ok(NearPairs {
             shares: host.shared(a, b),
             cpus,
         }),

@@ -13,7 +13,7 @@ const MOST_ENTRIES: usize = 1 << 22;
 
 /// A process as its `stat` file tells of it, proc_pid_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process<'a> {
+pub struct ProcessStat<'a> {
     /// Its number.
     pub pid: u32,
     /// Its name (at most 15 bytes for a program, longer for a kernel thread), which may hold
@@ -47,7 +47,7 @@ impl ProcessTable {
     /// Shows every process, in no particular order. One that ends while it is looked at is left
     /// out, and so is one whose `stat` may not be read. Where there is no `/proc`, nothing is
     /// shown.
-    pub fn each(&mut self, see: &mut dyn FnMut(Process<'_>)) {
+    pub fn each(&mut self, see: &mut dyn FnMut(ProcessStat<'_>)) {
         let Ok(entries) = fs::read_dir(&self.proc) else {
             return;
         };
@@ -73,7 +73,7 @@ impl ProcessTable {
 
 /// One `stat` file. The name stands between the first opening bracket and the last closing one,
 /// since it may hold brackets itself.
-fn parse(text: &[u8]) -> Option<Process<'_>> {
+fn parse(text: &[u8]) -> Option<ProcessStat<'_>> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
     let name = text.get(open + 1..close)?;
@@ -83,7 +83,7 @@ fn parse(text: &[u8]) -> Option<Process<'_>> {
         .split(u8::is_ascii_whitespace)
         .filter(|field| !field.is_empty())
         .skip(14 - 3);
-    Some(Process {
+    Some(ProcessStat {
         pid: u32::try_from(pid).ok()?,
         name,
         user_ticks: number(fields.next()?)?,
@@ -117,7 +117,7 @@ mod tests {
             "kworker/u8:1-events_unbound",
         ] {
             let text = stat(7, name, 14, 15);
-            let expected = Process {
+            let expected = ProcessStat {
                 pid: 7,
                 name: name.as_bytes(),
                 user_ticks: 14,

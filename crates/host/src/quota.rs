@@ -15,7 +15,7 @@ const MOST_LEVELS: usize = 64;
 /// A control group that this process is in, itself or by one below, and in which CPU time can be
 /// bounded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct QuotaLevel {
     /// Its interface.
     pub version: Version,
     /// Its directory, below the root of the caller's `/sys`.
@@ -53,7 +53,7 @@ impl Quota {
 ///
 /// # Errors
 /// Why they cannot be known.
-pub fn around(roots: &Roots) -> Result<Vec<Level>, String> {
+pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
     let groups = roots.proc("self/cgroup")?;
     let mut all = Vec::new();
     for line in groups.lines() {
@@ -77,7 +77,8 @@ pub fn around(roots: &Roots) -> Result<Vec<Level>, String> {
             let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
             dirs.filter_map(|dir| level(roots, version, &dir)).collect()
         });
-        let found: Option<Vec<Level>> = found.into_iter().find(|found: &Vec<_>| !found.is_empty());
+        let found: Option<Vec<QuotaLevel>> =
+            found.into_iter().find(|found: &Vec<_>| !found.is_empty());
         all.extend(found.unwrap_or_default());
     }
     Ok(all)
@@ -121,7 +122,7 @@ fn levels(path: &str) -> Vec<String> {
 }
 
 /// A group that is there and can bound CPU time; that of the root of version 2 cannot.
-fn level(roots: &Roots, version: Version, dir: &str) -> Option<Level> {
+fn level(roots: &Roots, version: Version, dir: &str) -> Option<QuotaLevel> {
     let (quota, period) = match version {
         Version::V2 => {
             let both = roots.sys(&format!("{dir}/cpu.max")).ok()?;
@@ -141,7 +142,7 @@ fn level(roots: &Roots, version: Version, dir: &str) -> Option<Level> {
         }),
         _ => None,
     };
-    Some(Level {
+    Some(QuotaLevel {
         version,
         dir: roots.sys.join(dir),
         quota,

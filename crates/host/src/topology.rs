@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::{Cpu, CpuCache};
 
 use crate::cpulist;
 use crate::roots::Roots;
@@ -51,8 +51,8 @@ pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
 }
 
 /// The caches of these CPUs, each once, in the order of their first CPU and index.
-pub(crate) fn caches(roots: &Roots, cpus: &[Cpu]) -> Vec<Cache> {
-    let mut caches: Vec<Cache> = Vec::new();
+pub(crate) fn caches(roots: &Roots, cpus: &[Cpu]) -> Vec<CpuCache> {
+    let mut caches: Vec<CpuCache> = Vec::new();
     for cpu in cpus {
         for index in 0..MOST_CACHES {
             let dir = format!("{CPUS}/cpu{}/cache/index{index}", cpu.cpu);
@@ -73,9 +73,9 @@ pub(crate) fn caches(roots: &Roots, cpus: &[Cpu]) -> Vec<Cache> {
     caches
 }
 
-fn cache(roots: &Roots, dir: &str, cpu: u32) -> Option<Cache> {
+fn cache(roots: &Roots, dir: &str, cpu: u32) -> Option<CpuCache> {
     let file = |name: &str| roots.sys(&format!("{dir}/{name}")).ok();
-    Some(Cache {
+    Some(CpuCache {
         level: file("level")?.parse().ok()?,
         kind: file("type")?,
         size_bytes: size(&file("size")?)?,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytecost_host::pairs::{self, MOST_CPUS};
 use bytecost_host::{cpulist, placement};
-use bytecost_spec::host::{Cache, Cpu, Distance};
+use bytecost_spec::host::{Cpu, CpuCache, Distance};
 use bytecost_spec::{Host, Nearness};
 use common::host;
 
@@ -97,7 +97,7 @@ fn large(nodes: u32) -> Host {
         let first = 16 * node..16 * (node + 1);
         first.clone().chain(first.map(|n| n + cores)).collect()
     };
-    let cache = |node| Cache {
+    let cache = |node| CpuCache {
         level: 3,
         kind: "Unified".into(),
         size_bytes: 32 << 20,

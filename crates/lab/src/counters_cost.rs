@@ -6,8 +6,8 @@ use bytecost_meter::LEFT_OUT;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 
-use crate::parts::Parts;
 use crate::trial::Lab;
+use crate::trial_output::TrialOutput;
 
 /// Trials of each mover with the counters, and as many without.
 const TRIALS: usize = 5;
@@ -62,7 +62,7 @@ fn turns() -> impl Iterator<Item = bool> {
     (0..2 * TRIALS).map(|turn| matches!(turn % 4, 0 | 3))
 }
 
-fn told(mover: &str, with: bool, parts: &Parts) -> Option<CounterTrial> {
+fn told(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
     let read = |readings: &Readings, counter| readings.get(&counter).and_then(Reading::measured);
     let sender = &parts.sender.side.readings;
     let of_receiver = match &parts.receiver {

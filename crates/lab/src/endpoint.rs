@@ -12,11 +12,11 @@ use bytecost_meter::KnownThreads;
 use bytecost_sys::{clock, process};
 
 use crate::classes;
-use crate::gate::{EIGHTHS, Phase, SharedGate};
 use crate::groups;
 use crate::passes::Passes;
+use crate::phase::{EIGHTHS, Phase, SharedGate};
 use crate::program;
-use crate::protocol::{self, Answer, Done, Order, Role, Schedule, Task};
+use crate::protocol::{self, Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
 use crate::transports;
 use crate::window::may_grow;
 
@@ -49,14 +49,14 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     // Started from a descriptor, it would be known by the descriptor's number.
     let _ = rustix::thread::set_name(c"bytecost");
     let served = match greeted(&mut control).and_then(|()| protocol::read(&mut control)) {
-        Ok(Order::Prepare(task)) => serve(*task, &mut control),
-        Ok(Order::Disturb(what)) => neighbour::run(&what, &mut control),
+        Ok(ToEndpoint::Prepare(task)) => serve(*task, &mut control),
+        Ok(ToEndpoint::Disturb(what)) => neighbour::run(&what, &mut control),
         Ok(_) => Err(out_of_turn()),
         Err(e) => Err(e),
     };
     let answer = match served {
-        Ok(done) => Answer::Done(Box::new(done)),
-        Err(e) => Answer::Failed {
+        Ok(done) => FromEndpoint::Done(Box::new(done)),
+        Err(e) => FromEndpoint::Failed {
             reason: explain(&e),
         },
     };
@@ -66,11 +66,11 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
 /// Tells what this is, and makes sure that the coordinator is the same.
 fn greeted(control: &mut UnixStream) -> io::Result<()> {
     let own = program::own_build()?;
-    let hello = Answer::Hello { build: own.clone() };
+    let hello = FromEndpoint::Hello { build: own.clone() };
     protocol::write(control, &hello)?;
     match protocol::read(control)? {
-        Order::Hello { build } if build == own => Ok(()),
-        Order::Hello { build } => Err(io::Error::other(program::another_build(
+        ToEndpoint::Hello { build } if build == own => Ok(()),
+        ToEndpoint::Hello { build } => Err(io::Error::other(program::another_build(
             "coordinator",
             &build,
             &own,
@@ -156,8 +156,8 @@ fn follow<T>(
     if !all(Signal::Ready) {
         return Ok(());
     }
-    protocol::write(control, &Answer::Ready)?;
-    let Order::Go(schedule) = protocol::read(control)? else {
+    protocol::write(control, &FromEndpoint::Ready)?;
+    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
     clock::sleep_until_ns(schedule.begin_ns);
@@ -176,8 +176,8 @@ fn follow<T>(
             if !all(Signal::Opening) {
                 return Ok(());
             }
-            protocol::write(control, &Answer::Opening)?;
-            let Order::Open = protocol::read(control)? else {
+            protocol::write(control, &FromEndpoint::Opening)?;
+            let ToEndpoint::Open = protocol::read(control)? else {
                 return Err(out_of_turn());
             };
             let window_ns = schedule.window_to_ns - schedule.window_from_ns;
@@ -197,13 +197,13 @@ fn follow<T>(
         // Nobody's window depends on theirs, and all others wait for their CPUs.
         gate.set(Phase::Stop);
     }
-    protocol::write(control, &Answer::Closed)?;
+    protocol::write(control, &FromEndpoint::Closed)?;
     if task.role == Role::Receiver && passes.is_none() {
         // It ends with its connections.
         return Ok(());
     }
     match protocol::read(control)? {
-        Order::Stop => Ok(()),
+        ToEndpoint::Stop => Ok(()),
         _ => Err(out_of_turn()),
     }
 }
@@ -237,9 +237,9 @@ fn warmed_up(
         }
     }
     drop(growth);
-    protocol::write(control, &Answer::Warm { steady })?;
+    protocol::write(control, &FromEndpoint::Warm { steady })?;
     match protocol::read(control)? {
-        Order::Go(schedule) => Ok(Some(schedule)),
+        ToEndpoint::Go(schedule) => Ok(Some(schedule)),
         _ => Err(out_of_turn()),
     }
 }
@@ -306,7 +306,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<Vec<Option<O
             let listener = transports::listen(&task.cell, task.port)?;
             protocol::write(
                 control,
-                &Answer::Listening {
+                &FromEndpoint::Listening {
                     address: listener.address(),
                     process: None,
                 },

@@ -11,7 +11,7 @@ use bytecost_engine::{FileWork, Mover, Route, Walk};
 use bytecost_spec::{Cache, Cell};
 use serde::{Deserialize, Serialize};
 
-use crate::cold;
+use crate::page_cache;
 
 /// How long packets of an earlier trial may hold pages of a file that is to be cold.
 const SETTLED_WITHIN: Duration = Duration::from_millis(50);
@@ -286,7 +286,7 @@ pub fn settle(cell: &Cell, work: &FileWork) -> io::Result<()> {
     }
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
-        Cache::Cold => cold::cool(&work.file, offset, len, SETTLED_WITHIN),
+        Cache::Cold => page_cache::cool(&work.file, offset, len, SETTLED_WITHIN),
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }

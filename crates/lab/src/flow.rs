@@ -11,8 +11,8 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::gate::{Gate, Phase};
 use crate::marks::{Clocked, Marks};
+use crate::phase::{Gate, Phase};
 
 /// The longest round-trip time that is told apart: a minute.
 const MOST_LATENCY_NS: u64 = 60_000_000_000;

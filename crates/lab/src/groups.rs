@@ -29,7 +29,7 @@ const LEAST_SHARES: u64 = 2;
 /// The groups of a trial: one of version 2, or one for each hierarchy of version 1. Dropping it
 /// removes them.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct ControlGroups {
     dirs: Vec<PathBuf>,
     /// Where throttling is told, with the version's unit; none without a quota.
     stat: Option<(PathBuf, Version)>,
@@ -43,7 +43,7 @@ pub(crate) struct Throttled {
     pub(crate) throttled_ns: u64,
 }
 
-impl Group {
+impl ControlGroups {
     /// Makes what a cell asks for; none where it asks for none. `cpus` are those that may be used.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Group {
         roots: &Roots,
         asked: &Cgroup,
         cpus: &[u32],
-    ) -> Result<Option<Group>, String> {
+    ) -> Result<Option<ControlGroups>, String> {
         let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
         let wanted: Vec<Controller> = [
             of_cpu.then_some(Controller::Cpu),
@@ -65,7 +65,7 @@ impl Group {
             return Ok(None);
         }
         let name = Owner::this(roots)?.name();
-        let mut group = Group {
+        let mut group = ControlGroups {
             dirs: Vec::new(),
             stat: None,
         };
@@ -136,7 +136,7 @@ impl Throttled {
     }
 }
 
-impl Drop for Group {
+impl Drop for ControlGroups {
     fn drop(&mut self) {
         for dir in &self.dirs {
             // What cannot be removed is found by the next run.

@@ -6,7 +6,7 @@
 //! session at a time, since two would measure each other; a second client waits a moment and is
 //! then refused.
 //!
-//! Nothing here is printed: what happens goes out as [`Event`]s.
+//! Nothing here is printed: what happens goes out as [`SessionEvent`]s.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ use bytecost_spec::hand::{Begun, Second, Summary};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Axis, Cell};
 
-mod board;
+mod accept_queue;
 mod client;
-mod crew;
+mod flow_counters;
+mod flow_threads;
 mod flows;
 pub mod greeting;
-mod lobby;
+mod latency_histogram;
 mod server;
-mod spread;
 mod wire;
 
 pub use client::drive;
@@ -78,7 +78,7 @@ pub struct Drive {
 
 /// One thing that happened.
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum SessionEvent {
     /// The server takes connections.
     Listening {
         /// Where.
@@ -99,7 +99,7 @@ pub enum Event {
 
 /// Why a session did not come about.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum SessionError {
     /// The caller was told to stop.
     Interrupted,
     /// What is wrong with the request, as the server or this side says.
@@ -108,9 +108,9 @@ pub enum Trouble {
     Failed(io::Error),
 }
 
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Failed(error)
+impl From<io::Error> for SessionError {
+    fn from(error: io::Error) -> SessionError {
+        SessionError::Failed(error)
     }
 }
 

@@ -7,8 +7,8 @@ use bytecost_spec::survey::IsolationSupport;
 use bytecost_spec::{Cell, Cgroup, Class, Host};
 
 use crate::classes;
-use crate::ends::Endpoint;
-use crate::groups::Group;
+use crate::endpoint_process::Endpoint;
+use crate::groups::ControlGroups;
 use crate::program::Program;
 use crate::protocol::Role;
 
@@ -58,7 +58,7 @@ fn group_tried(
     cgroup: &Cgroup,
 ) -> Result<(), String> {
     let told = |why: String| format!("cgroup {cgroup}: {why}");
-    let Some(group) = Group::make(roots, cgroup, &host.cpus_allowed).map_err(told)? else {
+    let Some(group) = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(told)? else {
         return Ok(());
     };
     if class.needs_watchdog() && group.bars_realtime() {

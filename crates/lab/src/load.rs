@@ -7,8 +7,8 @@
 //! "How NOT to Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
 //! One thread serves thousands of connections, on io_uring where that can be had, else with epoll
-//! ([`Way`]), and allocates nothing once everyone is connected. Whether it was itself what limited
-//! the rate, it says in [`Generator`].
+//! ([`LoadInterface`]), and allocates nothing once everyone is connected. Whether it was itself what limited
+//! the rate, it says in [`GeneratorLoad`].
 //!
 //! On io_uring requests are sent, and answers taken in, by rounds. An answer counts as there when
 //! the call has returned that took in the whole round, and a request as sent when the call has
@@ -26,20 +26,20 @@ use bytecost_sys::uring_client::UringClient;
 
 mod ask;
 mod client;
+mod client_loop;
 mod driver;
 mod outcome;
-mod start;
-mod wire;
+mod start_gate;
 
-use start::Start;
-use wire::Wire;
-use wire::epoll::Epoll;
-use wire::uring::Uring;
+use client_loop::ClientLoop;
+use client_loop::epoll::EpollLoop;
+use client_loop::uring::UringLoop;
+use start_gate::StartGate;
 
-pub(crate) use wire::SOURCES;
+pub(crate) use client_loop::SOURCES;
 
 pub use ask::ask;
-pub use outcome::{Errors, Fairness, Generator, Limit, Outcome};
+pub use outcome::{Errors, Fairness, GeneratorLoad, Limit, LoadOutcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
@@ -64,7 +64,7 @@ pub struct Load {
     /// Connections beside them that are only there.
     pub idle: u32,
     /// When the next request is made.
-    pub pace: Pace,
+    pub pace: RequestPace,
     /// Whether a connection is kept, or a new one opened for each request, whose latency then
     /// counts from before it is opened. The client closes it, so that its port rests for a while
     /// (TIME_WAIT); over loopback Linux gives it out again after a second
@@ -75,7 +75,7 @@ pub struct Load {
     /// Time over which the connections are opened, evenly.
     pub ramp: Duration,
     /// How long it lasts.
-    pub span: Span,
+    pub span: LoadSpan,
     /// How long an answer may take before it counts as an error, and its connection is given up.
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
@@ -84,7 +84,7 @@ pub struct Load {
     /// one that costs the clients least, and new ones the system's; the server's is its own.
     pub congestion: Option<String>,
     /// How its threads reach the kernel.
-    pub way: Way,
+    pub way: LoadInterface,
     /// Clients that wait to be greeted at one time at most, where each is: not more than a server's
     /// queue of new connections has room for.
     pub greeted_at_once: u32,
@@ -97,7 +97,7 @@ pub struct Load {
 
 /// How a thread of the load reaches the kernel for all of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum LoadInterface {
     /// By io_uring, or by epoll where a ring is refused.
     #[default]
     Best,
@@ -107,21 +107,21 @@ pub enum Way {
     Epoll,
 }
 
-impl Way {
+impl LoadInterface {
     /// What it is called.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Way::Best => "io_uring or epoll",
-            Way::Uring => "io_uring",
-            Way::Epoll => "epoll",
+            LoadInterface::Best => "io_uring or epoll",
+            LoadInterface::Uring => "io_uring",
+            LoadInterface::Epoll => "epoll",
         }
     }
 }
 
 /// When the next request is made.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pace {
+pub enum RequestPace {
     /// Closed loop: when the answer has come and the client has thought for so long.
     Closed {
         /// Time between an answer and the next request.
@@ -136,7 +136,7 @@ pub enum Pace {
 
 /// How long a load lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum LoadSpan {
     /// So long, once everyone is connected.
     Time {
         /// Before anything counts.
@@ -180,17 +180,17 @@ impl Load {
             asking,
             connections: 1,
             idle: 0,
-            pace: Pace::Closed {
+            pace: RequestPace::Closed {
                 think: Duration::ZERO,
             },
             kept: true,
             depth: 1,
             ramp: Duration::ZERO,
-            span: Span::Requests(1),
+            span: LoadSpan::Requests(1),
             patience: Duration::from_secs(5),
             threads: 1,
             congestion: None,
-            way: Way::Best,
+            way: LoadInterface::Best,
             greeted_at_once: GREETED_AT_ONCE,
             rounds_least: 0,
         }
@@ -198,13 +198,13 @@ impl Load {
 
     /// Whether the time of a round is taken.
     fn takes_round(&self) -> bool {
-        self.rounds_least > 0 && self.greets() && matches!(self.pace, Pace::Closed { .. })
+        self.rounds_least > 0 && self.greets() && matches!(self.pace, RequestPace::Closed { .. })
     }
 
     /// Whether each connection asks once before all of them begin.
     fn greets(&self) -> bool {
         let all = self.connections + self.idle;
-        self.kept && all >= driver::GREETED_FROM && matches!(self.span, Span::Time { .. })
+        self.kept && all >= driver::GREETED_FROM && matches!(self.span, LoadSpan::Time { .. })
     }
 
     /// How many requests that are due together are sent together.
@@ -247,14 +247,14 @@ impl Load {
             ));
         }
         if self.depth > 1
-            && !(self.kept && matches!(self.pace, Pace::Closed { think } if think.is_zero()))
+            && !(self.kept && matches!(self.pace, RequestPace::Closed { think } if think.is_zero()))
         {
             return Err(format!(
                 "depth {} needs connections that are kept and a closed loop without thinking",
                 self.depth
             ));
         }
-        if let Pace::Open { per_s } = self.pace
+        if let RequestPace::Open { per_s } = self.pace
             && !(per_s.is_finite() && per_s > 0.0 && per_s <= 1e8)
         {
             return Err(format!(
@@ -270,10 +270,10 @@ impl Load {
     /// # Errors
     /// Bounds as of [`Load::check`], and what the kernel refuses to the generator itself. What
     /// the server does wrong is counted in the outcome.
-    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<Outcome> {
+    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<LoadOutcome> {
         self.check()
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        let (silent, start) = (|_| (), Start::of(self.threads));
+        let (silent, start) = (|_| (), StartGate::of(self.threads));
         std::thread::scope(|scope| {
             let mut others = Vec::new();
             for nth in 1..self.threads {
@@ -296,10 +296,10 @@ impl Load {
     fn drive(
         &self,
         nth: u32,
-        start: &Start,
+        start: &StartGate,
         stop: &AtomicBool,
         told: &dyn Fn(Stage),
-    ) -> io::Result<Outcome> {
+    ) -> io::Result<LoadOutcome> {
         let outcome = self.drive_by_way(nth, start, stop, told);
         if outcome.is_err() {
             start.give_up();
@@ -310,23 +310,23 @@ impl Load {
     fn drive_by_way(
         &self,
         nth: u32,
-        start: &Start,
+        start: &StartGate,
         stop: &AtomicBool,
         told: &dyn Fn(Stage),
-    ) -> io::Result<Outcome> {
+    ) -> io::Result<LoadOutcome> {
         let refused = match self.way {
-            Way::Epoll => None,
-            way => match (Uring::new(self), way) {
+            LoadInterface::Epoll => None,
+            way => match (UringLoop::new(self), way) {
                 (Ok(ring), _) => {
                     return driver::Driver::new(self, ring, nth, start)?.run(stop, told);
                 }
-                (Err(e), Way::Best) => Some(e),
+                (Err(e), LoadInterface::Best) => Some(e),
                 (Err(e), _) => return Err(no_ring(&e)),
             },
         };
         let mut outcome =
-            driver::Driver::new(self, Epoll::new(self)?, nth, start)?.run(stop, told)?;
-        outcome.generator.way = Way::Epoll;
+            driver::Driver::new(self, EpollLoop::new(self)?, nth, start)?.run(stop, told)?;
+        outcome.generator.way = LoadInterface::Epoll;
         outcome.generator.no_ring = refused.map(|e| e.to_string());
         Ok(outcome)
     }
@@ -337,7 +337,7 @@ impl Load {
         let mut share = self.clone();
         share.connections = of(self.connections);
         share.idle = of(self.idle);
-        if let Pace::Open { per_s } = &mut share.pace {
+        if let RequestPace::Open { per_s } = &mut share.pace {
             *per_s *= f64::from(share.connections) / f64::from(self.connections);
         }
         share
@@ -392,7 +392,7 @@ mod tests {
         );
         check(&|l| l.asking.size = 0, "size `0`");
         for per_s in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            check(&|l| l.pace = Pace::Open { per_s }, "rate");
+            check(&|l| l.pace = RequestPace::Open { per_s }, "rate");
         }
     }
 
@@ -400,14 +400,14 @@ mod tests {
     fn threads_share_everything() {
         let mut load = load();
         (load.connections, load.idle, load.threads) = (10, 5, 4);
-        load.pace = Pace::Open { per_s: 1000.0 };
+        load.pace = RequestPace::Open { per_s: 1000.0 };
         let shares: Vec<Load> = (0..4).map(|nth| load.share(nth)).collect();
         let connections: Vec<u32> = shares.iter().map(|s| s.connections).collect();
         assert_eq!(connections, [3, 3, 2, 2]);
         assert_eq!(shares.iter().map(|s| s.idle).sum::<u32>(), 5);
         let rates = shares.iter().map(|s| match s.pace {
-            Pace::Open { per_s } => per_s,
-            Pace::Closed { .. } => 0.0,
+            RequestPace::Open { per_s } => per_s,
+            RequestPace::Closed { .. } => 0.0,
         });
         assert!((rates.sum::<f64>() - 1000.0).abs() < 1e-9);
     }

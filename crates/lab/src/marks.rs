@@ -4,7 +4,7 @@ use bytecost_engine::Tally;
 use bytecost_spec::sample::SubWindows;
 use bytecost_sys::clock;
 
-use crate::gate::{EIGHTHS, Phase};
+use crate::phase::{EIGHTHS, Phase};
 
 const EDGES: usize = EIGHTHS.len() + 1;
 
@@ -174,9 +174,9 @@ mod tests {
     use bytecost_spec::{Cell, Pattern as Exchange};
 
     use super::*;
-    use crate::conduct::{answer, content, receiving_end, sending_end};
     use crate::flow::{Ask, Finish, Intake, Window, stream};
-    use crate::gate::SharedGate;
+    use crate::flow_setup::{answer, content, receiving_end, sending_end};
+    use crate::phase::SharedGate;
     use crate::transports;
 
     const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytecost_engine::{InFlight, Mover};
-use bytecost_meter::{Extras, Household, LEFT_OUT, ThreadMeter};
+use bytecost_meter::{Extras, LEFT_OUT, ProcessTreeMeter, ThreadMeter};
 use bytecost_plan::Pins;
 use bytecost_spec::survey::{ClockVerdict, CpuClock};
 use bytecost_spec::{Cache, Cell, Counter, Pattern, Reading, Readings, Survey, Transport};
@@ -11,7 +11,6 @@ use bytecost_sys::clock;
 use serde::{Deserialize, Serialize};
 
 use crate::passes::Passes;
-use crate::trial::Lab;
 
 /// The largest share of a window that one step of /proc/stat may be, where it is read for it.
 const STEP_SHARE: f64 = 0.03;
@@ -73,8 +72,8 @@ impl Meters {
     }
 
     /// The meter of a server or its clients.
-    pub(crate) fn household(&self, cell: &Cell) -> Household {
-        Household::open(cell.serving.perf, self.no_hardware.as_deref())
+    pub(crate) fn process_tree(&self, cell: &Cell) -> ProcessTreeMeter {
+        ProcessTreeMeter::open(cell.serving.perf, self.no_hardware.as_deref())
     }
 
     /// Puts what was read by these means in the place of the CPU time, and keeps that of the
@@ -114,7 +113,7 @@ impl Meters {
 
 /// What the survey found of this machine's clocks and counters.
 #[derive(Clone, Debug)]
-pub(crate) struct Means {
+pub(crate) struct AvailableCounters {
     clock: Option<CpuClock>,
     /// Why there are no hardware counters, and no task clock.
     pub(crate) no_hardware: Option<String>,
@@ -122,10 +121,10 @@ pub(crate) struct Means {
     pub(crate) stand_in: bool,
 }
 
-impl Default for Means {
+impl Default for AvailableCounters {
     /// Of a machine that nobody has looked at: no perf events.
-    fn default() -> Means {
-        Means {
+    fn default() -> AvailableCounters {
+        AvailableCounters {
             clock: None,
             no_hardware: Some(LEFT_OUT.to_owned()),
             no_task_clock: Some(LEFT_OUT.to_owned()),
@@ -134,9 +133,9 @@ impl Default for Means {
     }
 }
 
-impl Means {
-    pub(crate) fn of(survey: &Survey) -> Means {
-        Means {
+impl AvailableCounters {
+    pub(crate) fn of(survey: &Survey) -> AvailableCounters {
+        AvailableCounters {
             clock: survey.cpu_clock.clone(),
             no_hardware: survey.no_hardware().map(str::to_owned),
             no_task_clock: survey
@@ -191,15 +190,6 @@ impl Means {
         CpuBy::Nothing(format!(
             "this kernel leaves interrupts out of a thread's CPU time, and with them a part of what is sent and received: {remedy}"
         ))
-    }
-}
-
-impl Lab {
-    /// With the clocks and counters that were found here. Without a survey no perf event is read.
-    #[must_use]
-    pub fn surveyed(mut self, survey: &Survey) -> Lab {
-        self.means = Means::of(survey);
-        self
     }
 }
 

@@ -8,26 +8,26 @@ use bytecost_meter::{NetworkMeter, PacketSockets};
 use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
 
-use crate::ends::Endpoint;
+use crate::endpoint_process::Endpoint;
 use crate::protocol::Role;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::Pair;
+use crate::transports::veth::VethPair;
 use crate::transports::wire::{FAR_NAME, Wire};
 
 /// All that were made, by what was asked of them.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
-    pairs: BTreeMap<LinkChoice, Pair>,
+    pairs: BTreeMap<LinkChoice, VethPair>,
     wires: BTreeMap<LinkChoice, Wire>,
 }
 
 /// What lies between the two ends of a cell.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Between<'n> {
+pub(crate) enum NetworkPath<'n> {
     /// Both are where this process is.
     Nothing,
     /// Each is in a network of its own.
-    Pair(&'n Pair),
+    Pair(&'n VethPair),
     /// The sender is in a network with a device that delivers nothing.
     Wire(&'n Wire),
 }
@@ -37,13 +37,13 @@ impl Networks {
     ///
     /// # Errors
     /// Why it cannot be made, and what to do.
-    pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<Between<'_>> {
+    pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
         let link = LinkChoice::of(cell);
         Ok(match cell.transport {
-            Transport::Loopback | Transport::Unix => Between::Nothing,
-            Transport::Veth => Between::Pair(made(&mut self.pairs, link, Pair::new)?),
+            Transport::Loopback | Transport::Unix => NetworkPath::Nothing,
+            Transport::Veth => NetworkPath::Pair(made(&mut self.pairs, link, VethPair::new)?),
             Transport::Wire | Transport::WireUdp => {
-                Between::Wire(made(&mut self.wires, link, Wire::new)?)
+                NetworkPath::Wire(made(&mut self.wires, link, Wire::new)?)
             }
         })
     }
@@ -60,21 +60,21 @@ fn made<T>(
     })
 }
 
-impl<'n> Between<'n> {
+impl<'n> NetworkPath<'n> {
     /// The network of one side; none for this process's own.
     pub(crate) fn of(self, role: Role) -> Option<&'n Network> {
         match self {
-            Between::Nothing => None,
-            Between::Pair(pair) => Some(pair.of(role)),
-            Between::Wire(wire) => Some(wire.network()),
+            NetworkPath::Nothing => None,
+            NetworkPath::Pair(pair) => Some(pair.of(role)),
+            NetworkPath::Wire(wire) => Some(wire.network()),
         }
     }
 
     /// The device of [`Transport::Wire`] and [`Transport::WireUdp`], if that is what it is.
     pub(crate) fn wire(self) -> Option<&'n Wire> {
         match self {
-            Between::Wire(wire) => Some(wire),
-            Between::Nothing | Between::Pair(_) => None,
+            NetworkPath::Wire(wire) => Some(wire),
+            NetworkPath::Nothing | NetworkPath::Pair(_) => None,
         }
     }
 }

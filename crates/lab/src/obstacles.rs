@@ -14,7 +14,7 @@ use rustix::net::netlink::NETFILTER;
 
 use crate::netlink::dump::{attribute, attributes, list};
 use crate::netlink::{Link, Netlink};
-use crate::networks::Between;
+use crate::networks::NetworkPath;
 use crate::protocol::Role;
 use crate::transports::veth::NAMES;
 
@@ -40,7 +40,7 @@ const FORWARD: u32 = 2;
 
 /// What stands in the way somewhere, and what could not be looked at, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundObstacles {
     /// What stands there.
     pub obstacles: Vec<Obstacle>,
     /// What is not known, and why.
@@ -58,12 +58,12 @@ enum Device {
 
 /// What is in the way over loopback, in the network of the calling thread.
 #[must_use]
-pub fn of_loopback(roots: &Roots) -> Found {
+pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }
 
 /// What is in the way of a cell's packets, each once; nothing where it has one end.
-pub(crate) fn of(cell: &Cell, between: Option<Between<'_>>) -> Vec<Obstacle> {
+pub(crate) fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     let Some(between) = between else {
         return Vec::new();
     };
@@ -76,12 +76,12 @@ pub(crate) fn of(cell: &Cell, between: Option<Between<'_>>) -> Vec<Obstacle> {
         Some(there.obstacles)
     };
     let found = match (cell.transport, between) {
-        (Transport::Loopback, Between::Nothing) => vec![Some(of_loopback(roots).obstacles)],
-        (_, Between::Pair(_)) => vec![
+        (Transport::Loopback, NetworkPath::Nothing) => vec![Some(of_loopback(roots).obstacles)],
+        (_, NetworkPath::Pair(_)) => vec![
             within(Role::Sender, Device::Veth, NAMES[0]),
             within(Role::Receiver, Device::Veth, NAMES[1]),
         ],
-        (_, Between::Wire(_)) => vec![within(Role::Sender, Device::Wire, NAMES[0])],
+        (_, NetworkPath::Wire(_)) => vec![within(Role::Sender, Device::Wire, NAMES[0])],
         _ => Vec::new(),
     };
     let mut all: Vec<Obstacle> = found.into_iter().flatten().flatten().collect();
@@ -91,8 +91,8 @@ pub(crate) fn of(cell: &Cell, between: Option<Between<'_>>) -> Vec<Obstacle> {
 }
 
 /// Looks at a device of the calling thread's network, and at the network.
-fn look(roots: &Roots, device: Device, name: &str) -> Found {
-    let mut found = Found::default();
+fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
+    let mut found = FoundObstacles::default();
     let mut add = |what: &str, seen: io::Result<Vec<Obstacle>>| match seen {
         Ok(obstacles) => found.obstacles.extend(obstacles),
         Err(e) => found.unseen.push(format!("{what}: {e}")),

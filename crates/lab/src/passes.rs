@@ -21,7 +21,7 @@ use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::flow::{Edge, Finish, Intake, drain, histogram, read_exactly};
-use crate::gate::{Gate, Phase};
+use crate::phase::{Gate, Phase};
 use crate::requests::{Cool, STRETCHES_MOST, Stretches};
 
 /// From this size on a message is long, in bytes: a few of them fill a window.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use bytecost_spec::evidence::Footprint;
-use bytecost_spec::host::Cache;
+use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Noise, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -59,7 +59,7 @@ impl Role {
 /// How much of the payload is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Check {
+pub enum ContentCheck {
     /// The first word of each piece that arrives: for timed trials.
     Quick,
     /// Every byte, and each message is written anew: for the conformance test.
@@ -81,7 +81,7 @@ pub struct Task {
     /// What connections must say first, so that no stranger is taken for the peer.
     pub token: u64,
     /// How much is checked.
-    pub check: Check,
+    pub check: ContentCheck,
     /// Sender: messages that each flow sends at least, whatever the schedule says.
     pub messages_least: u64,
     /// How long a call may go without progress, in ms.
@@ -98,7 +98,7 @@ pub struct Task {
     /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
     /// trial.
     #[serde(default)]
-    pub probed: Vec<Cache>,
+    pub probed: Vec<CpuCache>,
     /// What takes it into its control groups, before it starts any thread.
     #[serde(default)]
     pub doors: Vec<PathBuf>,
@@ -133,7 +133,7 @@ pub struct Schedule {
     /// The window closes. Senders go on until they are told to stop.
     pub window_to_ns: u64,
     /// The warm-up lasts until connections have stopped growing, at most until then: each side
-    /// answers [`Answer::Warm`], and a second schedule says when the window is.
+    /// answers [`FromEndpoint::Warm`], and a second schedule says when the window is.
     #[serde(default)]
     pub steady_by_ns: Option<u64>,
 }
@@ -141,7 +141,7 @@ pub struct Schedule {
 /// Coordinator to endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum ToEndpoint {
     /// The first of all: what the coordinator is.
     Hello {
         /// The build that it wants the endpoint to be.
@@ -149,7 +149,7 @@ pub enum Order {
     },
     /// Get ready.
     Prepare(Box<Task>),
-    /// Keep CPUs busy until [`Order::Stop`].
+    /// Keep CPUs busy until [`ToEndpoint::Stop`].
     Disturb(Disturb),
     /// Go by this schedule.
     Go(Schedule),
@@ -163,7 +163,7 @@ pub enum Order {
 /// Endpoint to coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum FromEndpoint {
     /// The first of all: what the endpoint is.
     Hello {
         /// Its build.
@@ -187,7 +187,7 @@ pub enum Answer {
         /// The window closes.
         closes_ns: u64,
     },
-    /// Sender of passes: the warm-up is over, and all threads wait for [`Order::Open`].
+    /// Sender of passes: the warm-up is over, and all threads wait for [`ToEndpoint::Open`].
     Opening,
     /// The warm-up is over.
     Warm {
@@ -320,18 +320,18 @@ mod tests {
 
     #[test]
     fn a_message_is_read_as_it_was_written() {
-        let order = Order::Prepare(Box::new(Task {
+        let order = ToEndpoint::Prepare(Box::new(Task {
             role: Role::Sender,
             cell: Cell::default(),
             port: None,
             address: Some("127.0.0.1:1".into()),
             token: u64::MAX,
-            check: Check::Full,
+            check: ContentCheck::Full,
             messages_least: 3,
             patience_ms: 5000,
             pins: vec![vec![0, 2], vec![1]],
             java: None,
-            probed: vec![Cache {
+            probed: vec![CpuCache {
                 level: 1,
                 kind: "Data".into(),
                 size_bytes: 32768,
@@ -347,12 +347,15 @@ mod tests {
         }));
         let mut bytes = Vec::new();
         write(&mut bytes, &order).unwrap();
-        write(&mut bytes, &Answer::Ready).unwrap();
+        write(&mut bytes, &FromEndpoint::Ready).unwrap();
         let mut from = &bytes[..];
-        assert_eq!(read::<Order>(&mut from).unwrap(), order);
-        assert_eq!(read::<Answer>(&mut from).unwrap(), Answer::Ready);
+        assert_eq!(read::<ToEndpoint>(&mut from).unwrap(), order);
         assert_eq!(
-            read::<Answer>(&mut from).unwrap_err().kind(),
+            read::<FromEndpoint>(&mut from).unwrap(),
+            FromEndpoint::Ready
+        );
+        assert_eq!(
+            read::<FromEndpoint>(&mut from).unwrap_err().kind(),
             io::ErrorKind::UnexpectedEof
         );
     }
@@ -362,7 +365,7 @@ mod tests {
     fn a_length_is_bounded_before_anything_is_allocated() {
         let frame = u32::MAX.to_le_bytes();
         assert_eq!(
-            read::<Answer>(&mut &frame[..]).unwrap_err().kind(),
+            read::<FromEndpoint>(&mut &frame[..]).unwrap_err().kind(),
             io::ErrorKind::InvalidData
         );
     }
@@ -371,10 +374,10 @@ mod tests {
     fn descriptors_come_as_they_were_handed_over_or_not_at_all() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (reader, mut writer) = io::pipe().unwrap();
-        write(&mut &ours, &Order::Stop).unwrap();
+        write(&mut &ours, &ToEndpoint::Stop).unwrap();
         hand_over(&ours, [reader.as_fd(), writer.as_fd()]).unwrap();
-        write(&mut &ours, &Order::Stop).unwrap();
-        assert_eq!(read::<Order>(&mut &theirs).unwrap(), Order::Stop);
+        write(&mut &ours, &ToEndpoint::Stop).unwrap();
+        assert_eq!(read::<ToEndpoint>(&mut &theirs).unwrap(), ToEndpoint::Stop);
         let [reader, _writer] = taken_over(&theirs).unwrap();
         writer.write_all(b"the same").unwrap();
         let mut said = [0; 8];
@@ -389,7 +392,7 @@ mod tests {
         let mut frame = 2u32.to_le_bytes().to_vec();
         frame.extend(b"[]");
         assert_eq!(
-            read::<Answer>(&mut &frame[..]).unwrap_err().kind(),
+            read::<FromEndpoint>(&mut &frame[..]).unwrap_err().kind(),
             io::ErrorKind::InvalidData
         );
     }

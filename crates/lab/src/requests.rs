@@ -12,8 +12,8 @@ use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
 use crate::flow::{Edge, Finish, histogram};
-use crate::gate::{Gate, Phase};
 use crate::marks::{Clocked, Marks};
+use crate::phase::{Gate, Phase};
 
 /// The most passes of a cold file in one window.
 pub const STRETCHES_MOST: usize = 1000;

@@ -27,8 +27,8 @@ pub fn survey() -> ServerSurvey {
         services: SERVICES.iter().map(|s| s.facts.owned()).collect(),
         limits: limits(),
         generator: Some(match load::no_ring_here() {
-            None => load::Way::Uring.name().to_owned(),
-            Some(why) => format!("{}: no ring ({why})", load::Way::Epoll.name()),
+            None => load::LoadInterface::Uring.name().to_owned(),
+            Some(why) => format!("{}: no ring ({why})", load::LoadInterface::Epoll.name()),
         }),
     }
 }

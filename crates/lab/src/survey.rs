@@ -16,7 +16,7 @@ use rustix::net::sockopt;
 use crate::protocol::Role;
 use crate::transports;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::Pair;
+use crate::transports::veth::VethPair;
 use crate::transports::wire::Wire;
 
 mod away;
@@ -134,7 +134,7 @@ enum Place {
     /// Both ends are where this process is.
     Here(Transport),
     /// Each end is in a namespace of its own.
-    Apart(Pair),
+    Apart(VethPair),
     /// To nobody.
     Away(Wire, Transport),
     /// Nowhere, and why.
@@ -145,7 +145,7 @@ impl Place {
     fn of(transport: Transport) -> Place {
         match transport {
             Transport::Loopback | Transport::Unix => Place::Here(transport),
-            Transport::Veth => match Pair::new(LinkChoice::default()) {
+            Transport::Veth => match VethPair::new(LinkChoice::default()) {
                 Ok(pair) => Place::Apart(pair),
                 Err(e) => Place::Nowhere(e.to_string()),
             },

@@ -8,6 +8,8 @@ use std::time::Duration;
 use bytecost_spec::{Cell, Transport};
 use rustix::net::sockopt;
 
+pub use crate::patience::set_patience;
+
 pub mod link;
 mod tcp;
 mod unix;
@@ -27,7 +29,7 @@ pub trait Listen: Send {
 }
 
 /// Opens the receiving end of a cell's transport. That of [`Transport::Veth`] is within the
-/// receiver's namespace only: see [`veth::Pair`].
+/// receiver's namespace only: see [`veth::VethPair`].
 ///
 /// # Errors
 /// What the system calls answer, with what to do; a port in use is said as such.
@@ -130,16 +132,6 @@ impl Write for Socket<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Bounds every wait on a socket.
-///
-/// # Errors
-/// What setsockopt(2) answers.
-pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(patience))?;
-    Ok(())
 }
 
 /// Accepts one connection within `patience`.

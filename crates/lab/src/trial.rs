@@ -13,25 +13,26 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
 use bytecost_meter::{FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process};
 use bytecost_plan::Pins;
-use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, TrialKey};
+use bytecost_spec::{Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, TrialKey};
 use bytecost_sys::clock;
 
-use crate::beside::{Around, Beside, owners};
-use crate::ends::{Endpoint, PATIENCE, Trouble, wait};
+use crate::delivery_check;
+use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait};
 use crate::files::Files;
-use crate::groups::Group;
-use crate::meters::Means;
-use crate::networks::{self, Between, Eavesdroppers, Networks};
+use crate::groups::ControlGroups;
+use crate::meters::AvailableCounters;
+use crate::neighbour_process::NeighbourProcess;
+use crate::networks::{self, Eavesdroppers, NetworkPath, Networks};
 use crate::obstacles;
-pub(crate) use crate::parts::Parts;
-use crate::parts::of_responder;
 use crate::passes::Passes;
 use crate::program::Program;
-use crate::protocol::{Answer, Check, Order, Role, Task};
+use crate::protocol::{ContentCheck, FromEndpoint, Role, Task, ToEndpoint};
 use crate::quotas::Quotas;
-use crate::truth;
+pub(crate) use crate::trial_output::TrialOutput;
+use crate::trial_output::of_responder;
 use crate::watch::Watch;
-use crate::window::{self, GRACE_NS, Span, out_of_turn};
+use crate::whole_machine::{WholeMachine, owners};
+use crate::window::{self, GRACE_NS, WindowTimes, out_of_turn};
 
 mod block;
 mod served;
@@ -49,7 +50,7 @@ pub struct Settings {
     /// Length of the window.
     pub window: Duration,
     /// How much of the payload is checked.
-    pub check: Check,
+    pub check: ContentCheck,
     /// The TCP port of receivers; none takes a free one each time.
     pub port: Option<u16>,
     /// CPUs that other processes may use in the mean over a block, above which the block is
@@ -81,12 +82,12 @@ pub struct Lab {
     longer: BTreeMap<String, u32>,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
-    pub(crate) means: Means,
+    pub(crate) means: AvailableCounters,
 }
 
 /// What became of a trial.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It is told; and whether a flow moved nothing in its window.
     Ended(Box<Record>, bool),
     /// It was told to stop before it was over, and left nothing behind.
@@ -110,8 +111,15 @@ impl Lab {
             host: Host::default(),
             longer: BTreeMap::new(),
             compiled: None,
-            means: Means::default(),
+            means: AvailableCounters::default(),
         }
+    }
+
+    /// With the clocks and counters that were found here. Without a survey no perf event is read.
+    #[must_use]
+    pub fn surveyed(mut self, survey: &Survey) -> Lab {
+        self.means = AvailableCounters::of(survey);
+        self
     }
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs
@@ -132,7 +140,7 @@ impl Lab {
     }
 
     /// Makes one trial of a cell.
-    pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> Outcome {
+    pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> TrialOutcome {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
         let mut idle = false;
@@ -146,7 +154,7 @@ impl Lab {
         };
         let record = match self.attempt(cell, None, stop) {
             Ok(parts) => {
-                idle = self.settings.check == Check::Quick && parts.has_idle_flow();
+                idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
                 let last = self.is_longest(cell);
                 if idle && last {
                     failure(nothing_moved(cell, self.window(cell, None)))
@@ -154,10 +162,10 @@ impl Lab {
                     self.sample(trial, cell, started_ms, began_ns, parts)
                 }
             }
-            Err(Trouble::Interrupted) => return Outcome::Interrupted,
-            Err(Trouble::Failed(reason)) => failure(reason),
+            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
+            Err(TrialError::Failed(reason)) => failure(reason),
         };
-        Outcome::Ended(Box::new(record), idle)
+        TrialOutcome::Ended(Box::new(record), idle)
     }
 
     fn sample(
@@ -166,7 +174,7 @@ impl Lab {
         cell: &Cell,
         started_ms: u64,
         began_ns: u64,
-        parts: Parts,
+        parts: TrialOutput,
     ) -> Record {
         let mut machine = parts.machine;
         machine.extend(self.quotas.since_last());
@@ -215,9 +223,9 @@ impl Lab {
             check: self.settings.check,
             // A full check goes round the ring, however slow the machine is.
             messages_least: match self.settings.check {
-                Check::Quick => 0,
-                Check::Full if is_of_files => 3 * cell.file_slots(),
-                Check::Full => 3 * cell.ring_slots(),
+                ContentCheck::Quick => 0,
+                ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
+                ContentCheck::Full => 3 * cell.ring_slots(),
             },
             patience_ms: PATIENCE.as_millis() as u64,
             pins: pins.sender.clone(),
@@ -235,25 +243,25 @@ impl Lab {
         cell: &Cell,
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
+    ) -> Result<TrialOutput, TrialError> {
         if cell.is_served() {
             return self.served(cell, watch, stop);
         }
         let mover = Mover::named(&cell.mover);
         let has_peer = mover.is_some_and(|m| m.has_peer());
-        let pins = Pins::of(cell, has_peer, &self.host).map_err(Trouble::Failed)?;
+        let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
         let mut task = self.task(cell, mover, &pins)?;
         if let Some(watch) = &watch {
             task.probed = watch.caches(&self.host, &task.pins);
         }
         // Removed after the processes in it, which are dropped before it.
-        let group = Group::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
-            .map_err(Trouble::Failed)?;
-        task.doors = group.as_ref().map(Group::doors).unwrap_or_default();
+        let group = ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(TrialError::Failed)?;
+        task.doors = group.as_ref().map(ControlGroups::doors).unwrap_or_default();
         let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
-            false => Between::Nothing,
+            false => NetworkPath::Nothing,
         };
         let passes = Passes::of(cell);
         let slowest_ns = passes.map_or(0, |p| p.most_ns(cell.threads));
@@ -266,7 +274,7 @@ impl Lab {
         let eavesdroppers = Eavesdroppers::of(cell, &ends);
         let registers = mover.is_some_and(|m| m.locks_rings > 0);
         let huge_bytes = ends.last().filter(|_| registers).and_then(huge_bytes);
-        let span = Span {
+        let span = WindowTimes {
             warmup: self.settings.warmup,
             until_steady: window::may_grow(cell),
             window,
@@ -274,20 +282,21 @@ impl Lab {
         };
         let program = &self.settings.program;
         let most_ns = span.most_ns();
-        let mut beside = Beside::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
+        let mut background =
+            NeighbourProcess::start(program, cell, pins.neighbour, &self.host, most_ns, stop)?;
         if let Some(watch) = &mut watch {
-            watch.trial_begins(cell, &ends, address.as_deref(), beside.as_ref())?;
+            watch.trial_begins(cell, &ends, address.as_deref(), background.as_ref())?;
         }
         let carry = match passes {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
-        self.clocks.list(&owners(&ends, beside.as_ref(), cell));
-        let mut machine = Around {
+        self.clocks.list(&owners(&ends, background.as_ref(), cell));
+        let mut machine = WholeMachine {
             meter: &mut self.machine,
             clocks: &mut self.clocks,
             frequency: &self.frequency,
-            has_load: beside.is_some(),
+            has_load: background.is_some(),
             group: group.as_ref(),
         };
         let watching = watch.as_deref_mut();
@@ -296,17 +305,17 @@ impl Lab {
         if let Some(watch) = watch {
             watch.trial_ended();
         }
-        let neighbour = beside.as_mut().map(|beside| beside.end(stop));
+        let neighbour = background.as_mut().map(|background| background.end(stop));
         let neighbour = neighbour.transpose()?.unwrap_or_default();
         let mut sender = done
             .pop()
-            .ok_or_else(|| Trouble::Failed("the sender said nothing".to_owned()))?;
+            .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
         let huge = huge_bytes.map(|n| (Counter::HugeMemoryBytes, Reading::Measured(n)));
         sender.side.readings.extend(huge);
         let receiver = done.pop();
-        let truth = truth::of(cell, mover, own, &sender, receiver.as_ref())?;
+        let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
         machine.extend(of_responder(cell, receiver.as_ref()));
-        Ok(Parts {
+        Ok(TrialOutput {
             sender,
             receiver,
             machine,
@@ -350,16 +359,16 @@ fn started(
     settings: &Settings,
     task: Task,
     receiver: Option<Vec<Vec<u32>>>,
-    between: Between<'_>,
+    between: NetworkPath<'_>,
     ready_ns: u64,
     stop: &AtomicBool,
-) -> Result<(Vec<Endpoint>, Option<String>), Trouble> {
+) -> Result<(Vec<Endpoint>, Option<String>), TrialError> {
     let start = |role| Endpoint::start(&settings.program, role, between.of(role));
     let mut ends = Vec::with_capacity(2);
     let mut address = None;
     if let Some(pins) = receiver {
         ends.push(start(Role::Receiver)?);
-        ends[0].order(&Order::Prepare(Box::new(Task {
+        ends[0].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             port: settings.port,
             pins,
@@ -369,20 +378,20 @@ fn started(
             ends[0].hand_over(wire.descriptors())?;
         }
         match wait(&mut ends, clock::monotonic_ns() + GRACE_NS, stop)? {
-            (_, Answer::Listening { address: at, .. }) => address = Some(at),
+            (_, FromEndpoint::Listening { address: at, .. }) => address = Some(at),
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
     ends.push(start(Role::Sender)?);
     let last = ends.len() - 1;
-    ends[last].order(&Order::Prepare(Box::new(Task {
+    ends[last].order(&ToEndpoint::Prepare(Box::new(Task {
         address: address.clone(),
         ..task
     })))?;
     for _ in 0..ends.len() {
         let until_ns = clock::monotonic_ns() + GRACE_NS + ready_ns;
         match wait(&mut ends, until_ns, stop)? {
-            (_, Answer::Ready) => {}
+            (_, FromEndpoint::Ready) => {}
             (_, other) => return Err(out_of_turn(&other)),
         }
     }

@@ -14,7 +14,7 @@ use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
 use crate::flow::{Edge, Finish, Window, histogram};
-use crate::gate::{Gate, Phase};
+use crate::phase::{Gate, Phase};
 
 /// Wake-ups at the beats of a mover.
 pub struct Wakes<'a> {

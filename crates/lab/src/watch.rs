@@ -12,27 +12,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Route};
-use bytecost_evidence::copies::{Copies, Whose};
-use bytecost_evidence::cpu_accounts::{CpuAccountant, Whose as CpusOf};
-use bytecost_evidence::events::{Events, EventsAt};
-use bytecost_evidence::{TimeSampler, events, time};
+use bytecost_evidence::cpu_accounts::AccountedProcesses;
+use bytecost_evidence::events::EventsAt;
+use bytecost_evidence::{Copies, CpuAccountant, Events, Parties, TimeSampler};
 use bytecost_spec::evidence::{
-    self, Copied, CopiedBytes, CpuAccounts, EventCount, Evidence, Leg, TimeByKind,
+    self, Copied, CopiedBytes, CopyPlace, CpuAccounts, EventCount, TimeByKind,
 };
-use bytecost_spec::{Cell, Counter, Failure, Record, TrialKey};
+use bytecost_spec::{Cell, Counter};
 use bytecost_sys::clock;
 
-use crate::beside::Beside;
-use crate::ends::{Endpoint, Trouble, wait_until};
-use crate::event::Event;
-use crate::parts::Parts;
-use crate::protocol::{Answer, Role, Schedule};
-use crate::trial::{Lab, Outcome};
+use crate::endpoint_process::{Endpoint, TrialError, wait_until};
+use crate::neighbour_process::NeighbourProcess;
+use crate::protocol::{FromEndpoint, Role, Schedule};
+use crate::trial_output::TrialOutput;
 
 mod caches;
-mod known;
-
-use known::Doubted;
 
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
@@ -42,34 +36,37 @@ const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
 
+/// Places whose counts are not to be believed, each with the reason.
+pub(crate) type DoubtedPlaces = BTreeMap<CopyPlace, String>;
+
 /// Who watches, and what was seen in the last trial.
 #[derive(Debug)]
 pub struct Watch {
     time: Option<TimeSampler>,
-    copies: Option<Copies>,
+    pub(crate) copies: Option<Copies>,
     events: Option<Events>,
     /// What known transfers showed, by their cells.
-    known: BTreeMap<String, Doubted>,
+    pub(crate) known: BTreeMap<String, DoubtedPlaces>,
     opened: Option<EventsAt>,
     accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.
     probes: bool,
     window: Duration,
     /// Whose processes the trial's are.
-    parties: time::Parties,
-    cpus_of: CpusOf,
+    parties: Parties,
+    cpus_of: AccountedProcesses,
     /// Whether it is known when the window opens and closes.
     scheduled: bool,
-    seen: Seen,
+    pub(crate) seen: WatchedTrial,
 }
 
 /// What was seen in one trial.
 #[derive(Debug, Default)]
-struct Seen {
-    time: Option<TimeByKind>,
+pub(crate) struct WatchedTrial {
+    pub(crate) time: Option<TimeByKind>,
     copied: Vec<Copied>,
     counts: Vec<EventCount>,
-    accounts: Option<CpuAccounts>,
+    pub(crate) accounts: Option<CpuAccounts>,
 }
 
 impl Watch {
@@ -119,10 +116,10 @@ impl Watch {
             accountant: None,
             probes: false,
             window,
-            parties: time::Parties::default(),
-            cpus_of: CpusOf::default(),
+            parties: Parties::default(),
+            cpus_of: AccountedProcesses::default(),
             scheduled: false,
-            seen: Seen::default(),
+            seen: WatchedTrial::default(),
         }
     }
 
@@ -166,7 +163,7 @@ impl Watch {
         cell: &Cell,
         ends: &[Endpoint],
         address: Option<&str>,
-        beside: Option<&Beside>,
+        background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
         let of = |role| ends.iter().find(|e| e.role() == role).map(Endpoint::pid);
         let sender = of(Role::Sender).unwrap_or(0);
@@ -177,24 +174,19 @@ impl Watch {
         // Over wire the port is always the same, and another run may be under way.
         let network = fs::metadata(format!("/proc/{sender}/ns/net")).map(|m| m.ino());
         let network = network.ok();
-        self.trial_of(sender, receiver);
+        self.trial_of(Parties {
+            port,
+            network,
+            sender,
+            receiver,
+        });
         self.cpus_of.controlled = true;
-        self.cpus_of.background = beside.map(Beside::pid);
+        self.cpus_of.background = background.map(NeighbourProcess::pid);
         if let Some(copies) = &mut self.copies {
-            copies.begin(Whose {
-                port,
-                network,
-                worker: sender,
-                reader: receiver,
-            })?;
+            copies.begin(self.parties)?;
         }
         if let Some(events) = &mut self.events {
-            events.begin(events::Parties {
-                port,
-                network,
-                sender,
-                receiver,
-            })?;
+            events.begin(self.parties)?;
         }
         Ok(())
     }
@@ -202,27 +194,26 @@ impl Watch {
     /// A server and its clients are ready, each a process. Events are those of the two and of
     /// what the server has started, and none of their many connections.
     pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
-        self.trial_of(clients, server);
+        self.trial_of(Parties {
+            sender: clients,
+            receiver: server,
+            ..Parties::default()
+        });
         if let Some(events) = &mut self.events {
-            events.begin(events::Parties {
-                port: None,
-                network: None,
-                sender: clients,
-                receiver: server,
-            })?;
+            events.begin(self.parties)?;
         }
         Ok(())
     }
 
-    fn trial_of(&mut self, sender: u32, receiver: Option<u32>) {
-        self.seen = Seen::default();
+    fn trial_of(&mut self, parties: Parties) {
+        self.seen = WatchedTrial::default();
         self.scheduled = false;
-        self.parties = time::Parties { sender, receiver };
-        self.cpus_of = CpusOf {
+        self.parties = parties;
+        self.cpus_of = AccountedProcesses {
             coordinator: std::process::id(),
-            sender,
-            receiver,
-            ..CpusOf::default()
+            sender: parties.sender,
+            receiver: parties.receiver,
+            ..AccountedProcesses::default()
         };
     }
 
@@ -261,7 +252,7 @@ impl Watch {
         ends: &mut [Endpoint],
         until_ns: u64,
         stop: &AtomicBool,
-    ) -> Result<Option<(usize, Answer)>, Trouble> {
+    ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         loop {
             let now_ns = clock::monotonic_ns();
             let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
@@ -289,12 +280,13 @@ impl Watch {
 
     /// What else happened. Over wire acknowledgements come from a responder, not through the
     /// kernel's tracepoints, and it has counted them.
-    fn counts(&mut self, cell: &Cell, parts: &Parts) -> Vec<EventCount> {
+    pub(crate) fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let written = parts.machine.get(&Counter::WireAcknowledgements);
         let of_responder = written.filter(|_| !cell.transport.has_receiver());
         for count in &mut counts {
-            if let (evidence::Event::Acknowledgements, Some(written)) = (count.event, of_responder)
+            if let (evidence::CountedEvent::Acknowledgements, Some(written)) =
+                (count.event, of_responder)
             {
                 count.count = written.clone();
             }
@@ -304,7 +296,7 @@ impl Watch {
 
     /// The bytes that were copied on the way that a cell's have; none where nobody counted, or
     /// where they have no way through the kernel.
-    fn copied(&mut self, cell: &Cell, parts: &Parts) -> Option<CopiedBytes> {
+    pub(crate) fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
         let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
         let way = way(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
@@ -319,98 +311,22 @@ impl Watch {
 }
 
 /// The places at which a cell's bytes may be copied by the kernel.
-fn way(cell: &Cell) -> Vec<Leg> {
+pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };
     let mut way = Vec::new();
     if route.reads_a_file() {
-        way.push(Leg::FromFile);
+        way.push(CopyPlace::FromFile);
     }
     if route.has_peer() {
-        way.push(Leg::IntoKernel);
+        way.push(CopyPlace::IntoKernel);
         if cell.transport.has_receiver() {
-            way.extend([Leg::Delivery, Leg::ToReader]);
+            way.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
         }
     }
     if matches!(route, Route::MemoryToFile | Route::FileToFile) {
-        way.push(Leg::IntoFile);
+        way.push(CopyPlace::IntoFile);
     }
     way
-}
-
-impl Lab {
-    /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
-    /// after so long a time. False when it was interrupted.
-    pub fn watched(
-        &mut self,
-        watch: &mut Watch,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
-        most: Option<Duration>,
-        stop: &AtomicBool,
-        events: &mut dyn FnMut(Event),
-    ) -> bool {
-        let began_ns = clock::monotonic_ns();
-        for (number, cell) in cells {
-            let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
-            if most.is_some_and(|most| spent >= most) {
-                return true;
-            }
-            let trial = TrialKey {
-                block: watch.round(),
-                cell: number,
-                attempt: 0,
-            };
-            events(Event::TrialStarted { trial });
-            match self.watched_trial(watch, trial, &cell, stop) {
-                Outcome::Ended(record, _) => events(Event::TrialEnded(record)),
-                Outcome::Interrupted => return false,
-            }
-        }
-        true
-    }
-
-    fn watched_trial(
-        &mut self,
-        watch: &mut Watch,
-        trial: TrialKey,
-        cell: &Cell,
-        stop: &AtomicBool,
-    ) -> Outcome {
-        let (began_ns, started_ms) = (clock::monotonic_ns(), self.elapsed_ms());
-        let failed = |reason: String| {
-            Record::Failure(Failure {
-                trial,
-                cell: cell.id(),
-                started_ms,
-                reason: format!("while it was watched: {reason}"),
-            })
-        };
-        let attempted = self.doubted(watch, cell, stop);
-        let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
-        let record = match attempted {
-            Err(Trouble::Interrupted) => return Outcome::Interrupted,
-            Err(Trouble::Failed(reason)) => failed(reason),
-            Ok((doubted, parts)) => {
-                let flows = &parts.sender.side.flows;
-                let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
-                let counts = watch.counts(cell, &parts);
-                Record::Evidence(Evidence {
-                    trial,
-                    cell: cell.id(),
-                    started_ms,
-                    sent_bytes: flows.iter().map(|f| f.bytes).sum(),
-                    sent_messages: flows.iter().map(|f| f.messages).sum(),
-                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
-                    elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
-                    time: watch.seen.time.take(),
-                    footprint: parts.sender.footprint,
-                    copies,
-                    counts,
-                    accounts: watch.seen.accounts.take(),
-                })
-            }
-        };
-        Outcome::Ended(Box::new(record), false)
-    }
 }

@@ -9,11 +9,11 @@ use bytecost_meter::NetworkMeter;
 use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::beside::Around;
-use crate::ends::{Endpoint, Trouble, wait, wait_until};
+use crate::endpoint_process::{Endpoint, TrialError, wait, wait_until};
 use crate::passes::Passes;
-use crate::protocol::{Answer, Done, Order, Schedule};
+use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::watch::Watch;
+use crate::whole_machine::WholeMachine;
 
 /// From the order to go to the first byte: both sides must have read it by then.
 pub(crate) const LEAD_NS: u64 = 500_000;
@@ -33,7 +33,7 @@ pub(crate) fn may_grow(cell: &Cell) -> bool {
 
 /// How long things last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct WindowTimes {
     /// Time before the window, at least.
     pub(crate) warmup: Duration,
     /// Whether the warm-up goes on until connections have stopped growing.
@@ -44,7 +44,7 @@ pub(crate) struct Span {
     pub(crate) slowest_ns: u64,
 }
 
-impl Span {
+impl WindowTimes {
     /// How long a trial may take from its first order on, in ns; for who must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
@@ -74,14 +74,14 @@ fn warmed_up(
     ends: &mut [Endpoint],
     schedule: Schedule,
     stop: &AtomicBool,
-) -> Result<(Schedule, Option<bool>), Trouble> {
+) -> Result<(Schedule, Option<bool>), TrialError> {
     let Some(by_ns) = schedule.steady_by_ns else {
         return Ok((schedule, None));
     };
     let mut all_steady = true;
     for _ in 0..ends.len() {
         match wait(ends, by_ns + GRACE_NS, stop)? {
-            (_, Answer::Warm { steady }) => all_steady &= steady,
+            (_, FromEndpoint::Warm { steady }) => all_steady &= steady,
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
@@ -94,7 +94,7 @@ fn warmed_up(
         ..schedule
     };
     for end in ends {
-        end.order(&Order::Go(schedule))?;
+        end.order(&ToEndpoint::Go(schedule))?;
     }
     Ok((schedule, Some(all_steady)))
 }
@@ -102,16 +102,16 @@ fn warmed_up(
 /// Gives both sides the schedule, reads the machine and the network at its edges, and takes in
 /// what comes back: the receiver's first, where there is one.
 pub(crate) fn by_clock(
-    meter: &mut Around<'_>,
+    meter: &mut WholeMachine<'_>,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
-    span: Span,
+    span: WindowTimes,
     mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
-) -> Result<(Readings, Vec<Done>), Trouble> {
+) -> Result<(Readings, Vec<Done>), TrialError> {
     let schedule = span.schedule();
     for end in ends.iter_mut() {
-        end.order(&Order::Go(schedule))?;
+        end.order(&ToEndpoint::Go(schedule))?;
     }
     let (schedule, steady) = warmed_up(ends, schedule, stop)?;
     if let Some(watch) = &mut watch {
@@ -159,7 +159,7 @@ pub(crate) fn by_clock(
     }
     // The sender's is the last; receivers end with their connections.
     if let Some(sender) = ends.last_mut() {
-        sender.order(&Order::Stop)?;
+        sender.order(&ToEndpoint::Stop)?;
     }
     Ok((machine, brought_back(ends, deadline_ns, stop)?))
 }
@@ -167,20 +167,20 @@ pub(crate) fn by_clock(
 /// As [`by_clock`], where a window is a number of passes: the sender says when its warm-up is
 /// over, and the window lasts until both sides have closed it.
 pub(crate) fn by_passes(
-    meter: &mut Around<'_>,
+    meter: &mut WholeMachine<'_>,
     ends: &mut [Endpoint],
     network: &NetworkMeter,
-    span: Span,
+    span: WindowTimes,
     mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
-) -> Result<(Readings, Vec<Done>), Trouble> {
+) -> Result<(Readings, Vec<Done>), TrialError> {
     let schedule = span.schedule();
     for end in ends.iter_mut() {
-        end.order(&Order::Go(schedule))?;
+        end.order(&ToEndpoint::Go(schedule))?;
     }
     let patience_ns = GRACE_NS + 2 * span.slowest_ns;
     match wait(ends, schedule.begin_ns + patience_ns, stop)? {
-        (_, Answer::Opening) => {}
+        (_, FromEndpoint::Opening) => {}
         (_, other) => return Err(out_of_turn(&other)),
     }
     if let Some(watch) = &mut watch {
@@ -188,7 +188,7 @@ pub(crate) fn by_passes(
     }
     let (opened, before) = (meter.read_start(), network.read());
     if let Some(sender) = ends.last_mut() {
-        sender.order(&Order::Open)?;
+        sender.order(&ToEndpoint::Open)?;
     }
     let window_ns = span.window.as_nanos() as u64;
     let mut open = ends.len();
@@ -213,7 +213,7 @@ pub(crate) fn by_passes(
     machine.extend(network.difference(&before, &network.read()));
     // The connections are over, so receivers wait for it as well.
     for end in ends.iter_mut() {
-        end.order(&Order::Stop)?;
+        end.order(&ToEndpoint::Stop)?;
     }
     let deadline_ns = clock::monotonic_ns() + GRACE_NS;
     Ok((machine, brought_back(ends, deadline_ns, stop)?))
@@ -224,11 +224,11 @@ fn brought_back(
     ends: &mut [Endpoint],
     deadline_ns: u64,
     stop: &AtomicBool,
-) -> Result<Vec<Done>, Trouble> {
+) -> Result<Vec<Done>, TrialError> {
     let mut done: Vec<Option<Done>> = ends.iter().map(|_| None).collect();
     for _ in 0..ends.len() {
         match wait(ends, deadline_ns, stop)? {
-            (i, Answer::Done(d)) => done[i] = Some(*d),
+            (i, FromEndpoint::Done(d)) => done[i] = Some(*d),
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
@@ -236,9 +236,9 @@ fn brought_back(
 }
 
 /// Counts a side that has closed its window; nothing else may be said before all have.
-fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
+fn closed(answer: &FromEndpoint, open: &mut usize) -> Result<(), TrialError> {
     match answer {
-        Answer::Closed if *open > 0 => {
+        FromEndpoint::Closed if *open > 0 => {
             *open -= 1;
             Ok(())
         }
@@ -246,6 +246,6 @@ fn closed(answer: &Answer, open: &mut usize) -> Result<(), Trouble> {
     }
 }
 
-pub(crate) fn out_of_turn(answer: &Answer) -> Trouble {
-    Trouble::Failed(format!("an endpoint answered out of turn: {answer:?}"))
+pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {
+    TrialError::Failed(format!("an endpoint answered out of turn: {answer:?}"))
 }

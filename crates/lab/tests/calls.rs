@@ -23,7 +23,7 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
 use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
 use bytecost_lab::flow::{Finish, stream};
-use bytecost_lab::gate::CountingGate;
+use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::set_patience;
 use bytecost_meter::FakeMeter;

@@ -16,10 +16,10 @@ use std::time::Duration;
 use bytecost_engine::{MOVERS, Mover, RECEIVERS, Receiver};
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::Check;
+use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_lab::trial::Settings;
-use bytecost_lab::{Lab, Outcome};
+use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::cell::Ring;
 use bytecost_spec::{
@@ -214,7 +214,7 @@ fn settings() -> Settings {
         program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window: Duration::from_millis(10),
-        check: Check::Full,
+        check: ContentCheck::Full,
         port: None,
         foreign_cpus: f64::INFINITY,
         repeats_most: 0,
@@ -249,8 +249,8 @@ fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {
         attempt: 0,
     };
     match lab.trial(key, cell, &AtomicBool::new(false)) {
-        Outcome::Ended(record, _) => record.timed().expect("nobody watches"),
-        Outcome::Interrupted => panic!("nobody interrupts"),
+        TrialOutcome::Ended(record, _) => record.timed().expect("nobody watches"),
+        TrialOutcome::Interrupted => panic!("nobody interrupts"),
     }
 }
 

@@ -18,11 +18,11 @@ use bytecost_engine::{MOVERS, Mover, Route, file};
 use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
-use bytecost_lab::protocol::Check;
+use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
-use bytecost_spec::evidence::{CopyMeans, Evidence, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Axis, Cache, Cell, Record};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -133,7 +133,7 @@ fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
         program: Program::own().unwrap(),
         warmup: Duration::from_millis(2),
         window,
-        check: Check::Quick,
+        check: ContentCheck::Quick,
         port: None,
         foreign_cpus: f64::INFINITY,
         repeats_most: 0,
@@ -164,7 +164,7 @@ fn cell(mover: &str, cache: Cache) -> Cell {
 }
 
 /// What was counted of a cell, or why it does not work here.
-fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<Evidence, String> {
+fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidence, String> {
     let mut found = Err("nothing ended".to_owned());
     let mut see = |event| {
         if let Event::TrialEnded(record) = event {
@@ -270,7 +270,9 @@ fn unknown_function() -> Result<(), Failed> {
             let told = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
             println!("{told}");
             let is_missed = told.contains("what reads files of this file system (tmpfs)");
-            ensure(is_missed == (copied.leg == Leg::FromFile), || told.clone())?;
+            ensure(is_missed == (copied.leg == CopyPlace::FromFile), || {
+                told.clone()
+            })?;
         }
     }
     Ok(())

@@ -10,13 +10,13 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::{Mover, Offer, Receiver, Setup};
-use bytecost_evidence::copies::{Copies, Whose};
+use bytecost_evidence::{Copies, Parties};
 use bytecost_lab::transports::link::LinkChoice;
-use bytecost_lab::transports::wire::responder::{Responder, Rules};
+use bytecost_lab::transports::wire::responder::{Rules, WireResponder};
 use bytecost_lab::transports::wire::{FAR_END, Wire, udp};
 use bytecost_lab::transports::{self, set_patience};
 use bytecost_spec::cell::Device;
-use bytecost_spec::evidence::{CopyMeans, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Cell, Transport};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +26,11 @@ const MESSAGES: usize = 256;
 const NEAR: f64 = 0.05;
 
 /// By the sender, on delivery and for the reader.
-const PLACES: [Leg; 3] = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader];
+const PLACES: [CopyPlace; 3] = [
+    CopyPlace::IntoKernel,
+    CopyPlace::Delivery,
+    CopyPlace::ToReader,
+];
 
 /// What counts, where this process may; else the reason is printed.
 fn counting() -> Option<Copies> {
@@ -50,13 +54,13 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Counts what goes to a port of a network; both sides are threads of this process.
 fn begin(copies: &mut Copies, port: u16, network: Option<u64>) {
     let me = std::process::id();
-    let whose = Whose {
+    let parties = Parties {
         port: Some(port),
         network,
-        worker: me,
-        reader: Some(me),
+        sender: me,
+        receiver: Some(me),
     };
-    copies.begin(whose).unwrap();
+    copies.begin(parties).unwrap();
 }
 
 fn cell(transport: Transport) -> Cell {
@@ -118,7 +122,7 @@ fn over_wire(
         acknowledge_bytes: 128 << 10,
         flows_most: 1,
     };
-    let mut far = Responder::new(far, map, rules).unwrap();
+    let mut far = WireResponder::new(far, map, rules).unwrap();
     let network = rustix::fs::fstat(wire.network()).unwrap().st_ino;
     begin(copies, FAR_END.port(), Some(network));
     let sent = AtomicBool::new(false);
@@ -146,7 +150,7 @@ fn over_wire(
 }
 
 /// How often a mover's row states that a byte is copied at a place.
-fn stated(mover: &str, leg: Leg) -> f64 {
+fn stated(mover: &str, leg: CopyPlace) -> f64 {
     let copies = Mover::named(mover).unwrap().states.copies;
     f64::from(u8::from(copies.contains(&leg)))
 }
@@ -155,7 +159,7 @@ fn stated(mover: &str, leg: Leg) -> f64 {
 #[track_caller]
 fn check(copies: &Copies, what: &str, size: usize, expected: [f64; 3]) {
     let counted = copies.copied();
-    let per_byte = |leg: Leg| {
+    let per_byte = |leg: CopyPlace| {
         let found = counted.iter().find(|c| c.leg == leg).unwrap();
         let bytes = found.bytes.measured();
         bytes.unwrap_or_else(|| panic!("{what}: {found:?}")) as f64 / (MESSAGES * size) as f64
@@ -206,7 +210,7 @@ fn wire_and_means(link: LinkChoice) -> Option<(Wire, Vec<Copies>)> {
         }
     };
     let strongest = counting()?;
-    let weaker = match strongest.choice().means(Leg::IntoKernel) {
+    let weaker = match strongest.choice().means(CopyPlace::IntoKernel) {
         Some(CopyMeans::Functions) => Copies::by(Path::new("/"), &[CopyMeans::Tracepoints]).ok(),
         _ => None,
     };
@@ -227,9 +231,9 @@ fn nothing_is_copied_but_by_the_sender(
         return;
     };
     for mut copies in all {
-        let means = copies.choice().means(Leg::IntoKernel).unwrap();
+        let means = copies.choice().means(CopyPlace::IntoKernel).unwrap();
         for mover in movers {
-            let sender = stated(mover, Leg::IntoKernel);
+            let sender = stated(mover, CopyPlace::IntoKernel);
             for &size in sizes {
                 over_wire(&mut copies, &wire, transport, mover, size);
                 let name = transport.name();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_engine::services::{self, TOO_LONG};
 use bytecost_engine::{Server, Service, servers};
-use bytecost_lab::load::{Outcome, Pace, Span, Stage, ask};
+use bytecost_lab::load::{LoadOutcome, LoadSpan, RequestPace, Stage, ask};
 
 mod load_common;
 
@@ -27,18 +27,18 @@ fn waiting_in_line_is_latency() {
                 socket.write_all(message).is_ok()
             })
         };
-        let slow = |outcome: &Outcome| {
+        let slow = |outcome: &LoadOutcome| {
             let threshold = STALL_MS / 4 * 1_000_000;
             outcome.latency_ns.count_between(threshold, u64::MAX)
         };
         let mut closed = load(stalling(), way);
-        closed.span = Span::Requests(200);
+        closed.span = LoadSpan::Requests(200);
         let outcome = run(&closed);
         assert_eq!(outcome.answers, 200);
         assert!(slow(&outcome) >= 1);
         let mut open = load(stalling(), way);
-        open.span = Span::Requests(200);
-        open.pace = Pace::Open { per_s: 200.0 };
+        open.span = LoadSpan::Requests(200);
+        open.pace = RequestPace::Open { per_s: 200.0 };
         let outcome = run(&open);
         assert_eq!((outcome.answers, outcome.unanswered), (200, 0));
         // 80 requests fell due during the stall; three quarters of them waited for more than a
@@ -57,7 +57,7 @@ fn what_is_never_answered_is_not_left_out() {
             let silent =
                 server(|nth, socket, message| nth >= 10 || socket.write_all(message).is_ok());
             let mut load = load(silent, way);
-            load.pace = Pace::Open { per_s: 500.0 };
+            load.pace = RequestPace::Open { per_s: 500.0 };
             load.span = time(0, 300);
             load.patience = Duration::from_secs(patience_s);
             run(&load)
@@ -91,7 +91,7 @@ fn every_kind_of_error_has_its_name() {
         });
         let check = |address, kind: &str, answers: std::ops::RangeInclusive<u64>| {
             let mut load = load(address, way);
-            load.span = Span::Requests(3);
+            load.span = LoadSpan::Requests(3);
             if kind == "timeout" {
                 load.patience = Duration::from_millis(100);
             }
@@ -175,7 +175,7 @@ fn thinking_keeps_the_rate_down() {
     for way in ways() {
         let mut load = load(honest(), way);
         load.connections = 3;
-        load.pace = Pace::Closed {
+        load.pace = RequestPace::Closed {
             think: Duration::from_millis(50),
         };
         load.span = time(0, 300);
@@ -192,17 +192,17 @@ fn asking_does_not_allocate() {
     for way in ways() {
         for kept in [true, false] {
             for pace in [
-                Pace::Closed {
+                RequestPace::Closed {
                     think: Duration::ZERO,
                 },
-                Pace::Open { per_s: 20_000.0 },
+                RequestPace::Open { per_s: 20_000.0 },
             ] {
                 let address = honest();
                 let allocations = |each| {
                     let mut load = load(address, way);
                     load.connections = 4;
                     (load.kept, load.pace) = (kept, pace);
-                    load.span = Span::Requests(each);
+                    load.span = LoadSpan::Requests(each);
                     allocation_counter::measure(|| assert_eq!(run(&load).answers, 4 * each))
                         .count_total
                 };
@@ -227,7 +227,7 @@ fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
                 let mut load = load(address, way);
                 load.asking.size = size;
                 (load.connections, load.kept, load.depth) = (3, kept, depth);
-                load.span = Span::Requests(12);
+                load.span = LoadSpan::Requests(12);
                 let outcome = run(&load);
                 assert_eq!((outcome.answers, outcome.errors.all()), (36, 0));
                 assert_eq!(outcome.generator.way, way);
@@ -242,21 +242,21 @@ fn answers_may_come_in_pieces_and_be_larger_than_a_buffer() {
 fn who_closes_is_asked_again() {
     for way in ways() {
         for pace in [
-            Pace::Closed {
+            RequestPace::Closed {
                 think: Duration::ZERO,
             },
-            Pace::Open { per_s: 2000.0 },
+            RequestPace::Open { per_s: 2000.0 },
         ] {
             let address =
                 server(|nth, socket, message| socket.write_all(message).is_ok() && nth % 4 != 3);
             let mut load = load(address, way);
             (load.connections, load.pace) = (2, pace);
-            load.span = Span::Requests(12);
+            load.span = LoadSpan::Requests(12);
             let outcome = run(&load);
             let errors = outcome.errors;
             assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
             assert_eq!(errors.all(), errors.closed + errors.reset, "{errors:?}");
-            if matches!(pace, Pace::Closed { .. }) {
+            if matches!(pace, RequestPace::Closed { .. }) {
                 assert_eq!(outcome.answers + errors.all(), 24);
             }
         }

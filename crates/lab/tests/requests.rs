@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
 use bytecost_lab::flow::{Edge, Finish};
-use bytecost_lab::gate::CountingGate;
+use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Requests};
 use bytecost_meter::FakeMeter;
 use bytecost_spec::Access;

@@ -11,7 +11,7 @@ use bytecost_engine::{
     Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Setup, Tally,
 };
 use bytecost_lab::flow::{Ask, Finish, Intake, stream};
-use bytecost_lab::gate::CountingGate;
+use bytecost_lab::phase::CountingGate;
 use bytecost_lab::transports;
 use bytecost_lab::wakes::Wakes;
 use bytecost_meter::{FakeMeter, Meter, ThreadMeter};

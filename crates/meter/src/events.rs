@@ -36,14 +36,14 @@ pub(crate) trait Pmu {
     fn enable(&mut self, group: &mut Self::Group) -> io::Result<()>;
     fn read(&mut self, group: &Self::Group) -> Option<GroupValues>;
     /// Does a little work, and says by other means how much it was.
-    fn work(&mut self) -> Work;
+    fn work(&mut self) -> KnownWork;
     /// kernel.perf_event_paranoid, where it can be read.
     fn paranoid(&self) -> Option<i32>;
 }
 
 /// Work whose counts are known.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct KnownWork {
     /// Turns of a loop; each takes an instruction, a cycle and a branch, or not much less.
     pub(crate) turns: u64,
     /// CPU time, by the thread's CPU clock.
@@ -331,7 +331,7 @@ impl Pmu for Kernel {
         group.read()
     }
 
-    fn work(&mut self) -> Work {
+    fn work(&mut self) -> KnownWork {
         const TURNS: u64 = 20_000;
         const SLEEP_NS: u64 = 20_000;
         let waited = || process::thread_usage().map_or(0, |u| u.switches_voluntary);
@@ -342,7 +342,7 @@ impl Pmu for Kernel {
         for _ in 0..3 {
             clock::sleep_until_ns(clock::monotonic_ns() + SLEEP_NS);
         }
-        Work {
+        KnownWork {
             turns: TURNS,
             cpu_ns: clock::thread_cpu_ns() - cpu,
             waits: waited() - waits,

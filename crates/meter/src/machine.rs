@@ -26,7 +26,7 @@ use std::path::Path;
 use bytecost_spec::{Counter, Reading, Readings, Refusal};
 use bytecost_sys::clock;
 
-use crate::proc_text::{self, CpuLine};
+use crate::proc_text::{self, StatLine};
 use crate::{Meter, grown};
 
 /// The counters of a [`MachineMeter`].
@@ -76,7 +76,7 @@ struct Units {
 pub struct MachineSnapshot {
     clock_ns: u64,
     cpus: Option<u32>,
-    stat: Option<CpuLine>,
+    stat: Option<StatLine>,
     cpuacct_ns: Option<u64>,
 }
 
@@ -120,7 +120,7 @@ impl MachineMeter {
         let stat = self
             .stat
             .as_ref()
-            .and_then(|file| CpuLine::parse(proc_text::reread(file, &mut buffer)?));
+            .and_then(|file| StatLine::parse(proc_text::reread(file, &mut buffer)?));
         MachineSnapshot {
             clock_ns,
             cpus,
@@ -162,7 +162,7 @@ impl Meter for MachineMeter {
 
 fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> Readings {
     let elapsed = grown(start.clock_ns, end.clock_ns);
-    let of_stat = |field: fn(&CpuLine) -> u64| match (&start.stat, &end.stat) {
+    let of_stat = |field: fn(&StatLine) -> u64| match (&start.stat, &end.stat) {
         (Some(start), Some(end)) => match grown(field(start), field(end)) {
             Reading::Measured(n) => n.checked_mul(units.stat_ns).map_or_else(
                 || Reading::absent(format!("/{STAT} shows more than 64 bits of ns")),

@@ -81,17 +81,17 @@ pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
 
 /// The first line of /proc/stat, all CPUs together, in the file's own unit, proc_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpuLine {
+pub(crate) struct StatLine {
     /// Idle, waiting for I/O included.
     pub(crate) idle: u64,
     pub(crate) softirq: u64,
     pub(crate) steal: u64,
 }
 
-impl CpuLine {
+impl StatLine {
     /// Needs the line whole, with its line end and the eight fields that Linux has had since
     /// 2.6.11: user, nice, system, idle, iowait, irq, softirq, steal.
-    pub(crate) fn parse(text: &[u8]) -> Option<CpuLine> {
+    pub(crate) fn parse(text: &[u8]) -> Option<StatLine> {
         let line = whole_lines(text).next()?.strip_prefix(b"cpu ")?;
         let mut fields = [0_u64; 8];
         let mut words = words(line);
@@ -99,7 +99,7 @@ impl CpuLine {
             *field = number(words.next()?)?;
         }
         let [_user, _nice, _system, idle, iowait, _irq, softirq, steal] = fields;
-        Some(CpuLine {
+        Some(StatLine {
             idle: idle.checked_add(iowait)?,
             softirq,
             steal,
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_first_line_of_proc_stat() {
         let line = |idle, softirq, steal| {
-            Some(CpuLine {
+            Some(StatLine {
                 idle,
                 softirq,
                 steal,
@@ -230,7 +230,7 @@ mod tests {
             ("\n", None),
             ("", None),
         ] {
-            assert_eq!(CpuLine::parse(text.as_bytes()), expected, "{text:?}");
+            assert_eq!(StatLine::parse(text.as_bytes()), expected, "{text:?}");
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
             let _ = value_of(&bytes, "se.nr_migrations");
             let _ = cpus_in_list(&bytes);
             let _ = in_columns(&bytes, "", "a");
-            let _ = CpuLine::parse(&bytes);
+            let _ = StatLine::parse(&bytes);
         }
 
         #[test]

@@ -16,7 +16,7 @@ use crate::proc_text::nth_number;
 
 /// Whose a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
+pub enum ProcessOwner {
     /// The sending side's, and what it has started (clients, where there is a server).
     Sender,
     /// The receiving side's (the server's).
@@ -46,7 +46,7 @@ pub struct ProcessClocks {
 
 #[derive(Clone, Debug)]
 struct Known {
-    whose: Whose,
+    whose: ProcessOwner,
     name: String,
     parent: u32,
 }
@@ -82,7 +82,7 @@ impl ProcessClocks {
 
     /// Looks who is there. `ours` says whose some are; what they have started is theirs too. One
     /// that is known already keeps its owner, unless `ours` has another.
-    pub fn list(&mut self, ours: &[(u32, Whose)]) {
+    pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
         let mut pids = pids(&self.proc);
         pids.sort_unstable();
         let mut before = std::mem::take(&mut self.known);
@@ -96,9 +96,9 @@ impl ProcessClocks {
                 let stat = self.stat(pid)?;
                 let parent = self.known.get(&stat.parent).map(|k| k.whose);
                 let whose = named.unwrap_or(match parent {
-                    _ if stat.is_kernel_thread => Whose::Kernel,
-                    _ if pid == me => Whose::Instrument,
-                    Some(Whose::Kernel | Whose::Other) | None => Whose::Other,
+                    _ if stat.is_kernel_thread => ProcessOwner::Kernel,
+                    _ if pid == me => ProcessOwner::Instrument,
+                    Some(ProcessOwner::Kernel | ProcessOwner::Other) | None => ProcessOwner::Other,
                     Some(of_parent) => of_parent,
                 });
                 Some(Known {
@@ -116,7 +116,7 @@ impl ProcessClocks {
     /// Whether kernel threads can be seen: not from within a PID namespace.
     #[must_use]
     pub fn sees_kernel(&self) -> bool {
-        self.known.values().any(|k| k.whose == Whose::Kernel)
+        self.known.values().any(|k| k.whose == ProcessOwner::Kernel)
     }
 
     /// What each of them has used so far. One that is gone is left out.
@@ -135,7 +135,11 @@ impl ProcessClocks {
     pub fn read_with_children(&self) -> ClocksRead {
         let mut read = self.read();
         for (pid, ns) in &mut read.ns {
-            let Some(known) = self.known.get(pid).filter(|k| k.whose == Whose::Other) else {
+            let Some(known) = self
+                .known
+                .get(pid)
+                .filter(|k| k.whose == ProcessOwner::Other)
+            else {
                 continue;
             };
             read.parents.insert(*pid, known.parent);
@@ -149,7 +153,7 @@ impl ProcessClocks {
     /// What was used between two moments, by owner, of those that are known. Who was not there at
     /// the first has used all of it between them.
     #[must_use]
-    pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<Whose, u64> {
+    pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<ProcessOwner, u64> {
         let mut owners = BTreeMap::new();
         for (pid, ns) in used(from, to) {
             if let Some(known) = self.known.get(&pid) {
@@ -164,7 +168,7 @@ impl ProcessClocks {
     pub fn largest(&self, from: &ClocksRead, to: &ClocksRead) -> Vec<OtherProcess> {
         let others = used(from, to).into_iter().filter_map(|(pid, cpu_ns)| {
             let known = self.known.get(&pid)?;
-            (known.whose == Whose::Other && cpu_ns > 0).then(|| OtherProcess {
+            (known.whose == ProcessOwner::Other && cpu_ns > 0).then(|| OtherProcess {
                 name: known.name.clone(),
                 pid,
                 cpu_ns,
@@ -266,22 +270,22 @@ mod tests {
             (40, "rustc", 1, 0, 0),
         ]);
         let mut clocks = ProcessClocks::new(root.path());
-        clocks.list(&[(30, Whose::Sender), (31, Whose::Receiver)]);
+        clocks.list(&[(30, ProcessOwner::Sender), (31, ProcessOwner::Receiver)]);
         let none = at(&[]);
         let all = at(&[(1, 1), (2, 20), (30, 300), (31, 4), (32, 5), (40, 6_000)]);
         let used = clocks.between(&none, &all);
         let of = |whose| used.get(&whose).copied();
-        assert_eq!(of(Whose::Sender), Some(300));
-        assert_eq!(of(Whose::Receiver), Some(9));
-        assert_eq!(of(Whose::Kernel), Some(20));
-        assert_eq!(of(Whose::Other), Some(6_001));
+        assert_eq!(of(ProcessOwner::Sender), Some(300));
+        assert_eq!(of(ProcessOwner::Receiver), Some(9));
+        assert_eq!(of(ProcessOwner::Kernel), Some(20));
+        assert_eq!(of(ProcessOwner::Other), Some(6_001));
         let named = clocks.largest(&at(&[(1, 1)]), &all);
         assert_eq!(named.len(), 1);
         assert_eq!((named[0].name.as_str(), named[0].cpu_ns), ("rustc", 6_000));
         // The number of one that ended goes to another.
         assert_eq!(
             clocks.between(&at(&[(40, 9_000)]), &at(&[(40, 50)])),
-            [(Whose::Other, 50)].into()
+            [(ProcessOwner::Other, 50)].into()
         );
     }
 
@@ -327,12 +331,12 @@ mod tests {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        clocks.list(&[(child.id(), Whose::Background)]);
+        clocks.list(&[(child.id(), ProcessOwner::Background)]);
         let from = clocks.read();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         let used = loop {
             let used = clocks.between(&from, &clocks.read());
-            let loud = used.get(&Whose::Background).copied().unwrap_or(0);
+            let loud = used.get(&ProcessOwner::Background).copied().unwrap_or(0);
             if loud > 20_000_000 || std::time::Instant::now() > deadline {
                 break loud;
             }
@@ -340,7 +344,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(used > 20_000_000, "{used} ns");
-        assert!(clocks.known[&std::process::id()].whose == Whose::Instrument);
+        assert!(clocks.known[&std::process::id()].whose == ProcessOwner::Instrument);
         clocks.list(&[]);
         assert!(!clocks.known.contains_key(&child.id()), "it is gone");
     }

@@ -8,8 +8,11 @@ use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Study, Survey, units};
 
 use crate::candidates::Candidate;
-use crate::plan::TRIAL_OVERHEAD_MS;
 use crate::twins::Baselines;
+
+/// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
+/// checking and reading. An assumption for the budget; runs are stopped by the clock.
+pub const TRIAL_OVERHEAD_MS: u64 = 25;
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for trials
 /// that must be repeated and for the end.

@@ -19,6 +19,7 @@ mod tests;
 mod twins;
 
 pub use asked::{check_asked, named};
+pub use budget::TRIAL_OVERHEAD_MS;
 pub use pins::{Pins, exact};
-pub use plan::{Plan, TRIAL_OVERHEAD_MS, check, check_cell};
+pub use plan::{Plan, check, check_cell};
 pub use refusal::refused;

@@ -5,16 +5,12 @@ use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
 
-use crate::budget::{self, Price};
+use crate::budget::{self, Price, TRIAL_OVERHEAD_MS};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
 use crate::twins::Baselines;
 use crate::{asked, order, refusal};
-
-/// What a trial takes besides warm-up and window, in ms: starting two processes, connecting,
-/// checking and reading. An assumption for the budget; runs are stopped by the clock.
-pub const TRIAL_OVERHEAD_MS: u64 = 25;
 
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]

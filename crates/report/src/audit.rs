@@ -3,8 +3,8 @@
 use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
 use serde::Serialize;
 
-use crate::prose::{clean, count, wrap};
 use crate::style::{Ink, Style};
+use crate::text::{clean, count, wrap};
 
 /// The version of what [`json`] writes.
 const FORMAT: u32 = 1;

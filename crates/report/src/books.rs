@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, CellBooks, Closed};
 use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUser, CpuUserRow};
 
-use crate::counted::{Counted, MOST_ROWS, NOTHING, label};
+use crate::counted::{CountTable, MOST_ROWS, NOTHING, label};
 
 /// Users that stand in one column.
 type Column = (&'static str, &'static [CpuUser]);
@@ -31,7 +31,7 @@ const SHORT: &[Column] = &[
 ];
 
 /// The table with a column for each user; none of runs without books.
-pub(crate) fn books(a: &Analysis) -> Option<Counted> {
+pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
     let groups: Vec<Column> = CPU_USERS
         .iter()
         .map(|row| (row.title, std::slice::from_ref(&row.user)))
@@ -40,13 +40,13 @@ pub(crate) fn books(a: &Analysis) -> Option<Counted> {
 }
 
 /// The same for a terminal.
-pub(crate) fn short(a: &Analysis) -> Option<Counted> {
+pub(crate) fn short(a: &Analysis) -> Option<CountTable> {
     let mut table = table(a, SHORT)?;
     table.shorten();
     Some(table)
 }
 
-fn table(a: &Analysis, groups: &[Column]) -> Option<Counted> {
+fn table(a: &Analysis, groups: &[Column]) -> Option<CountTable> {
     let is_used = |(_, users): &&Column| {
         let mut lines = a.books.iter().flat_map(|b| &b.lines);
         lines.any(|l| users.contains(&l.user))
@@ -81,7 +81,7 @@ fn table(a: &Analysis, groups: &[Column]) -> Option<Counted> {
         let more = a.books.len() - rows.len();
         notes.push(format!("{more} further cells are in findings.json."));
     }
-    Some(Counted {
+    Some(CountTable {
         section: "books",
         short: "Books",
         title: "Where the CPU time of each cell went",
@@ -93,7 +93,7 @@ fn table(a: &Analysis, groups: &[Column]) -> Option<Counted> {
 }
 
 /// The same of one trial for evidence, by the kernel's tracepoints; none where nobody counted.
-pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
+pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let all = a
         .books
         .iter()
@@ -122,7 +122,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
     let rows: Vec<(String, Vec<String>)> = rows.collect();
     let why = all.filter_map(|(_, c)| c.refused.clone()).next();
     let notes = why.map(|why| format!("Not counted in some cells: {why}."));
-    (!rows.is_empty()).then_some(Counted {
+    (!rows.is_empty()).then_some(CountTable {
         section: "accounts",
         short: "CPU accounts",
         title: "Who used the CPUs, counted",

@@ -1,17 +1,30 @@
 //! What a machine reaches at most, for a terminal.
 
-use bytecost_analysis::Analysis;
-use bytecost_analysis::ceiling::{Ceiling, CeilingKind, CeilingRate};
-use bytecost_spec::units;
+use bytecost_analysis::ceiling::STUDY;
+use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
+use bytecost_spec::{Measure, Metric, units};
 
-use crate::facts;
-use crate::grid::Layout;
+use crate::descriptions;
+use crate::grid::TextGrid;
 use crate::numbers;
-use crate::prose::wrap;
 use crate::style::{Ink, Style};
+use crate::text::wrap;
 
 /// What is said where no ceiling of this machine is known.
-pub(crate) const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
+const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
+
+/// What is said where nothing is known of what this machine reaches at most, though rates were
+/// measured that could be held against it.
+pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let unknown = a.ceiling.is_none() && a.study.name != STUDY;
+    let rates = || {
+        a.cells
+            .iter()
+            .any(|c| c.estimates.contains_key(&throughput))
+    };
+    (unknown && descriptions::imported(a).is_none() && rates()).then_some(HINT)
+}
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is
 /// wider than `style.width`.
@@ -33,12 +46,12 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     for refusal in &a.refusals {
         // Counters are not what this is about.
         if bytecost_spec::Cell::from_id(&refusal.what).is_some() {
-            let what = facts::cells(&[&refusal.what], &a.study.varied);
+            let what = descriptions::cells(&[&refusal.what], &a.study.varied);
             page.prose(None, &format!("{what}: {}", refusal.why), "- ", "  ");
         }
     }
     for failure in &a.failures {
-        let what = facts::cells(&[&failure.cell], &a.study.varied);
+        let what = descriptions::cells(&[&failure.cell], &a.study.varied);
         let text = format!("{what}: {}", failure.reason);
         page.prose(Some(Ink::Bad), &text, "✗ ", "  ");
     }
@@ -47,7 +60,7 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         let evidence = format!("Evidence: {}", doubt.evidence);
         page.prose(None, &evidence, "  ", "  ");
     }
-    let about = [facts::run(a), facts::place_line(a)].join("; ");
+    let about = [descriptions::run(a), descriptions::place_line(a)].join("; ");
     page.prose(Some(Ink::Faint), &about, "", "  ");
     let used = format!(
         "Reports on other runs beside {} say what share of these they reach; a copy counts once, by one core.",
@@ -140,7 +153,7 @@ impl Page {
 
     fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
         let header: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
-        let layout = Layout {
+        let layout = TextGrid {
             width: self.style.columns() + 2,
             indent: "  ",
             most: &[18, 26, 26, 26],

@@ -33,7 +33,7 @@ pub(crate) struct Chart {
     /// Values across.
     pub columns: Vec<Tick>,
     /// One a series.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChartLine>,
     /// Columns where a line has no point, by their number, and where they lie.
     pub gaps: Vec<(usize, f64)>,
     /// Whether there is no point at all.
@@ -55,7 +55,7 @@ pub(crate) struct Tick {
 
 /// A drawn series.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct ChartLine {
     /// Path of the line, broken at gaps.
     pub path: String,
     /// Path of the intervals: a band along the line, a bar where a point stands alone.
@@ -113,7 +113,7 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         .map(|share| LEFT + inset + share * (right - LEFT - 2.0 * inset))
         .collect();
     let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
-    let mut lines: Vec<Line> = figure
+    let mut lines: Vec<ChartLine> = figure
         .series
         .iter()
         .map(|series| line(series, &across, &height))
@@ -179,7 +179,7 @@ fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
         })
 }
 
-fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> Line {
+fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {
     let dots: Vec<Dot> = measured(series)
         .filter_map(|(column, estimate)| {
             Some(Dot {
@@ -199,7 +199,7 @@ fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> Line {
             band.push_str(&intervals(part, height));
         }
     }
-    Line {
+    ChartLine {
         path,
         band,
         dots,
@@ -242,11 +242,11 @@ fn through(points: &[(f64, f64)]) -> String {
 }
 
 /// Writes names beside the ends of the lines, moved apart so that none covers another.
-fn label(lines: &mut [Line], names: &[String], right: f64, bottom: f64) {
+fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
     let mut order: Vec<usize> = (0..lines.len())
         .filter(|&i| !lines[i].dots.is_empty())
         .collect();
-    let end = |line: &Line| line.dots.last().map_or((right, bottom), |d| (d.x, d.y));
+    let end = |line: &ChartLine| line.dots.last().map_or((right, bottom), |d| (d.x, d.y));
     order.sort_by(|&a, &b| end(&lines[a]).1.total_cmp(&end(&lines[b]).1));
     let mut places: Vec<f64> = order.iter().map(|&i| end(&lines[i]).1).collect();
     apart(&mut places, bottom);

@@ -1,11 +1,12 @@
 //! What was counted of each cell as a table: copies of each byte, and what else a message took.
 
 use bytecost_analysis::{Analysis, CellCounts};
-use bytecost_spec::evidence::{EVENTS, Event};
+use bytecost_spec::evidence::{CountedEvent, EVENTS};
 use bytecost_spec::{Cell, Side, units};
+use itertools::Itertools as _;
 
-use crate::prose::clean;
 use crate::question::value_in_words;
+use crate::text::clean;
 
 /// The most cells that are told; findings.json has the others.
 pub(crate) const MOST_ROWS: usize = 48;
@@ -16,7 +17,7 @@ pub(crate) const NOTHING: &str = "–";
 
 /// The table.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CountTable {
     /// Its section on the page, and its name in the page's list of sections.
     pub section: &'static str,
     pub short: &'static str,
@@ -34,7 +35,7 @@ pub(crate) struct Counted {
 /// The most rows on a terminal.
 const MOST_ON_TERMINAL: usize = 16;
 
-impl Counted {
+impl CountTable {
     /// As much of it as a terminal shows.
     pub(crate) fn shorten(&mut self) {
         if self.rows.len() > MOST_ON_TERMINAL {
@@ -45,7 +46,7 @@ impl Counted {
 }
 
 /// The table of a result; none where nothing was counted.
-pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
+pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let copies = |id: &str| {
         let found = a.copies.iter().find(|c| c.cell == id);
         found.filter(|c| !c.is_flagged_only())
@@ -69,7 +70,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
     if !cells.iter().any(|c| copies(&c.id()).is_some()) {
         sides = &[];
     }
-    let events: Vec<Event> = EVENTS
+    let events: Vec<CountedEvent> = EVENTS
         .iter()
         .map(|r| r.event)
         .filter(|e| has(a, *e))
@@ -99,7 +100,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
         let more = cells.len() - MOST_ROWS;
         notes.push(format!("{more} further cells are in findings.json."));
     }
-    Some(Counted {
+    Some(CountTable {
         section: "counted",
         short: "Counts",
         title: "What a byte and a message take",
@@ -111,7 +112,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<Counted> {
 }
 
 /// What servers and their clients used, by the columns of a published table; none without servers.
-pub(crate) fn roles(a: &Analysis) -> Option<Counted> {
+pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let first = a.roles.first()?;
     let mut columns = vec!["cell".to_owned()];
     columns.extend(first.counters.iter().map(|c| heading(&c.name)));
@@ -149,7 +150,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<Counted> {
         let more = a.roles.len() - MOST_ROWS;
         notes.push(format!("{more} further rows are in findings.json."));
     }
-    Some(Counted {
+    Some(CountTable {
         section: "roles",
         short: "Roles",
         title: "What each role uses for a request",
@@ -170,7 +171,7 @@ fn heading(name: &str) -> String {
 }
 
 /// Whether an event was counted in any cell.
-fn has(a: &Analysis, event: Event) -> bool {
+fn has(a: &Analysis, event: CountedEvent) -> bool {
     a.counts.iter().any(|c| c.per_message(event).is_some())
 }
 
@@ -197,13 +198,13 @@ pub(crate) fn label(a: &Analysis, cell: &Cell) -> String {
 
 /// Events that could not be counted, each reason once.
 fn absent(counts: &[CellCounts]) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
-    for rate in counts.iter().flat_map(|c| &c.events) {
-        let Some(why) = &rate.absent else { continue };
-        let text = clean(&format!("Not counted, {}: {why}.", rate.event.row().title));
-        if !told.contains(&text) {
-            told.push(text);
-        }
-    }
-    told
+    let rates = counts.iter().flat_map(|c| &c.events);
+    let told = rates.filter_map(|rate| {
+        let why = rate.absent.as_ref()?;
+        Some(clean(&format!(
+            "Not counted, {}: {why}.",
+            rate.event.row().title
+        )))
+    });
+    told.unique().collect()
 }

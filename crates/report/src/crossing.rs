@@ -3,10 +3,10 @@
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover};
 use bytecost_spec::{Axis, units};
 
-use crate::facts;
-use crate::prose::clean;
+use crate::descriptions;
 use crate::question::value_in_words;
 use crate::scale::tick;
+use crate::text::clean;
 
 /// A crossover, ready for a row of a table.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ fn crossing(c: &Crossover) -> CrossingText {
         value: clean(&c.value),
         baseline: clean(&c.baseline),
         metric: c.metric.title(),
-        place: clean(&facts::panel(&c.place)),
+        place: clean(&descriptions::panel(&c.place)),
         from,
         interval,
         mark,

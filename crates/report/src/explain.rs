@@ -2,9 +2,9 @@
 
 use bytecost_analysis::{Analysis, Explanation};
 
-use crate::facts;
-use crate::prose::wrap;
+use crate::ceiling;
 use crate::style::{Ink, Style};
+use crate::text::wrap;
 
 /// Renders every question of a result: its answer or what is missing for one, the numbers and the
 /// evidence behind it, and what would change it. No line is wider than `style.width`.
@@ -40,7 +40,7 @@ pub fn explain(a: &Analysis, style: Style) -> String {
         "",
         "",
     );
-    if let Some(hint) = facts::ceiling_hint(a) {
+    if let Some(hint) = ceiling::hint(a) {
         page.prose(Some(Ink::Faint), hint, "", "");
     }
     page.out

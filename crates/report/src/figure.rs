@@ -3,14 +3,15 @@
 use bytecost_analysis::{Analysis, Estimate, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
 use bytecost_spec::{Better, Cell};
+use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
-use crate::facts;
-use crate::gaps;
+use crate::descriptions;
+use crate::missing_points;
 use crate::numbers::{self, ratio, ratio_interval};
-use crate::overlay::{self, Overlaid};
-use crate::prose::{Span, clean, count, spans};
+use crate::published_series::{self, Overlaid};
 use crate::question::value_in_words;
+use crate::text::{TextSpan, clean, count, spans};
 
 /// Colours of the page's palette; slot 0 is the baseline's.
 const COLORS: usize = 10;
@@ -31,7 +32,7 @@ const MARKERS: [&str; 11] = [
 
 /// A figure, ready for the template.
 #[derive(Clone, Debug)]
-pub(crate) struct Figure {
+pub(crate) struct DrawnFigure {
     /// Unique within the page.
     pub id: String,
     /// Its heading.
@@ -48,17 +49,17 @@ pub(crate) struct Figure {
     /// the lines are cut off.
     pub crop: String,
     /// One a series.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SeriesLine>,
     /// Values across, for the table.
     pub columns: Vec<String>,
     /// Gaps with their reasons.
-    pub gaps: Vec<Vec<Span>>,
+    pub gaps: Vec<Vec<TextSpan>>,
     /// Columns with gaps: where, and what is missing there.
     pub gap_marks: Vec<(f64, String)>,
     /// Why there is no point at all, where there is none.
     pub empty: Option<String>,
     /// What a reader must know of it.
-    pub note: Option<Vec<Span>>,
+    pub note: Option<Vec<TextSpan>>,
     /// Who published the hollow points, where there are any.
     pub source: Option<String>,
     /// Whether points wait for a delayed acknowledgement.
@@ -74,7 +75,7 @@ pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
 /// A series, ready for the template.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub(crate) struct SeriesLine {
     /// Its name.
     pub name: String,
     /// Its colour.
@@ -144,22 +145,14 @@ pub(crate) struct Palette {
 impl Palette {
     /// The palette of a result.
     pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
-        let mut palette = Palette {
-            names: Vec::new(),
-            baselines: Vec::new(),
-        };
-        for finding in &a.findings {
-            if !palette.baselines.contains(&finding.baseline_value) {
-                palette.baselines.push(finding.baseline_value.clone());
-            }
+        let baselines = a.findings.iter().map(|f| f.baseline_value.clone());
+        let baselines: Vec<String> = baselines.unique().collect();
+        let names = figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
+        let names = names.filter(|n| !baselines.contains(n)).unique().cloned();
+        Palette {
+            names: names.collect(),
+            baselines,
         }
-        for series in figures.iter().flat_map(|f| &f.series) {
-            let known = palette.names.contains(&series.name);
-            if !known && !palette.is_baseline(&series.name) {
-                palette.names.push(series.name.clone());
-            }
-        }
-        palette
     }
 
     fn is_baseline(&self, name: &str) -> bool {
@@ -175,10 +168,15 @@ impl Palette {
 }
 
 /// Makes a figure ready. `number` is its place among the figures.
-pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> Figure {
-    let Overlaid { data, lines: whose } = overlay::overlaid(a, f);
+pub(crate) fn figure(
+    a: &Analysis,
+    number: usize,
+    f: &FigureData,
+    palette: &Palette,
+) -> DrawnFigure {
+    let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
-    let imported = facts::imported(a).is_some();
+    let imported = descriptions::imported(a).is_some();
     let labels: Vec<String> = whose
         .iter()
         .map(|l| match (&l.source, imported) {
@@ -188,27 +186,27 @@ pub(crate) fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Pale
         .collect();
     let chart = chart::chart(&data, &labels);
     let lines = data.series.iter().zip(&whose).zip(&chart.lines);
-    let lines: Vec<Line> = lines
+    let lines: Vec<SeriesLine> = lines
         .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
         .collect();
-    Figure {
+    DrawnFigure {
         id: format!("figure-{}", number + 1),
         title: clean(&f.title),
-        panel: clean(&facts::panel(&f.panel)),
+        panel: clean(&descriptions::panel(&f.panel)),
         y: upwards(f, chart.log),
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| value_in_words(f.x, v)).collect(),
-        gaps: gaps::told(&data, chart.empty)
+        gaps: missing_points::told(&data, chart.empty)
             .iter()
             .map(|gap| spans(gap))
             .collect(),
         gap_marks: chart
             .gaps
             .iter()
-            .filter_map(|(column, at)| Some((*at, gaps::at_column(&data, *column)?)))
+            .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)))
             .collect(),
-        empty: chart.empty.then(|| gaps::why_empty(&data)),
+        empty: chart.empty.then(|| missing_points::why_empty(&data)),
         note: f.note.as_deref().map(spans),
         ceiling: (!chart.ceiling.is_empty())
             .then(|| f.ceiling.as_ref().map(|c| clean(&c.words)))
@@ -248,12 +246,12 @@ fn line(
     a: &Analysis,
     f: &FigureData,
     series: &Series,
-    whose: &overlay::Line,
-    drawn: &chart::Line,
+    whose: &published_series::OverlaidLine,
+    drawn: &chart::ChartLine,
     palette: &Palette,
-) -> Line {
+) -> SeriesLine {
     let slot = palette.slot(&whose.of);
-    Line {
+    SeriesLine {
         name: clean(&series.name),
         color: if slot == 0 {
             0
@@ -278,7 +276,13 @@ fn line(
     }
 }
 
-fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &overlay::Line, dot: &Dot) -> DotText {
+fn dot_text(
+    a: &Analysis,
+    f: &FigureData,
+    name: &str,
+    whose: &published_series::OverlaidLine,
+    dot: &Dot,
+) -> DotText {
     let x = f.x_values.get(dot.column).map_or("", String::as_str);
     let finding = match whose.source {
         None => comparison(a, f, name, x),

@@ -3,8 +3,8 @@
 use bytecost_analysis::{Analysis, LevelFootprint};
 use bytecost_spec::units;
 
-use crate::facts;
-use crate::prose::{clean, count};
+use crate::descriptions;
+use crate::text::{clean, count};
 
 /// The most rows that are shown; findings.json has the others.
 const MOST_ROWS: usize = 48;
@@ -35,7 +35,7 @@ pub(crate) fn table(a: &Analysis) -> Option<FootprintTable> {
     let mut missing: Vec<Missing<'_>> = Vec::new();
     let mut rows = Vec::new();
     for footprint in a.footprints.iter().take(MOST_ROWS) {
-        let name = facts::cells(&[footprint.cell.as_str()], &a.study.varied);
+        let name = descriptions::cells(&[footprint.cell.as_str()], &a.study.varied);
         let entries = footprint.levels.iter().map(|l| entry(l, &mut missing));
         rows.push((clean(&name), entries.collect()));
     }

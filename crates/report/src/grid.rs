@@ -2,11 +2,11 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::prose::{clean, columns};
+use crate::text::{clean, columns};
 
 /// A table without rules: a header and rows of text. The first column stands left.
 #[derive(Debug)]
-pub(crate) struct Layout<'a> {
+pub(crate) struct TextGrid<'a> {
     /// Columns that the table may take.
     pub width: usize,
     /// Indent of every line.
@@ -17,7 +17,7 @@ pub(crate) struct Layout<'a> {
     pub right: bool,
 }
 
-impl Layout<'_> {
+impl TextGrid<'_> {
     /// The table's lines, header first; no line is wider than asked.
     pub(crate) fn lines(&self, header: &[String], rows: &[Vec<String>]) -> Vec<String> {
         let width = self.width.saturating_sub(columns(self.indent));
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_asked() {
         let long = "x".repeat(64);
-        let layout = Layout {
+        let layout = TextGrid {
             width: 60,
             indent: "  ",
             most: &[20, 40],

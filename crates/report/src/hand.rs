@@ -1,12 +1,14 @@
 //! What is seen by hand: a line a second, a summary of a session, and the same as JSON.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::hand::{Begun, End, Latency, Part, Second, Served, Stretch, Summary};
+use bytecost_spec::hand::{
+    Begun, Latency, Second, Served, SessionEnd, SessionPart, Stretch, Summary,
+};
 use bytecost_spec::{Axis, Counter, Pattern, Placement, Side, units};
 
 use crate::numbers::{percent, whole};
-use crate::prose::{columns, wrap};
 use crate::style::{Ink, Style};
+use crate::text::{columns, wrap};
 
 mod figures;
 mod hints;
@@ -199,9 +201,9 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     let begun = &summary.begun;
     let own = Figures::of(&summary.own.whole);
     let ended = match &summary.end {
-        End::Here => "ended here".to_owned(),
-        End::There => "ended by the other side".to_owned(),
-        End::Failed(why) => format!("failed: {}", units::one_line(why)),
+        SessionEnd::Here => "ended here".to_owned(),
+        SessionEnd::There => "ended by the other side".to_owned(),
+        SessionEnd::Failed(why) => format!("failed: {}", units::one_line(why)),
     };
     let title = format!(
         "session {} {ended}, after {} s",
@@ -209,7 +211,7 @@ pub fn summary(summary: &Summary, style: Style) -> String {
         units::number(own.elapsed_s())
     );
     let ink = match summary.end {
-        End::Failed(_) => Ink::Bad,
+        SessionEnd::Failed(_) => Ink::Bad,
         _ => Ink::Strong,
     };
     let mut out = format!("{}\n", style.paint(ink, &title));
@@ -244,7 +246,7 @@ pub fn summary(summary: &Summary, style: Style) -> String {
     out
 }
 
-fn part(summary: &Summary, side: Side) -> Option<&Part> {
+fn part(summary: &Summary, side: Side) -> Option<&SessionPart> {
     if summary.begun.own == side {
         Some(&summary.own)
     } else {

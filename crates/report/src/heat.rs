@@ -1,11 +1,11 @@
 //! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
 //! for the one that answers, and the stronger the colour the longer. Each has its table.
 
-use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point};
+use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::{Axis, units};
 
-use crate::facts;
-use crate::prose::{Span, clean, spans};
+use crate::descriptions;
+use crate::text::{TextSpan, clean, spans};
 
 /// Room for the names of rows and of columns.
 const LEFT: f64 = 52.0;
@@ -42,13 +42,13 @@ pub(crate) struct Heat {
     pub swatches: Vec<(f64, f64)>,
     pub ends: (String, String),
     /// What it comes to, a sentence each.
-    pub words: Vec<Vec<Span>>,
+    pub words: Vec<Vec<TextSpan>>,
     /// The same in one text, for who does not see the map.
     pub told: String,
     pub columns: Vec<u32>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<HeatRow>,
     /// Pairs without a number, with their reason.
-    pub gaps: Vec<Vec<Span>>,
+    pub gaps: Vec<Vec<TextSpan>>,
 }
 
 /// The name of a CPU beside its row and above its column.
@@ -75,14 +75,14 @@ pub(crate) struct Field {
 
 /// A row of the table.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct HeatRow {
     pub cpu: u32,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HeatEntry>,
 }
 
 /// An entry of the table.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum HeatEntry {
     /// Value and interval.
     Measured(String, String),
     /// The reason.
@@ -140,7 +140,7 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
         is_told: step >= COLUMN_OF_NAMES || i.is_multiple_of(4),
     });
     let mover = clean(&m.mover);
-    let panel = facts::panel(&told(&m.panel));
+    let panel = descriptions::panel(&told(&m.panel));
     let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
     let words: Vec<String> = m.words.iter().map(|w| clean(w)).collect();
     Heat {
@@ -275,35 +275,28 @@ fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
     }
 }
 
-fn row(m: &MatrixData, from: u32, scale: &Scale) -> Row {
+fn row(m: &MatrixData, from: u32, scale: &Scale) -> HeatRow {
     let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
-        None => Entry::NotAsked,
-        Some(Point::Gap(why)) => Entry::Gap(clean(why)),
+        None => HeatEntry::NotAsked,
+        Some(Point::Gap(why)) => HeatEntry::Gap(clean(why)),
         Some(Point::Measured(e)) => {
-            Entry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
+            HeatEntry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
         }
     };
-    Row {
+    HeatRow {
         cpu: from,
         entries: m.cpus.iter().map(entry).collect(),
     }
 }
 
 /// Each reason once, with the pairs that it is the reason of.
-fn gaps_of(m: &MatrixData) -> Vec<Vec<Span>> {
+fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
     let missing = m.pairs.iter().filter_map(|p| match &p.point {
-        Point::Gap(why) => Some((format!("{}:{}", p.from, p.to), clean(why))),
+        Point::Gap(why) => Some((clean(why), format!("{}:{}", p.from, p.to))),
         Point::Measured(_) => None,
     });
-    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-    for (pair, why) in missing {
-        match reasons.iter_mut().find(|(there, _)| *there == why) {
-            Some((_, pairs)) => pairs.push(pair),
-            None => reasons.push((why, vec![pair])),
-        }
-    }
-    let told = reasons
-        .iter()
+    let told = grouped(missing)
+        .into_iter()
         .map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))));
     told.collect()
 }
@@ -318,9 +311,9 @@ pub(crate) fn markdown(heat: &Heat) -> String {
     for row in &heat.rows {
         let entries: Vec<&str> = (row.entries.iter())
             .map(|entry| match entry {
-                Entry::Measured(value, _) => value,
-                Entry::Gap(_) => "–",
-                Entry::NotAsked => "",
+                HeatEntry::Measured(value, _) => value,
+                HeatEntry::Gap(_) => "–",
+                HeatEntry::NotAsked => "",
             })
             .collect();
         lines.push(format!("| {} | {} |", row.cpu, entries.join(" | ")));

@@ -17,7 +17,7 @@ pub(crate) const FIELDS: u32 = 8;
 
 /// A layout: whose columns, and what they mean.
 #[derive(Debug)]
-pub struct Layout {
+pub struct ColumnLayout {
     /// Its name, which is also that of the study that sets it up again.
     pub name: &'static str,
     /// What is worth knowing of how its columns are computed, a sentence each.
@@ -87,8 +87,8 @@ const SWITCHES: &[Counter] = &[
 ];
 
 /// Every layout, in the order of the documentation.
-pub const LAYOUTS: &[Layout] = &[
-    Layout {
+pub const LAYOUTS: &[ColumnLayout] = &[
+    ColumnLayout {
         name: "pa02-a",
         notes: &[
             "msg_size is the size of one of the 8 fields of a message: 256 is a message of 2 KiB.",
@@ -140,7 +140,7 @@ pub const LAYOUTS: &[Layout] = &[
             column("context_switches", What::Counters(SWITCHES, None), 0),
         ],
     },
-    Layout {
+    ColumnLayout {
         name: "pa02-b",
         notes: &[
             "msg_size is the size of the whole message of 8 fields.",
@@ -205,10 +205,10 @@ pub const LAYOUTS: &[Layout] = &[
     },
 ];
 
-impl Layout {
+impl ColumnLayout {
     /// The layout of that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<&'static Layout> {
+    pub fn named(name: &str) -> Option<&'static ColumnLayout> {
         LAYOUTS.iter().find(|l| l.name == name)
     }
 

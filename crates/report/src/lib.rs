@@ -8,29 +8,28 @@
 //! says in words what a run, a host and a group of cells are.
 
 pub mod audit;
-mod beside;
 mod books;
 mod ceiling;
 mod chart;
 mod counted;
 mod crossing;
+mod descriptions;
 mod explain;
-mod facts;
 mod figure;
 mod footprint;
-mod gaps;
 mod grid;
 pub mod hand;
 mod heat;
 mod json;
 pub mod layout;
 mod markdown;
+mod missing_points;
 mod numbers;
-mod overlay;
 mod overview;
 mod page;
 mod picture;
-mod prose;
+mod published_series;
+mod published_tables;
 mod question;
 mod raster;
 mod samples;
@@ -40,6 +39,7 @@ mod stack;
 mod style;
 pub mod tables;
 mod terminal;
+mod text;
 pub mod times;
 mod topology;
 

@@ -3,13 +3,13 @@
 use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
-use crate::facts;
+use crate::descriptions;
 use crate::footprint;
 use crate::heat::{self, heats};
 use crate::numbers::{self, mark, ratio, superscript};
-use crate::prose::{clean, count, spans};
-use crate::question::{Entry, Question, questions, value_in_words};
+use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
 use crate::terminal::note;
+use crate::text::{clean, count, spans};
 
 mod reasons;
 
@@ -39,7 +39,7 @@ fn answer(a: &Analysis, out: &mut Vec<String>) {
     if let Some(early) = &a.run.ended_early {
         out.push(format!("> This run ended early: {}\n", prose(early)));
     }
-    if let Some(published) = facts::imported(a) {
+    if let Some(published) = descriptions::imported(a) {
         return reasons::imported(published, out);
     }
     match a.answers.split_first() {
@@ -63,8 +63,8 @@ fn tables(a: &Analysis, out: &mut Vec<String>) {
     let all = questions(a);
     let mut notes = Vec::new();
     for q in &all {
-        out.push(format!("## {}\n", prose(&facts::metric_heading(q))));
-        out.push(format!("{}\n", prose(&facts::panel_heading(q))));
+        out.push(format!("## {}\n", prose(&descriptions::metric_heading(q))));
+        out.push(format!("{}\n", prose(&descriptions::panel_heading(q))));
         table(q, &mut notes, out);
         out.push(String::new());
     }
@@ -114,7 +114,7 @@ fn distances(a: &Analysis, out: &mut Vec<String>) {
     }
 }
 
-fn table(q: &Question<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) {
+fn table(q: &QuestionTable<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) {
     let headings: Vec<String> = match q.x {
         Some(x) => q
             .columns
@@ -130,9 +130,9 @@ fn table(q: &Question<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) {
             .entries
             .iter()
             .map(|entry| match entry {
-                Entry::Gap(why) => format!("–{}", superscript(note(notes, why))),
-                Entry::Measured(e, None) => units::number(e.value),
-                Entry::Measured(e, Some(f)) => format!(
+                QuestionEntry::Gap(why) => format!("–{}", superscript(note(notes, why))),
+                QuestionEntry::Measured(e, None) => units::number(e.value),
+                QuestionEntry::Measured(e, Some(f)) => format!(
                     "{} ({}) {}",
                     units::number(e.value),
                     ratio(f.ratio),
@@ -159,7 +159,10 @@ fn doubts(a: &Analysis, out: &mut Vec<String>) {
         let ids: Vec<&str> = doubt.cells.iter().map(String::as_str).collect();
         let touched = match ids.is_empty() {
             true => String::new(),
-            false => format!(" Touches: {}.", prose(&facts::cells(&ids, &a.study.varied))),
+            false => format!(
+                " Touches: {}.",
+                prose(&descriptions::cells(&ids, &a.study.varied))
+            ),
         };
         out.push(format!(
             "- **{}** Evidence: {} Cure: {}{touched}",
@@ -173,10 +176,10 @@ fn doubts(a: &Analysis, out: &mut Vec<String>) {
 
 fn lists(a: &Analysis, out: &mut Vec<String>) {
     let varied = &a.study.varied;
-    let refusals = facts::refusals(a).into_iter();
+    let refusals = descriptions::refusals(a).into_iter();
     let refusals = refusals.map(|(what, why)| format!("{}: {}", prose(&what), prose(&why)));
     let failures = a.failures.iter().map(|f| {
-        let cell = facts::cells(&[&f.cell], varied);
+        let cell = descriptions::cells(&[&f.cell], varied);
         format!(
             "block {}, {}: {}",
             f.trial.block,
@@ -204,18 +207,20 @@ fn lists(a: &Analysis, out: &mut Vec<String>) {
 
 fn foot(a: &Analysis, out: &mut Vec<String>) {
     let fence = "`".repeat(3);
-    let command = format!("{fence}sh\n{}\n{fence}", clean(&facts::command(a)));
-    if facts::imported(a).is_some() {
+    let command = format!("{fence}sh\n{}\n{fence}", clean(&descriptions::command(a)));
+    if descriptions::imported(a).is_some() {
         return out.push(command);
     }
-    let mut about = facts::run(a);
-    if let Some(widest) = facts::widest(a) {
+    let mut about = descriptions::run(a);
+    if let Some(widest) = descriptions::widest(a) {
         about = format!("{about}; {widest}");
     }
-    let floors = facts::floors(a).into_iter().map(|floor| prose(&floor));
+    let floors = descriptions::floors(a)
+        .into_iter()
+        .map(|floor| prose(&floor));
     let sentences: Vec<String> = [format!("{about}.")].into_iter().chain(floors).collect();
     out.push(format!("{}\n", sentences.join(" ")));
-    out.push(format!("{}\n", prose(&facts::place_line(a))));
+    out.push(format!("{}\n", prose(&descriptions::place_line(a))));
     out.push(command);
 }
 

@@ -4,9 +4,9 @@
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
 use crate::numbers::{bare_ratio, ratio};
-use crate::prose::{clean, count, wrap};
 use crate::question::value_in_words;
 use crate::scale::{Scale, tick};
+use crate::text::{clean, count, wrap};
 
 /// Where names end, and where the scale begins and ends.
 const NAMES: f64 = 226.0;
@@ -32,8 +32,8 @@ const COLORS: usize = 10;
 /// The figure, laid out, and its table.
 #[derive(Clone, Debug)]
 pub(crate) struct Overview {
-    pub groups: Vec<Group>,
-    pub ticks: Vec<Tick>,
+    pub groups: Vec<OverviewPair>,
+    pub ticks: Vec<ScaleTick>,
     /// Upper and lower end of the scale's lines.
     pub ends: (f64, f64),
     pub height: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Overview {
 
 /// A number of the scale.
 #[derive(Clone, Debug)]
-pub(crate) struct Tick {
+pub(crate) struct ScaleTick {
     pub x: f64,
     pub label: String,
     /// Whether it is 1: neither is faster.
@@ -54,7 +54,7 @@ pub(crate) struct Tick {
 
 /// A pair.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct OverviewPair {
     pub y: f64,
     pub title: String,
     /// Class of its colour.
@@ -62,7 +62,7 @@ pub(crate) struct Group {
     /// Lines of its note, each with its place.
     pub note: Vec<(f64, String)>,
     pub published: Option<Mark>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<OverviewRow>,
 }
 
 /// What was published.
@@ -76,17 +76,17 @@ pub(crate) struct Mark {
 
 /// A place at which both were measured, or not.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct OverviewRow {
     pub y: f64,
     /// Its name, cut where it would not fit, and all of it.
     pub name: String,
     pub full: String,
-    pub entry: Entry,
+    pub entry: OverviewEntry,
 }
 
 /// What was found there.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum OverviewEntry {
     /// The speed-up and its interval, in pixels and in words.
     Times {
         x: f64,
@@ -124,7 +124,7 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
     let across = |times: f64| LEFT + scale.share(times) * (RIGHT - LEFT);
     let mut y = TOP;
     let mut room = MOST_ROWS;
-    let groups: Vec<Group> = (a.speed_ups.iter().enumerate())
+    let groups: Vec<OverviewPair> = (a.speed_ups.iter().enumerate())
         .map(|(number, s)| group(number, s, &across, &mut y, &mut room))
         .collect();
     let rows: usize = a.speed_ups.iter().map(|s| s.rows.len()).sum();
@@ -157,9 +157,9 @@ fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
 }
 
 /// Numbers that do not run into each other, 1 always.
-fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<Tick> {
+fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<ScaleTick> {
     const APART: f64 = 30.0;
-    let mut ticks: Vec<Tick> = Vec::new();
+    let mut ticks: Vec<ScaleTick> = Vec::new();
     let even = across(1.0);
     for &value in &scale.ticks {
         let x = across(value);
@@ -167,7 +167,7 @@ fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<Tick> {
         let last = ticks.last().map_or(f64::NEG_INFINITY, |t| t.x);
         let beside_even = !is_even && (x - even).abs() < APART;
         if is_even || (x - last >= APART && !beside_even) {
-            ticks.push(Tick {
+            ticks.push(ScaleTick {
                 x,
                 label: format!("{}×", tick(value)),
                 even: is_even,
@@ -183,7 +183,7 @@ fn group(
     across: &impl Fn(f64) -> f64,
     y: &mut f64,
     room: &mut usize,
-) -> Group {
+) -> OverviewPair {
     let top = *y;
     *y += HEADING;
     let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
@@ -221,10 +221,10 @@ fn group(
                 let told = told.trim_end_matches('.');
                 let reason = lines(&format!("not here: {told}"), REASON_COLUMNS, y);
                 *y = y.max(at + ROW);
-                Entry::Gap(told.to_owned(), reason)
+                OverviewEntry::Gap(told.to_owned(), reason)
             }
         };
-        Row {
+        OverviewRow {
             y: at,
             name: shortened(&full),
             full,
@@ -233,7 +233,7 @@ fn group(
     });
     let rows = rows.collect();
     *y += BELOW;
-    Group {
+    OverviewPair {
         y: top,
         title: clean(&s.title),
         class: format!("s{}", number % COLORS + 1),
@@ -243,9 +243,9 @@ fn group(
     }
 }
 
-fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> Entry {
+fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {
     let (low, high) = (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value));
-    Entry::Times {
+    OverviewEntry::Times {
         x: across(e.value),
         low: across(low),
         high: across(high),
@@ -285,7 +285,7 @@ fn shortened(name: &str) -> String {
 }
 
 /// A line of the table: pair, place, speed-up, interval, published.
-pub(crate) struct Line {
+pub(crate) struct OverviewLine {
     pub pair: String,
     pub place: String,
     pub times: String,
@@ -295,7 +295,7 @@ pub(crate) struct Line {
 }
 
 /// The same as a table: a row for each place of each pair.
-pub(crate) fn table(a: &Analysis) -> Vec<Line> {
+pub(crate) fn table(a: &Analysis) -> Vec<OverviewLine> {
     let lines = a.speed_ups.iter().flat_map(|s| {
         s.rows.iter().map(move |row| {
             let (times, interval) = match &row.point {
@@ -305,7 +305,7 @@ pub(crate) fn table(a: &Analysis) -> Vec<Line> {
                 }
                 Point::Gap(why) => ("–".to_owned(), clean(why)),
             };
-            Line {
+            OverviewLine {
                 pair: clean(&s.title),
                 place: name(s, row),
                 times,

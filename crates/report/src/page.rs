@@ -7,18 +7,18 @@ use bytecost_analysis::{Analysis, Finding, Twin, Verdict};
 use bytecost_spec::units;
 
 use crate::books::{self, books};
-use crate::counted::{Counted, counted, roles};
-use crate::facts;
-use crate::figure::{EntryText, Figure, Palette, figure};
+use crate::counted::{CountTable, counted, roles};
+use crate::descriptions;
+use crate::figure::{DrawnFigure, EntryText, Palette, figure};
 use crate::footprint::{self, FootprintTable};
 use crate::heat::{self, Heat, heats};
 use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
-use crate::overlay;
 use crate::overview::{self, Overview, overview};
-use crate::prose::{Span, clean, count, spans};
-use crate::question::{Entry, Question, cell_of, questions, value_in_words};
+use crate::published_series;
+use crate::question::{QuestionEntry, QuestionTable, cell_of, questions, value_in_words};
 use crate::stack::{Stack, stacks};
 use crate::terminal::note;
+use crate::text::{TextSpan, clean, count, spans};
 
 mod reasons;
 
@@ -42,8 +42,8 @@ struct Page {
     css: &'static str,
     script: &'static str,
     title: String,
-    question: Vec<Span>,
-    prediction: Vec<Span>,
+    question: Vec<TextSpan>,
+    prediction: Vec<TextSpan>,
     ended_early: Option<String>,
     headline: Option<AnswerText>,
     answers: Vec<AnswerText>,
@@ -51,22 +51,22 @@ struct Page {
     more_answers: Vec<AnswerText>,
     why: Reasons,
     numbers: Vec<(&'static str, String)>,
-    figures: Vec<Figure>,
+    figures: Vec<DrawnFigure>,
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
-    counted: Vec<Counted>,
+    counted: Vec<CountTable>,
     footprint: Option<FootprintTable>,
     overview: Option<Overview>,
-    speed_ups: Vec<overview::Line>,
+    speed_ups: Vec<overview::OverviewLine>,
     tables: Vec<TableText>,
-    notes: Vec<Vec<Span>>,
+    notes: Vec<Vec<TextSpan>>,
     verdicts: Vec<VerdictText>,
     within: String,
     comparisons: Vec<ComparisonText>,
     doubts: Vec<DoubtText>,
-    refusals: Vec<(Vec<Span>, Vec<Span>)>,
-    failures: Vec<(u32, String, Vec<Span>)>,
-    left_out: Vec<(Vec<Span>, String, Vec<Span>)>,
+    refusals: Vec<(Vec<TextSpan>, Vec<TextSpan>)>,
+    failures: Vec<(u32, String, Vec<TextSpan>)>,
+    left_out: Vec<(Vec<TextSpan>, String, Vec<TextSpan>)>,
     host: Vec<(&'static str, String)>,
     checks: Vec<CheckText>,
     constants: Vec<(String, String)>,
@@ -83,7 +83,7 @@ struct RunText {
 }
 
 struct AnswerText {
-    sentence: Vec<Span>,
+    sentence: Vec<TextSpan>,
     /// Rows of the table of comparisons.
     rests_on: Vec<usize>,
 }
@@ -132,9 +132,9 @@ struct ComparisonText {
 }
 
 struct DoubtText {
-    text: Vec<Span>,
-    evidence: Vec<Span>,
-    cure: Vec<Span>,
+    text: Vec<TextSpan>,
+    evidence: Vec<TextSpan>,
+    cure: Vec<TextSpan>,
     touches: String,
 }
 
@@ -150,11 +150,11 @@ struct CheckText {
 
 impl Page {
     fn of(a: &Analysis) -> Page {
-        let drawn = overlay::figures(a);
+        let drawn = published_series::figures(a);
         let palette = Palette::of(a, &drawn);
         let mut answers = answers(a);
         let rest = answers.split_off(answers.len().min(1));
-        let (told, folded) = facts::told_at_once(rest);
+        let (told, folded) = descriptions::told_at_once(rest);
         let figures = drawn.iter().enumerate();
         let mut notes = Vec::new();
         let tables = questions(a).iter().map(|q| table(q, &mut notes)).collect();
@@ -186,7 +186,7 @@ impl Page {
             within: numbers::percent(a.study.smallest_effect),
             comparisons: comparisons(a),
             doubts: doubts(a),
-            refusals: facts::refusals(a)
+            refusals: descriptions::refusals(a)
                 .iter()
                 .map(|(what, why)| (spans(what), spans(why)))
                 .collect(),
@@ -194,7 +194,7 @@ impl Page {
                 .failures
                 .iter()
                 .map(|f| {
-                    let cell = facts::cells(&[&f.cell], &a.study.varied);
+                    let cell = descriptions::cells(&[&f.cell], &a.study.varied);
                     (f.trial.block, clean(&cell), spans(&f.reason))
                 })
                 .collect(),
@@ -209,7 +209,7 @@ impl Page {
                     )
                 })
                 .collect(),
-            host: facts::host(&a.host),
+            host: descriptions::host(&a.host),
             checks: checks(a),
             constants: a
                 .study
@@ -217,8 +217,8 @@ impl Page {
                 .iter()
                 .map(|(axis, value)| (axis.name().to_owned(), value_in_words(*axis, value)))
                 .collect(),
-            method: facts::method(a),
-            command: clean(&facts::command(a)),
+            method: descriptions::method(a),
+            command: clean(&descriptions::command(a)),
             run: RunText {
                 id: clean(&a.run.id),
                 started: clean(&a.run.started),
@@ -253,12 +253,12 @@ fn rests_on(a: &Analysis, ids: &[String]) -> Vec<usize> {
 
 /// The numbers at the top of the page.
 fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
-    if facts::imported(a).is_some() {
+    if descriptions::imported(a).is_some() {
         return Vec::new();
     }
     let mut numbers = vec![
-        ("Machine", clean(&facts::place_line(a))),
-        ("Run", facts::run(a)),
+        ("Machine", clean(&descriptions::place_line(a))),
+        ("Run", descriptions::run(a)),
     ];
     if let Some(widest) = a.run.widest_interval {
         let asked = numbers::percent(a.study.precision);
@@ -273,7 +273,7 @@ fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
             format!("{} ns a message", units::number(floor.value)),
         ));
     }
-    if let Some(cost) = facts::counters_cost(a) {
+    if let Some(cost) = descriptions::counters_cost(a) {
         numbers.push(("Cost of hardware counters", cost));
     }
     if let Some(floor) = &a.noise_floor {
@@ -305,7 +305,7 @@ fn class(v: Verdict) -> &'static str {
 }
 
 fn verdicts(a: &Analysis) -> Vec<VerdictText> {
-    facts::verdicts(a)
+    descriptions::verdicts(a)
         .into_iter()
         .map(|(v, count)| VerdictText {
             class: class(v),
@@ -316,11 +316,11 @@ fn verdicts(a: &Analysis) -> Vec<VerdictText> {
         .collect()
 }
 
-fn table(q: &Question<'_>, notes: &mut Vec<String>) -> TableText {
-    let mut cell = |entry: &Entry<'_>| match entry {
-        Entry::Gap(why) => CellText::Gap(note(notes, why)),
-        Entry::Measured(e, None) => CellText::Baseline(units::number(e.value)),
-        Entry::Measured(e, Some(f)) => CellText::Compared {
+fn table(q: &QuestionTable<'_>, notes: &mut Vec<String>) -> TableText {
+    let mut cell = |entry: &QuestionEntry<'_>| match entry {
+        QuestionEntry::Gap(why) => CellText::Gap(note(notes, why)),
+        QuestionEntry::Measured(e, None) => CellText::Baseline(units::number(e.value)),
+        QuestionEntry::Measured(e, Some(f)) => CellText::Compared {
             value: units::number(e.value),
             ratio: ratio(f.ratio),
             mark: mark(f.verdict),
@@ -336,8 +336,8 @@ fn table(q: &Question<'_>, notes: &mut Vec<String>) -> TableText {
         },
     };
     TableText {
-        heading: facts::metric_heading(q),
-        panel: facts::panel_heading(q),
+        heading: descriptions::metric_heading(q),
+        panel: descriptions::panel_heading(q),
         axis: q.axis.name(),
         columns: match q.x {
             Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
@@ -414,7 +414,7 @@ fn doubts(a: &Analysis) -> Vec<DoubtText> {
                 cure: spans(&d.cure),
                 touches: match ids.is_empty() {
                     true => "the whole run".to_owned(),
-                    false => clean(&facts::cells(&ids, &a.study.varied)),
+                    false => clean(&descriptions::cells(&ids, &a.study.varied)),
                 },
             }
         })

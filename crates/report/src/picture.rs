@@ -3,14 +3,14 @@
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData};
 
-use crate::beside::heading;
 use crate::chart;
-use crate::facts;
-use crate::figure::{Figure, Palette, STALL_MARKER, STALL_WORDS, figure};
-use crate::overlay;
+use crate::descriptions;
+use crate::figure::{DrawnFigure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::overview::{Overview, overview};
-use crate::prose::{clean, wrap};
+use crate::published_series;
+use crate::published_tables::heading;
 use crate::stack::{Stack, stacks};
+use crate::text::{clean, wrap};
 
 mod heat;
 
@@ -37,7 +37,7 @@ const LEGEND_WIDTH: (f64, f64) = (7.9, 52.0);
 #[derive(Template)]
 #[template(path = "picture.svg", escape = "html", whitespace = "minimize")]
 struct Drawing {
-    f: Figure,
+    f: DrawnFigure,
     headings: Vec<(f64, String)>,
     subtitles: Vec<(f64, String)>,
     legend: Vec<Key>,
@@ -69,7 +69,7 @@ struct Key {
 /// Never: the template writes into memory and asks nothing that could fail.
 #[must_use]
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
-    let figures = overlay::figures(a);
+    let figures = published_series::figures(a);
     let palette = Palette::of(a, &figures);
     let numbered = figures.iter().enumerate();
     let drawn = numbered.map(|(number, data)| {
@@ -189,7 +189,7 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
     })
 }
 
-fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {
+fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> Drawing {
     let upwards = match &data.relative_to {
         Some(baseline) => format!("{}, times {}'s", data.y.title(), clean(baseline)),
         None => heading(data.y),
@@ -230,12 +230,12 @@ fn drawing(a: &Analysis, data: &FigureData, f: Figure) -> Drawing {
     }
 }
 
-fn subtitle(f: &Figure) -> String {
+fn subtitle(f: &DrawnFigure) -> String {
     let mut parts = vec![f.y.clone()];
     if !f.panel.is_empty() {
         parts.push(f.panel.clone());
     }
-    let intervals = |l: &crate::figure::Line| l.dots.iter().any(|_| !l.hollow);
+    let intervals = |l: &crate::figure::SeriesLine| l.dots.iter().any(|_| !l.hollow);
     if f.lines.iter().any(intervals) {
         parts.push("bands: 95 % intervals".to_owned());
     }
@@ -249,7 +249,7 @@ fn subtitle(f: &Figure) -> String {
 }
 
 /// The legend, from left to right and on as many lines as it takes.
-fn legend(f: &Figure, y: &mut f64) -> Vec<Key> {
+fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
     let mut keys: Vec<Key> = f
         .lines
         .iter()
@@ -313,7 +313,7 @@ fn legend(f: &Figure, y: &mut f64) -> Vec<Key> {
 fn foot(a: &Analysis) -> String {
     let bytecost = format!("bytecost {}", a.run.bytecost_version);
     let day = a.run.started.get(..10).unwrap_or(&a.run.started);
-    if let Some(published) = facts::imported(a) {
+    if let Some(published) = descriptions::imported(a) {
         return clean(&format!(
             "Published by {}; not measured here · {bytecost}, imported {day}",
             published.source
@@ -326,7 +326,7 @@ fn foot(a: &Analysis) -> String {
     let design = a.study.design.as_deref().unwrap_or("own");
     clean(&format!(
         "{}{bare} · {bytecost}, {day}, study {} ({design} design)",
-        facts::host_line(&a.host),
+        descriptions::host_line(&a.host),
         a.study.name
     ))
 }

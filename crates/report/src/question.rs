@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, units};
+use itertools::Itertools as _;
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
 #[derive(Clone, Debug)]
-pub(crate) struct Question<'a> {
+pub(crate) struct QuestionTable<'a> {
     /// What is compared.
     pub metric: Metric,
     /// The axis whose values are compared, down.
@@ -22,23 +23,23 @@ pub(crate) struct Question<'a> {
     /// What the table holds constant, of the axes that vary in the study.
     pub panel: Vec<(Axis, String)>,
     /// The baseline first.
-    pub rows: Vec<Row<'a>>,
+    pub rows: Vec<QuestionRow<'a>>,
 }
 
 /// A value of the compared axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Row<'a> {
+pub(crate) struct QuestionRow<'a> {
     /// The value.
     pub name: String,
     /// Whether the others are held against it.
     pub is_baseline: bool,
     /// One for each column.
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<QuestionEntry<'a>>,
 }
 
 /// What one cell came to.
 #[derive(Clone, Debug)]
-pub(crate) enum Entry<'a> {
+pub(crate) enum QuestionEntry<'a> {
     /// Measured, with the comparison where there is one.
     Measured(Estimate, Option<&'a Finding>),
     /// Not measured, and why.
@@ -46,7 +47,7 @@ pub(crate) enum Entry<'a> {
 }
 
 /// All tables of a result, in the order in which its findings first speak of them.
-pub(crate) fn questions(a: &Analysis) -> Vec<Question<'_>> {
+pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     let grid = Grid::new(a);
     let mut keys: Vec<Key> = Vec::new();
     for finding in &a.findings {
@@ -149,20 +150,14 @@ impl<'a> Grid<'a> {
         let Some(x) = key.x else {
             return vec![String::new()];
         };
-        let mut values: Vec<String> = Vec::new();
-        for finding in self.findings.get(key).into_iter().flatten() {
-            if let Some(cell) = self.cells.get(finding.cell.as_str()) {
-                let value = cell.cell.value(x);
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-        }
+        let findings = self.findings.get(key).into_iter().flatten();
+        let cells = findings.filter_map(|f| self.cells.get(f.cell.as_str()));
+        let mut values: Vec<String> = cells.map(|c| c.cell.value(x)).unique().collect();
         sort_values(x, &mut values);
         values
     }
 
-    fn question(&self, key: &Key) -> Question<'a> {
+    fn question(&self, key: &Key) -> QuestionTable<'a> {
         let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
         let columns = self.columns(key);
         let place = findings.first().and_then(|f| self.place(f));
@@ -184,7 +179,7 @@ impl<'a> Grid<'a> {
         let rows = self
             .names(key, findings, &free)
             .into_iter()
-            .map(|name| Row {
+            .map(|name| QuestionRow {
                 is_baseline: name == key.baseline,
                 entries: columns
                     .iter()
@@ -193,7 +188,7 @@ impl<'a> Grid<'a> {
                 name,
             })
             .collect();
-        Question {
+        QuestionTable {
             metric: key.metric,
             axis: key.axis,
             baseline: findings.first().map_or("", |f| f.baseline_value.as_str()),
@@ -236,7 +231,7 @@ impl<'a> Grid<'a> {
         name: &str,
         column: &str,
         findings: &[&'a Finding],
-    ) -> Entry<'a> {
+    ) -> QuestionEntry<'a> {
         let mut cell = probe.clone();
         let set =
             cell.set(key.axis, name).is_ok() && key.x.is_none_or(|x| cell.set(x, column).is_ok());
@@ -244,7 +239,7 @@ impl<'a> Grid<'a> {
         let result = self.cells.get(id.as_str()).filter(|_| set);
         if let Some(estimate) = result.and_then(|r| r.estimates.get(&key.metric)) {
             let finding = findings.iter().find(|f| f.cell == id).copied();
-            return Entry::Measured(*estimate, finding);
+            return QuestionEntry::Measured(*estimate, finding);
         }
         let absent = result.and_then(|r| r.absent.get(&key.metric).cloned());
         let refused = || {
@@ -256,7 +251,7 @@ impl<'a> Grid<'a> {
             .or_else(|| self.drawn_gap(key, &cell, name, column))
             .or_else(|| self.waits_for_each(&cell))
             .unwrap_or_else(|| "not measured in this run".to_owned());
-        Entry::Gap(why)
+        QuestionEntry::Gap(why)
     }
 
     /// The reason of a gap at a depth where the mover was measured with one request in flight and

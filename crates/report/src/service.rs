@@ -1,13 +1,13 @@
 //! What is seen by hand of a server and of a load on it: an answer, what a load found, what a
 //! server has done; and the same as JSON.
 
-use bytecost_spec::service::{Answer, Asked, Asking, Latencies, Pace, Process, Tally};
+use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServiceTally};
 use bytecost_spec::units;
 
-use crate::grid::Layout;
+use crate::grid::TextGrid;
 use crate::numbers::{percent, whole};
-use crate::prose::{count, wrap};
 use crate::style::{Ink, Style};
+use crate::text::{count, wrap};
 
 mod json;
 
@@ -20,17 +20,17 @@ const KEPT_UP: f64 = 0.99;
 
 /// The answer to one question.
 #[must_use]
-pub fn answer(asking: &Asking, answer: &Answer, style: Style) -> String {
+pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
     let title = format!("{} answers `{}`", asking.address, asking.service);
     let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
     match answer {
-        Answer::Busiest(processes) => {
+        Response::Busiest(processes) => {
             for line in busiest(processes, style) {
                 out.push_str(&line);
                 out.push('\n');
             }
         }
-        Answer::Content { bytes } => {
+        Response::Content { bytes } => {
             let bytes = units::bytes_in_words(*bytes);
             out.push_str(&format!("  {bytes}, which are what they must be\n"));
         }
@@ -51,7 +51,7 @@ fn busiest(processes: &[Process], style: Style) -> Vec<String> {
             ]
         })
         .collect();
-    let layout = Layout {
+    let layout = TextGrid {
         width: style.columns(),
         indent: "  ",
         most: &[40, 16],
@@ -263,7 +263,7 @@ fn unserved(asked: &Asked) -> String {
 
 /// What a server has done, when it ends.
 #[must_use]
-pub fn tally(tally: &Tally) -> String {
+pub fn tally(tally: &ServiceTally) -> String {
     let mut text = format!(
         "`{}` answered {} of `{}` on {}",
         tally.model,

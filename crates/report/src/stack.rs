@@ -1,13 +1,13 @@
 //! Figures of one stacked bar a cell: where the CPU time went, in nanoseconds for each KiB by kind of
 //! work, and how often each byte was copied, by place.
 
-use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer};
-use bytecost_spec::evidence::{KINDS, Kind, KindRow, Leg, Party};
+use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
+use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
 
 use crate::numbers;
-use crate::prose::clean;
 use crate::question::value_in_words;
+use crate::text::clean;
 
 /// Where bars begin, and where the longest ends.
 const LEFT: f64 = 176.0;
@@ -32,7 +32,7 @@ pub(crate) struct Stack {
     /// What bars show, as a page says it and below a picture's title.
     pub lead: &'static str,
     pub sub: &'static str,
-    pub groups: Vec<Group>,
+    pub groups: Vec<BarGroup>,
     pub height: f64,
     /// What appears, for the legend.
     pub kinds: Vec<Key>,
@@ -42,7 +42,7 @@ pub(crate) struct Stack {
 
 /// Bars that share a scale.
 #[derive(Clone, Debug)]
-pub(crate) struct Group {
+pub(crate) struct BarGroup {
     pub y: f64,
     /// What they have in common, of what varies; empty where nothing else varies.
     pub title: String,
@@ -54,7 +54,7 @@ pub(crate) struct Group {
 pub(crate) struct Bar {
     pub y: f64,
     pub name: String,
-    pub parts: Vec<Part>,
+    pub parts: Vec<BarPart>,
     /// Where the bar ends, and what stands there.
     pub end: f64,
     pub total: String,
@@ -62,7 +62,7 @@ pub(crate) struct Bar {
 
 /// A part of a cell's bar: a kind of work, or a place.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
     pub key: Key,
@@ -226,18 +226,18 @@ fn copies(a: &Analysis) -> Option<Stack> {
         sub: "Copies of each payload byte by the kernel, by the place on its way",
         groups,
         height,
-        kinds: legend(Leg::ALL.iter().map(|l| leg_key(*l)), &rows),
+        kinds: legend(CopyPlace::ALL.iter().map(|l| leg_key(*l)), &rows),
         notes,
     })
 }
 
-fn leg_key(leg: Leg) -> Key {
+fn leg_key(leg: CopyPlace) -> Key {
     let class = match leg {
-        Leg::FromFile => "s10",
-        Leg::IntoKernel => "s8",
-        Leg::IntoFile => "s5",
-        Leg::Delivery => "s2",
-        Leg::ToReader => "s1",
+        CopyPlace::FromFile => "s10",
+        CopyPlace::IntoKernel => "s8",
+        CopyPlace::IntoFile => "s5",
+        CopyPlace::Delivery => "s2",
+        CopyPlace::ToReader => "s1",
     };
     Key {
         class,
@@ -272,10 +272,9 @@ fn legend(keys: impl Iterator<Item = Key>, rows: &[Row<'_>]) -> Vec<Key> {
 }
 
 /// The bars by what they have in common, on one scale where `most` gives it, and their height.
-fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<Group>, f64) {
+fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, f64) {
     let names = names(&a.study.varied);
-    let mut places: Vec<(String, Vec<&Row<'_>>)> = Vec::new();
-    for row in rows.iter().take(MOST_BARS) {
+    let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
         let values: Vec<String> = others
             .map(|axis| {
@@ -286,12 +285,8 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<Group>, f64
                 )
             })
             .collect();
-        let place = clean(&values.join(", "));
-        match places.iter_mut().find(|(there, _)| *there == place) {
-            Some((_, bars)) => bars.push(row),
-            None => places.push((place, vec![row])),
-        }
-    }
+        (clean(&values.join(", ")), row)
+    }));
     let mut y = 0.0;
     let groups = places
         .into_iter()
@@ -313,7 +308,7 @@ fn group(
     most: Option<f64>,
     names: Option<Axis>,
     y: &mut f64,
-) -> Group {
+) -> BarGroup {
     let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
     let top = *y;
     *y += HEADING;
@@ -336,7 +331,7 @@ fn group(
         })
         .collect();
     *y += 6.0;
-    Group {
+    BarGroup {
         y: top,
         title,
         bars,
@@ -350,7 +345,7 @@ fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
         .parts
         .iter()
         .map(|share| {
-            let part = Part {
+            let part = BarPart {
                 x,
                 width: share.size * scale,
                 key: share.key,

@@ -4,10 +4,10 @@ use bytecost_spec::host::Level;
 use bytecost_spec::survey::ServerSurvey;
 use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
-use crate::facts;
-use crate::grid::Layout;
-use crate::prose::{clean, columns, wrap};
+use crate::descriptions;
+use crate::grid::TextGrid;
 use crate::style::{Ink, Style};
+use crate::text::{clean, columns, wrap};
 use crate::topology;
 
 /// The widest name of a check that its findings stand beside.
@@ -133,7 +133,7 @@ fn of_sockets(route: Route) -> bool {
 #[must_use]
 pub fn doctor(host: &Host, style: Style) -> String {
     let mut out = Out::new(style);
-    out.prose(Some(Ink::Strong), &facts::host_line(host), "", "  ");
+    out.prose(Some(Ink::Strong), &descriptions::host_line(host), "", "  ");
     for line in topology::lines(host) {
         out.prose(None, &line, "  ", "    ");
     }
@@ -276,7 +276,7 @@ impl Out {
     }
 
     fn table(&mut self, header: &[&str], rows: &[Vec<String>], most: &[usize]) {
-        let layout = Layout {
+        let layout = TextGrid {
             width: self.style.columns() + 2,
             indent: "  ",
             most,

@@ -4,14 +4,14 @@ use bytecost_analysis::Analysis;
 use bytecost_spec::units;
 
 use crate::books;
-use crate::counted::{Counted, counted, roles};
-use crate::facts;
+use crate::counted::{CountTable, counted, roles};
 use crate::footprint;
-use crate::grid::Layout;
+use crate::grid::TextGrid;
 use crate::numbers::{self, bare_ratio, mark, superscript};
-use crate::prose::{clean, columns, count, wrap};
-use crate::question::{Entry, Question, questions, value_in_words};
+use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
 use crate::style::{Ink, Style};
+use crate::text::{clean, columns, count, wrap};
+use crate::{ceiling, descriptions};
 
 /// The widest label of a row before it is broken over lines.
 const LABEL_COLUMNS: usize = 24;
@@ -91,12 +91,12 @@ impl Page {
             let text = format!("This run ended early: {early}");
             self.prose(Some(Ink::Warn), &text, "! ", "  ");
         }
-        let imported = facts::imported(a);
+        let imported = descriptions::imported(a);
         match a.answers.split_first() {
             _ if imported.is_some() => {}
             Some((headline, rest)) => {
                 self.prose(Some(Ink::Strong), &headline.sentence, "", "");
-                let (told, folded) = facts::told_at_once(rest.iter().collect());
+                let (told, folded) = descriptions::told_at_once(rest.iter().collect());
                 for answer in &told {
                     self.prose(None, &answer.sentence, "• ", "  ");
                 }
@@ -119,8 +119,8 @@ impl Page {
         let all = questions(a);
         let mut notes: Vec<String> = Vec::new();
         for q in &all {
-            self.heading(&facts::metric_heading(q));
-            let panel = facts::panel_heading(q);
+            self.heading(&descriptions::metric_heading(q));
+            let panel = descriptions::panel_heading(q);
             self.prose(Some(Ink::Faint), &panel, "  ", "  ");
             self.table(q, &mut notes);
         }
@@ -157,7 +157,7 @@ impl Page {
             .collect();
         let mut most = vec![CELL_COLUMNS];
         most.resize(header.len(), HEADING_COLUMNS);
-        let layout = Layout {
+        let layout = TextGrid {
             width: self.style.columns() + 2,
             indent: "  ",
             most: &most,
@@ -175,7 +175,7 @@ impl Page {
     }
 
     /// One table, cut into several below each other where its columns do not fit.
-    fn table(&mut self, q: &Question<'_>, notes: &mut Vec<String>) {
+    fn table(&mut self, q: &QuestionTable<'_>, notes: &mut Vec<String>) {
         let texts = entry_texts(q, notes);
         let label = q.rows.iter().map(|r| columns(&clean(&r.name))).max();
         let label = label
@@ -211,7 +211,7 @@ impl Page {
                 .collect();
             let mut most = vec![label];
             most.extend_from_slice(&widths[range]);
-            let layout = Layout {
+            let layout = TextGrid {
                 width: self.style.columns() + 2,
                 indent: "  ",
                 most: &most,
@@ -228,7 +228,7 @@ impl Page {
     }
 
     /// The first columns of what was counted; the page has all.
-    fn counted(&mut self, heading: &str, table: Counted) {
+    fn counted(&mut self, heading: &str, table: CountTable) {
         const COLUMNS: usize = 7;
         self.heading(heading);
         let header: Vec<String> = table.columns.iter().take(COLUMNS).cloned().collect();
@@ -240,7 +240,7 @@ impl Page {
                 std::iter::once(name).chain(texts).collect()
             })
             .collect();
-        let layout = Layout {
+        let layout = TextGrid {
             width: self.style.columns() + 2,
             indent: "  ",
             most: &[36, 10],
@@ -268,7 +268,7 @@ impl Page {
             self.prose(None, &format!("Cure: {}", doubt.cure), "  ", "  ");
             if !doubt.cells.is_empty() {
                 let ids: Vec<&str> = doubt.cells.iter().map(String::as_str).collect();
-                let touched = format!("Touches: {}", facts::cells(&ids, &a.study.varied));
+                let touched = format!("Touches: {}", descriptions::cells(&ids, &a.study.varied));
                 self.prose(Some(Ink::Faint), &touched, "  ", "  ");
             }
         }
@@ -279,7 +279,7 @@ impl Page {
             return;
         }
         self.heading("What cannot be had here");
-        for (what, why) in facts::refusals(a) {
+        for (what, why) in descriptions::refusals(a) {
             self.prose(None, &format!("{what}: {why}"), "- ", "  ");
         }
     }
@@ -294,7 +294,7 @@ impl Page {
             let text = format!(
                 "block {}, {}: {}",
                 failure.trial.block,
-                facts::cells(&[&failure.cell], &a.study.varied),
+                descriptions::cells(&[&failure.cell], &a.study.varied),
                 failure.reason
             );
             self.prose(Some(Ink::Bad), &text, "✗ ", "  ");
@@ -314,20 +314,20 @@ impl Page {
     }
 
     fn foot(&mut self, a: &Analysis) {
-        if facts::imported(a).is_some() {
+        if descriptions::imported(a).is_some() {
             return;
         }
         self.gap();
-        let mut about = facts::run(a);
-        if let Some(widest) = facts::widest(a) {
+        let mut about = descriptions::run(a);
+        if let Some(widest) = descriptions::widest(a) {
             about = format!("{about}; {widest}");
         }
         self.prose(Some(Ink::Faint), &about, "", "  ");
-        for floor in facts::floors(a) {
+        for floor in descriptions::floors(a) {
             self.prose(Some(Ink::Faint), &floor, "", "  ");
         }
-        self.prose(Some(Ink::Faint), &facts::place_line(a), "", "  ");
-        if let Some(hint) = facts::ceiling_hint(a) {
+        self.prose(Some(Ink::Faint), &descriptions::place_line(a), "", "  ");
+        if let Some(hint) = ceiling::hint(a) {
             self.prose(Some(Ink::Faint), hint, "", "  ");
         }
     }
@@ -346,7 +346,7 @@ pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
 }
 
 /// The text of every entry, its three parts aligned within each column.
-fn entry_texts(q: &Question<'_>, notes: &mut Vec<String>) -> Vec<Vec<String>> {
+fn entry_texts(q: &QuestionTable<'_>, notes: &mut Vec<String>) -> Vec<Vec<String>> {
     let parts: Vec<Vec<(String, String, String)>> = q
         .rows
         .iter()
@@ -380,16 +380,16 @@ fn entry_texts(q: &Question<'_>, notes: &mut Vec<String>) -> Vec<Vec<String>> {
 }
 
 fn entry_parts(
-    entry: &Entry<'_>,
+    entry: &QuestionEntry<'_>,
     is_baseline: bool,
     notes: &mut Vec<String>,
 ) -> (String, String, String) {
     match entry {
-        Entry::Gap(why) => {
+        QuestionEntry::Gap(why) => {
             let note = superscript(note(notes, why));
             ("–".to_owned() + &note, String::new(), String::new())
         }
-        Entry::Measured(e, finding) => {
+        QuestionEntry::Measured(e, finding) => {
             let value = units::number(e.value);
             match finding {
                 Some(f) => (

@@ -90,7 +90,7 @@ fn cores(cpus: &[&Cpu], host: &Host) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::host::Cache;
+    use bytecost_spec::host::CpuCache;
 
     #[test]
     fn groups_are_told_by_what_they_share() {
@@ -101,7 +101,7 @@ mod tests {
             siblings: vec![n % 4, n % 4 + 4],
             ..Cpu::default()
         };
-        let cache = |cpus: [u32; 4]| Cache {
+        let cache = |cpus: [u32; 4]| CpuCache {
             level: 3,
             kind: "Unified".into(),
             size_bytes: 32 << 20,

@@ -2,8 +2,8 @@
 
 mod fixture;
 
-use bytecost_analysis::ceiling::{Ceiling, CeilingKind, CeilingRate};
 use bytecost_analysis::{Analysis, CeilingLine, Estimate};
+use bytecost_analysis::{Ceiling, CeilingKind, CeilingRate};
 use bytecost_report::{Style, ceiling, explain, html, pictures, terminal};
 use bytecost_spec::{Measure, Metric};
 

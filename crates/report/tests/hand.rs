@@ -1,7 +1,9 @@
 //! What `bytecost serve` and `bytecost drive` print.
 
 use bytecost_report::{Style, hand};
-use bytecost_spec::hand::{Begun, End, Latency, Part, Second, Served, Stretch, Summary};
+use bytecost_spec::hand::{
+    Begun, Latency, Second, Served, SessionEnd, SessionPart, Stretch, Summary,
+};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Counter, Reading, Side};
 
@@ -78,7 +80,7 @@ fn second(own: Stretch, peer: Option<Stretch>) -> Second {
 }
 
 /// A session of a receiver whose sender asked, copied, and stood still.
-fn asked(end: End) -> Summary {
+fn asked(end: SessionEnd) -> Summary {
     let mut whole = stretch(&[300, 100], SENDER);
     whole.latency = Some(LATENCY);
     Summary {
@@ -94,23 +96,23 @@ fn asked(end: End) -> Summary {
             ],
         ),
         end,
-        own: Part {
+        own: SessionPart {
             whole: stretch(&[300, 100], RECEIVER),
             compared_bytes: 3200,
             congestion: "cubic".to_owned(),
-            ..Part::default()
+            ..SessionPart::default()
         },
-        peer: Some(Part {
+        peer: Some(SessionPart {
             whole,
             congestion: "bbr".to_owned(),
-            ..Part::default()
+            ..SessionPart::default()
         }),
     }
 }
 
 #[test]
 fn a_session_in_words() {
-    let summary = asked(End::Here);
+    let summary = asked(SessionEnd::Here);
     let mut sender = stretch(&[300, 100], SENDER);
     sender.latency = Some(LATENCY);
     let mut silent = stretch(&[300, 0], RECEIVER);
@@ -132,11 +134,11 @@ fn a_session_in_words() {
 fn a_stream_that_was_cut_off_in_words() {
     let begun = begun(Side::Sender, &[(Axis::Mover, "sendmsg")]);
     let summary = Summary {
-        end: End::Failed("the client went away\n\u{1b}[2J".to_owned()),
-        own: Part {
+        end: SessionEnd::Failed("the client went away\n\u{1b}[2J".to_owned()),
+        own: SessionPart {
             whole: stretch(&[400], SENDER),
             cut: true,
-            ..Part::default()
+            ..SessionPart::default()
         },
         peer: None,
         begun,
@@ -160,7 +162,7 @@ fn a_stream_that_was_cut_off_in_words() {
 
 #[test]
 fn the_same_for_programs() {
-    let summary = asked(End::There);
+    let summary = asked(SessionEnd::There);
     let lines = [
         hand::second_json(
             &summary.begun,
@@ -183,10 +185,10 @@ fn the_same_for_programs() {
 fn nothing_moved_is_no_number() {
     let summary = Summary {
         begun: begun(Side::Receiver, &[]),
-        end: End::There,
-        own: Part {
+        end: SessionEnd::There,
+        own: SessionPart {
             whole: stretch(&[0], &[(Counter::CpuNs, 5), (Counter::Calls, 0)]),
-            ..Part::default()
+            ..SessionPart::default()
         },
         peer: None,
     };

@@ -1,6 +1,6 @@
 //! CSV in the layouts of others: what is read comes out as it was, and runs fit in.
 
-use bytecost_report::layout::{Layout, csv, csv_of_imported, import, study};
+use bytecost_report::layout::{ColumnLayout, csv, csv_of_imported, import, study};
 use bytecost_spec::manifest::{FORMAT, Manifest};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::study::AS_PUBLISHED;
@@ -14,8 +14,8 @@ const PUBLISHED: [(&str, &str); 2] = [
     ("pa02-b", include_str!("../../../published/pa02-b.csv")),
 ];
 
-fn layout(name: &str) -> &'static Layout {
-    Layout::named(name).unwrap()
+fn layout(name: &str) -> &'static ColumnLayout {
+    ColumnLayout::named(name).unwrap()
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What is said of servers by hand, and of loads on them.
 
 use bytecost_report::{Style, service};
-use bytecost_spec::service::{Answer, Asked, Asking, Generator, Latencies, Pace, Process, Tally};
+use bytecost_spec::service::{
+    Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServiceTally,
+};
 
 const STYLE: Style = Style {
     width: 100,
@@ -36,7 +38,7 @@ fn asked() -> Asked {
         errors: vec![("refused", 0), ("closed", 0), ("timeout", 0)],
         opened: 1004,
         fairness: (30_100, 30_864, 31_000),
-        generator: Generator {
+        generator: GeneratorCost {
             busy_share: 0.34,
             cpu_s: 0.7,
             late_us_p99: None,
@@ -108,7 +110,7 @@ fn an_answer_of_top_is_a_table_that_no_name_can_break() {
         user_s: 12.34,
         kernel_s: 1.2,
     };
-    let answer = Answer::Busiest(vec![process("cc1 (x) y", 99), process("a\x1b[2J\nb", 1)]);
+    let answer = Response::Busiest(vec![process("cc1 (x) y", 99), process("a\x1b[2J\nb", 1)]);
     insta::assert_snapshot!(
         "service_top",
         service::answer(&asked().asking, &answer, STYLE)
@@ -117,14 +119,14 @@ fn an_answer_of_top_is_a_table_that_no_name_can_break() {
 
 #[test]
 fn programs_get_one_object_a_line() {
-    let answer = Answer::Content { bytes: 64 };
+    let answer = Response::Content { bytes: 64 };
     let mut load = asked();
     load.generator.limit = Some("it was busy".to_owned());
     load.latency = None;
     let texts = [
         service::answer_json(&load.asking, &answer),
         service::asked_json(&load),
-        service::tally_json(&Tally::default()),
+        service::tally_json(&ServiceTally::default()),
     ];
     let objects = texts.map(|text| {
         assert_eq!(text.matches('\n').count(), 1);
@@ -140,12 +142,12 @@ fn programs_get_one_object_a_line() {
 
 #[test]
 fn a_tally_names_what_went_wrong_and_nothing_else() {
-    let mut tally = Tally {
+    let mut tally = ServiceTally {
         model: "epoll".to_owned(),
         service: "top".to_owned(),
         connections: 5,
         requests: 1234,
-        ..Tally::default()
+        ..ServiceTally::default()
     };
     let text = "`epoll` answered 1,234 requests of `top` on 5 connections";
     assert_eq!(service::tally(&tally), format!("{text}\n"));

@@ -8,7 +8,7 @@ use bytecost_analysis::{
 };
 use bytecost_report::{Style, html, pictures, png, terminal};
 use bytecost_spec::Side;
-use bytecost_spec::evidence::{CopyMeans, Event, Kind, Leg, Party};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, Kind, Party};
 
 fn kind(party: Party, kind: Kind, ns_per_unit: f64) -> KindTime {
     KindTime {
@@ -101,7 +101,7 @@ fn the_picture_stands_by_itself() {
     assert!(png(picture).is_ok());
 }
 
-fn leg(leg: Leg, per_byte: Option<f64>) -> LegCopies {
+fn leg(leg: CopyPlace, per_byte: Option<f64>) -> LegCopies {
     LegCopies {
         leg,
         means: per_byte.map(|_| CopyMeans::Tracepoints),
@@ -128,13 +128,16 @@ fn counted(legs: &[Vec<LegCopies>]) -> Analysis {
 fn each_counted_cell_is_a_bar_of_the_places_where_it_is_copied() {
     let sent = |into, delivery| {
         vec![
-            leg(Leg::IntoKernel, Some(into)),
-            leg(Leg::Delivery, Some(delivery)),
-            leg(Leg::ToReader, Some(1.0)),
+            leg(CopyPlace::IntoKernel, Some(into)),
+            leg(CopyPlace::Delivery, Some(delivery)),
+            leg(CopyPlace::ToReader, Some(1.0)),
         ]
     };
-    let unknown = vec![leg(Leg::FromFile, None), leg(Leg::IntoKernel, Some(1.0))];
-    let never = vec![leg(Leg::IntoKernel, Some(0.0))];
+    let unknown = vec![
+        leg(CopyPlace::FromFile, None),
+        leg(CopyPlace::IntoKernel, Some(1.0)),
+    ];
+    let never = vec![leg(CopyPlace::IntoKernel, Some(0.0))];
     let page = html(&counted(&[sent(1.0, 0.0), sent(0.0, 1.0), unknown, never]));
     assert!(page.contains("id=\"copies\"") && page.contains("href=\"#copies\""));
     assert!(!page.contains("id=\"cpu-time\""));
@@ -152,10 +155,10 @@ fn each_counted_cell_is_a_bar_of_the_places_where_it_is_copied() {
 
 #[test]
 fn what_flags_alone_tell_is_no_figure_of_copies() {
-    let mut a = counted(&[vec![leg(Leg::Delivery, Some(1.0))]]);
+    let mut a = counted(&[vec![leg(CopyPlace::Delivery, Some(1.0))]]);
     a.copies[0].legs[0].means = Some(CopyMeans::CompletionFlags);
     assert!(!html(&a).contains("id=\"copies\""));
-    let counted = counted(&[vec![leg(Leg::Delivery, Some(1.0))]]);
+    let counted = counted(&[vec![leg(CopyPlace::Delivery, Some(1.0))]]);
     let all = pictures(&counted);
     let picture = all.iter().find(|p| p.name == "copies-per-byte").unwrap();
     assert!(png(picture).is_ok());
@@ -164,8 +167,8 @@ fn what_flags_alone_tell_is_no_figure_of_copies() {
 #[test]
 fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
     let mut a = counted(&[vec![
-        leg(Leg::IntoKernel, Some(1.0)),
-        leg(Leg::ToReader, Some(1.0)),
+        leg(CopyPlace::IntoKernel, Some(1.0)),
+        leg(CopyPlace::ToReader, Some(1.0)),
     ]]);
     let rate = |event, per_message: Option<f64>| EventRate {
         event,
@@ -176,8 +179,8 @@ fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
     a.counts = vec![CellCounts {
         cell: a.cells[0].id.clone(),
         events: vec![
-            rate(Event::SystemCalls, Some(8.0)),
-            rate(Event::TlbFlushes, None),
+            rate(CountedEvent::SystemCalls, Some(8.0)),
+            rate(CountedEvent::TlbFlushes, None),
         ],
     }];
     let page = html(&a);
@@ -201,7 +204,7 @@ fn what_a_byte_and_a_message_take_is_a_table_of_all_that_was_counted() {
     a.counts[0].events = [(Side::Client, 8.0), (Side::Server, 3.0)]
         .map(|(side, n)| EventRate {
             side,
-            ..rate(Event::SystemCalls, Some(n))
+            ..rate(CountedEvent::SystemCalls, Some(n))
         })
         .to_vec();
     let page = html(&a);

@@ -10,7 +10,7 @@ mod counted;
 
 pub use accounts::{CPU_USERS, CpuAccounts, CpuLine, CpuUser, CpuUserRow};
 pub use counted::{
-    Copied, CopiedBytes, CopyMeans, EVENTS, Event, EventCount, EventOf, EventRow, Leg,
+    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EVENTS, EventCount, EventOf, EventRow,
 };
 
 /// A means of evidence.
@@ -310,7 +310,7 @@ pub struct ProbeRound {
 /// What one trial for evidence found. It is never compared by its times: looking disturbs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Evidence {
+pub struct TrialEvidence {
     /// Which trial; its block counts rounds of evidence.
     pub trial: TrialKey,
     /// [`crate::Cell::id`] of its cell.

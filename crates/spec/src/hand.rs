@@ -36,7 +36,7 @@ pub struct Stretch {
 /// One side's part of a session that is over.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct SessionPart {
     /// All that its flows did, to their ends.
     pub whole: Stretch,
     /// Bytes whose content was compared with what must arrive.
@@ -77,7 +77,7 @@ pub struct Begun {
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SessionEnd {
     /// This side ended it: Ctrl-C, or its time was over.
     Here,
     /// The other side ended it.
@@ -92,11 +92,11 @@ pub struct Summary {
     /// What it was.
     pub begun: Begun,
     /// How it ended.
-    pub end: End,
+    pub end: SessionEnd,
     /// The side that tells.
-    pub own: Part,
+    pub own: SessionPart,
     /// The other side, where it has told.
-    pub peer: Option<Part>,
+    pub peer: Option<SessionPart>,
 }
 
 /// All sessions of a server.

@@ -11,7 +11,7 @@ pub use identity::Identity;
 
 /// A cache, as the kernel reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Cache {
+pub struct CpuCache {
     /// 1, 2, 3 …
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
@@ -155,7 +155,7 @@ pub struct Host {
     #[serde(default)]
     pub memory_nodes: Vec<u32>,
     /// Caches, each once.
-    pub caches: Vec<Cache>,
+    pub caches: Vec<CpuCache>,
     /// Memory in bytes.
     pub memory_bytes: u64,
     /// Hypervisor, where one is seen.

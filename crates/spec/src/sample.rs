@@ -1,4 +1,4 @@
-//! Samples: the raw readings of one trial, and the record of a trial that failed.
+//! Samples: the raw readings of one trial, and what is kept of a trial that failed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cell::Class;
-use crate::evidence::Evidence;
 use crate::host::Obstacle;
 use crate::reading::Readings;
 
@@ -79,7 +78,7 @@ pub struct SideReadings {
 
 /// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
 /// copy what a zero-copy send left where it was (packet(7), ETH_P_ALL).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct PacketSocket {
     /// The device that it is bound to; none where it takes packets of all.
     pub device: Option<String>,
@@ -229,57 +228,5 @@ impl Block {
     #[must_use]
     pub fn times(&self) -> u32 {
         self.longer.values().sum()
-    }
-}
-
-/// One line of the sample log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-// Nearly every record is a sample, so that a box would save nothing.
-#[allow(clippy::large_enum_variant)]
-pub enum Record {
-    /// A trial that went through.
-    Sample(Sample),
-    /// One that did not.
-    Failure(Failure),
-    /// One that was made to see what the kernel does.
-    Evidence(Evidence),
-    /// The end of a block, which is no trial.
-    Block(Block),
-}
-
-impl Record {
-    /// Which trial it tells of; none of a block.
-    #[must_use]
-    pub fn trial(&self) -> Option<TrialKey> {
-        match self {
-            Record::Sample(s) => Some(s.trial),
-            Record::Failure(f) => Some(f.trial),
-            Record::Evidence(e) => Some(e.trial),
-            Record::Block(_) => None,
-        }
-    }
-
-    /// The id of the cell that it names, if any.
-    pub fn cell_mut(&mut self) -> Option<&mut String> {
-        match self {
-            Record::Sample(s) => Some(&mut s.cell),
-            Record::Failure(f) => Some(&mut f.cell),
-            Record::Evidence(e) => Some(&mut e.cell),
-            Record::Block(b) => match &mut b.repeated_because {
-                Some(Repeat::ShortWindow { cell }) => Some(cell),
-                _ => None,
-            },
-        }
-    }
-
-    /// The sample of a timed trial, or why there is none; none at all where it was not timed.
-    #[must_use]
-    pub fn timed(self) -> Option<Result<Sample, Failure>> {
-        match self {
-            Record::Sample(s) => Some(Ok(s)),
-            Record::Failure(f) => Some(Err(f)),
-            Record::Evidence(_) | Record::Block(_) => None,
-        }
     }
 }

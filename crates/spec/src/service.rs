@@ -31,7 +31,7 @@ pub struct Process {
 
 /// The answer to one question, which was right.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum Response {
     /// The busiest processes, the most busy first.
     Busiest(Vec<Process>),
     /// So many bytes, which are what they must be.
@@ -99,7 +99,7 @@ pub struct Latencies {
 
 /// What the load generator itself had to do.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Generator {
+pub struct GeneratorCost {
     /// Share of the time in which it had something to do, from 0 to 1; the highest of its threads.
     pub busy_share: f64,
     /// CPU time of its threads in seconds.
@@ -137,14 +137,14 @@ pub struct Asked {
     /// that got the most.
     pub fairness: (u64, u64, u64),
     /// The load generator.
-    pub generator: Generator,
+    pub generator: GeneratorCost,
     /// Whether it was ended before its time.
     pub interrupted: bool,
 }
 
 /// What a server has done in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ServiceTally {
     /// The concurrency model.
     pub model: String,
     /// What it answered.

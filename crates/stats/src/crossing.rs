@@ -29,14 +29,14 @@ pub enum Course {
     /// At no place is there one that matters.
     Never,
     /// It comes and goes, in the order of the scale.
-    Edges(Vec<Edge>),
+    Edges(Vec<GainEdge>),
     /// The blocks leave it open.
     Open,
 }
 
 /// A place where a gain begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Edge {
+pub struct GainEdge {
     /// Whether it begins here, going up the scale; else it ends.
     pub rising: bool,
     /// Whether no difference that matters lies on the other side, rather than a loss.
@@ -107,7 +107,7 @@ pub fn course(gains: Gains<'_>, resampling: Resampling) -> Option<Course> {
     while let Some(weak) = observed.weakest(&breaks, &draws, resampling.level) {
         breaks.drain(weak..=weak + 1);
     }
-    let edges: Vec<Edge> = (0..breaks.len())
+    let edges: Vec<GainEdge> = (0..breaks.len())
         .filter_map(|at| observed.edge(&breaks, at, &draws, resampling.level))
         .collect();
     Some(if edges.is_empty() {
@@ -354,7 +354,7 @@ impl Curve<'_> {
     }
 
     /// A break with its place and interval; none where the interval has no end within the range.
-    fn edge(&self, breaks: &[Break], number: usize, draws: &Draws, level: f64) -> Option<Edge> {
+    fn edge(&self, breaks: &[Break], number: usize, draws: &Draws, level: f64) -> Option<GainEdge> {
         let Break { rising, fades, .. } = breaks[number];
         let (first, last) = (
             self.stretch(breaks, number),
@@ -396,7 +396,7 @@ impl Curve<'_> {
         } else {
             high.min(self.places[to])
         };
-        let edge = Edge {
+        let edge = GainEdge {
             rising,
             fades,
             at,

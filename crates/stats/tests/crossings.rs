@@ -1,6 +1,6 @@
 //! Crossings held against planted curves, with fixed seeds.
 
-use bytecost_stats::{Course, Edge, Gains, Generator, Resampling, course};
+use bytecost_stats::{Course, GainEdge, Gains, Generator, Resampling, course};
 
 /// Log sizes from 256 B to 1 MiB.
 fn places() -> Vec<f64> {
@@ -41,7 +41,7 @@ fn judge(blocks: &[Vec<Option<f64>>], bound: f64, seed: u64) -> Course {
     course(gains, resampling).expect("a course")
 }
 
-fn edges(course: Course) -> Vec<Edge> {
+fn edges(course: Course) -> Vec<GainEdge> {
     match course {
         Course::Edges(edges) => edges,
         other => panic!("{other:?}"),

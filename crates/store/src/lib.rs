@@ -22,5 +22,5 @@ mod run;
 pub use error::StoreError;
 pub use id::id;
 pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
-pub use root::{DEFAULT_ROOT, Root, RunFacts, RunSummary, State};
+pub use root::{DEFAULT_ROOT, Root, RunProgress, RunSummary, State};
 pub use run::{Ending, MOST_MANIFEST_BYTES, Run};

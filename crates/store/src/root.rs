@@ -28,12 +28,12 @@ pub struct RunSummary {
     /// Its name under the root.
     pub id: String,
     /// What it holds, or why that cannot be read.
-    pub facts: Result<RunFacts, StoreError>,
+    pub facts: Result<RunProgress, StoreError>,
 }
 
 /// A run in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunFacts {
+pub struct RunProgress {
     /// Its start, RFC 3339, UTC.
     pub started: String,
     /// Name of its study.
@@ -178,7 +178,7 @@ fn natural(id: &str) -> (String, u32) {
     }
 }
 
-fn facts(dir: &Path) -> Result<RunFacts, StoreError> {
+fn facts(dir: &Path) -> Result<RunProgress, StoreError> {
     let manifest = run::read_manifest(dir)?;
     let records = run::count(dir)?.unwrap_or(0);
     let state = if run::is_locked(dir) {
@@ -191,7 +191,7 @@ fn facts(dir: &Path) -> Result<RunFacts, StoreError> {
             None => State::Killed,
         }
     };
-    Ok(RunFacts {
+    Ok(RunProgress {
         started: manifest.started,
         study: manifest.study.name,
         records,

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use bytecost_spec::Host;
 use bytecost_spec::manifest::Leg;
-use bytecost_store::{Ending, Root, RunFacts, State, StoreError};
+use bytecost_store::{Ending, Root, RunProgress, State, StoreError};
 use common::{failure, manifest};
 
 fn root() -> (tempfile::TempDir, Root) {
@@ -143,14 +143,14 @@ fn the_list_tells_how_each_run_stands() {
     fs::write(root.path().join("a-file"), "").unwrap();
     let mut resumed = root.open("b-early").unwrap();
 
-    let states = |root: &Root| -> Vec<(String, Result<RunFacts, String>)> {
+    let states = |root: &Root| -> Vec<(String, Result<RunProgress, String>)> {
         root.runs()
             .unwrap()
             .into_iter()
             .map(|r| (r.id, r.facts.map_err(|e| e.to_string())))
             .collect()
     };
-    let state = |list: &[(String, Result<RunFacts, String>)], at: usize| {
+    let state = |list: &[(String, Result<RunProgress, String>)], at: usize| {
         list[at].1.as_ref().unwrap().state.clone()
     };
     let list = states(&root);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::group::Group;
+use super::group::FindingGroup;
 use super::{Clause, joined};
-use crate::result::{Answer, Finding, Verdict};
-use crate::words;
+use crate::phrases;
+use crate::result::{AnswerSentence, Finding, Verdict};
 
 /// A stretch of the range with one winner, or none.
 struct Run<'v> {
@@ -18,14 +18,14 @@ struct Run<'v> {
 }
 
 /// Sentences on what is best in a group, and on what does about as well; none for an empty one.
-pub(super) fn sentences(group: &Group<'_>) -> Vec<Answer> {
+pub(super) fn sentences(group: &FindingGroup<'_>) -> Vec<AnswerSentence> {
     let mut answers = headline(group);
     answers.extend(level(group, &runs(group)));
     answers
 }
 
 /// What is best in a group alone.
-pub(super) fn headline(group: &Group<'_>) -> Vec<Answer> {
+pub(super) fn headline(group: &FindingGroup<'_>) -> Vec<AnswerSentence> {
     let runs = runs(group);
     if runs.is_empty() {
         return Vec::new();
@@ -55,7 +55,7 @@ fn winners<'v>(findings: &[&'v Finding]) -> Vec<&'v Finding> {
 }
 
 /// Cuts the range into stretches: as long as some mover is among the winners all along.
-fn runs<'v>(group: &Group<'v>) -> Vec<Run<'v>> {
+fn runs<'v>(group: &FindingGroup<'v>) -> Vec<Run<'v>> {
     let winners: Vec<Vec<&Finding>> = group.at.iter().map(|at| winners(at)).collect();
     let names =
         |at: usize| -> BTreeSet<&'v str> { winners[at].iter().map(|f| f.value.as_str()).collect() };
@@ -109,7 +109,7 @@ fn run<'v>(
     }
 }
 
-fn clause(group: &Group<'_>, run: &Run<'_>) -> Clause {
+fn clause(group: &FindingGroup<'_>, run: &Run<'_>) -> Clause {
     let span = group.span(run.first, run.last);
     let span = if span.is_empty() {
         span
@@ -119,7 +119,7 @@ fn clause(group: &Group<'_>, run: &Run<'_>) -> Clause {
     let Some(start) = run.winner.first() else {
         return nothing_there(group, run, &span);
     };
-    let told = words::factor(start);
+    let told = phrases::factor(start);
     let times = format!("{}×", told.value);
     let mut figures = format!(" (95 % interval {})", told.interval);
     // What differs most further along, stronger or weaker, if it is surely another than the first.
@@ -133,27 +133,30 @@ fn clause(group: &Group<'_>, run: &Run<'_>) -> Clause {
         .max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
     if let (Some((at, most)), Some(axis)) = (most, group.range) {
         let there = axis.circumstance(&group.xs[run.first + at]);
-        let value = words::factor(most).value;
+        let value = phrases::factor(most).value;
         figures.push_str(&format!(" and {there} {value}×"));
     }
     let name = start.axis.subject(&start.value);
     Clause {
-        begins: format!("{span}{name} {}{figures}", words::predicate(start, &times)),
+        begins: format!(
+            "{span}{name} {}{figures}",
+            phrases::predicate(start, &times)
+        ),
         goes_on: format!(
             "{span}{name} {}{figures}",
-            words::short_predicate(start, &times)
+            phrases::short_predicate(start, &times)
         ),
         findings: run.winner.iter().map(|f| f.id.clone()).collect(),
     }
 }
 
 /// What can be said where nothing is better: more, where everything there is decided.
-fn nothing_there(group: &Group<'_>, run: &Run<'_>, span: &str) -> Clause {
+fn nothing_there(group: &FindingGroup<'_>, run: &Run<'_>, span: &str) -> Clause {
     let there = || group.at[run.first..=run.last].iter().flatten();
     let open = there().any(|f| f.verdict == Verdict::NotDecided);
     let verb = if open { "was shown to beat" } else { "beats" };
     let (base, noun) = there().next().map_or_else(Default::default, |f| {
-        (f.axis.subject(&f.baseline_value), words::metric(f.metric))
+        (f.axis.subject(&f.baseline_value), phrases::metric(f.metric))
     });
     Clause {
         begins: format!("{span}nothing {verb} {base} in {noun}"),
@@ -162,7 +165,7 @@ fn nothing_there(group: &Group<'_>, run: &Run<'_>, span: &str) -> Clause {
     }
 }
 
-fn nothing_better(group: &Group<'_>) -> Answer {
+fn nothing_better(group: &FindingGroup<'_>) -> AnswerSentence {
     let whole = Run {
         first: 0,
         last: group.xs.len() - 1,
@@ -184,22 +187,22 @@ fn nothing_better(group: &Group<'_>) -> Answer {
         String::new()
     } else {
         let verb = if open == 1 { "is" } else { "are" };
-        let n = words::count(group.findings().count(), "comparison");
+        let n = phrases::count(group.findings().count(), "comparison");
         format!("; {open} of {n} {verb} not decided")
     };
     let place = if group.place.is_empty() {
-        words::capital(&clause.begins)
+        phrases::capital(&clause.begins)
     } else {
-        format!("{}: {}", words::capital(&group.place), clause.begins)
+        format!("{}: {}", phrases::capital(&group.place), clause.begins)
     };
-    Answer {
+    AnswerSentence {
         sentence: format!("{place}{span}{open}."),
         findings: clause.findings,
     }
 }
 
 /// One sentence for each stretch in which others do about as well as the winner.
-fn level(group: &Group<'_>, runs: &[Run<'_>]) -> Vec<Answer> {
+fn level(group: &FindingGroup<'_>, runs: &[Run<'_>]) -> Vec<AnswerSentence> {
     let mut answers = Vec::new();
     for run in runs {
         let (Some(winner), false) = (run.winner.first(), run.level.is_empty()) else {
@@ -216,10 +219,10 @@ fn level(group: &Group<'_>, runs: &[Run<'_>]) -> Vec<Answer> {
             .join(",");
         let of_others = |f: &&Finding| run.level.contains(&f.value);
         let there = group.at[run.first..=run.last].iter().flatten().copied();
-        answers.push(Answer {
+        answers.push(AnswerSentence {
             sentence: format!(
                 "{} {verb} about as well as {}{place}: their intervals overlap.",
-                words::capital(&words::list(&others)),
+                phrases::capital(&phrases::list(&others)),
                 winner.axis.subject(&winner.value)
             ),
             findings: there.filter(of_others).map(|f| f.id.clone()).collect(),

@@ -6,10 +6,10 @@ use bytecost_spec::study::{Compare, Tier};
 use bytecost_spec::{Axis, Cell, Metric};
 
 use super::belongs;
-use crate::doubts::View;
 use crate::grid;
+use crate::phrases;
 use crate::result::Finding;
-use crate::words;
+use crate::view::View;
 
 /// Axes along which results are told in ranges, the likeliest first.
 const RANGES: [Axis; 8] = [
@@ -27,7 +27,7 @@ const RANGES: [Axis; 8] = [
 type Found<'v> = Vec<(&'v Cell, &'v Finding)>;
 
 /// A group of findings, by their place along the range.
-pub(super) struct Group<'v> {
+pub(super) struct FindingGroup<'v> {
     /// Where the group is, of the axes that vary; empty where there is no other group.
     pub(super) place: String,
     pub(super) range: Option<Axis>,
@@ -63,7 +63,7 @@ pub(super) fn groups<'v>(
     compare: &Compare,
     metric: Metric,
     varied: &[Axis],
-) -> Vec<Group<'v>> {
+) -> Vec<FindingGroup<'v>> {
     let range = RANGES
         .into_iter()
         .find(|a| *a != compare.axis && varied.contains(a));
@@ -109,12 +109,12 @@ pub(super) fn groups<'v>(
         .into_iter()
         .map(|(first, findings, is_cut)| {
             let place = if several {
-                words::circumstances(&grid::coordinates(first, &held))
+                phrases::circumstances(&grid::coordinates(first, &held))
             } else {
                 String::new()
             };
-            let group = Group::of(view, place, range, findings);
-            Group { is_cut, ..group }
+            let group = FindingGroup::of(view, place, range, findings);
+            FindingGroup { is_cut, ..group }
         })
         .collect()
 }
@@ -126,8 +126,13 @@ fn is_part(tier: &Tier, cell: &Cell) -> bool {
     named.all(|(axis, values)| values.contains(&cell.value(*axis)))
 }
 
-impl<'v> Group<'v> {
-    fn of(view: &View<'_>, place: String, range: Option<Axis>, findings: Found<'v>) -> Group<'v> {
+impl<'v> FindingGroup<'v> {
+    fn of(
+        view: &View<'_>,
+        place: String,
+        range: Option<Axis>,
+        findings: Found<'v>,
+    ) -> FindingGroup<'v> {
         let study = &view.input.manifest.study;
         let x = |cell: &Cell| range.map_or_else(String::new, |axis| cell.value(axis));
         let mut xs = match range {
@@ -145,7 +150,7 @@ impl<'v> Group<'v> {
                     .collect()
             })
             .collect();
-        Group {
+        FindingGroup {
             place,
             range,
             xs,
@@ -191,8 +196,8 @@ impl<'v> Group<'v> {
     /// How many places the range has, in words: `4 sizes`.
     pub(super) fn places(&self, n: usize) -> String {
         match self.range {
-            Some(Axis::Size) => words::count(n, "size"),
-            _ => words::count(n, "place"),
+            Some(Axis::Size) => phrases::count(n, "size"),
+            _ => phrases::count(n, "place"),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell};
+use itertools::Itertools as _;
 
 use super::belongs;
-use crate::doubts::View;
-use crate::doubts::stall::{Waits, cured};
-use crate::result::{Answer, Finding, Verdict};
+use crate::doubts::stall::cured;
+use crate::phrases;
+use crate::result::{AnswerSentence, Finding, Verdict};
+use crate::stalls::Waits;
 use crate::trials::CellTrials;
-use crate::words;
+use crate::view::View;
 
 /// Share of the measured cells from which stalls are what the answer begins with.
 const LEADS: f64 = 0.1;
@@ -22,7 +24,7 @@ pub(super) fn leads(view: &View<'_>) -> bool {
 
 /// For each value of a compared axis whose cells stall: that it does, and what remains of the
 /// comparison without the stall; and which options end it.
-pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
+pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
     let compares = &view.input.manifest.study.compare;
     let (cures, others): (Vec<&Compare>, Vec<&Compare>) =
         compares.iter().partition(|c| c.axis.is_switch());
@@ -34,7 +36,7 @@ pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
 }
 
 /// The values of options with which the same cells do not stall.
-fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<Answer> {
+fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<AnswerSentence> {
     let mut values: Vec<String> = Vec::new();
     let mut findings = Vec::new();
     for compare in cures {
@@ -47,53 +49,49 @@ fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<Answer> {
                 _ => continue,
             };
             findings.push(finding.id.clone());
-            let value = compare.axis.subject(value);
-            if !values.contains(&value) {
-                values.push(value);
-            }
+            values.push(compare.axis.subject(value));
         }
     }
-    (!values.is_empty()).then(|| Answer {
+    let values: Vec<String> = values.into_iter().unique().collect();
+    (!values.is_empty()).then(|| AnswerSentence {
         sentence: format!(
             "With {} the same cells do not stall.",
-            words::alternatives(&values)
+            phrases::alternatives(&values)
         ),
         findings,
     })
 }
 
-fn of_each(view: &View<'_>, varied: &[Axis], compares: &[&Compare]) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = Vec::new();
+fn of_each(view: &View<'_>, varied: &[Axis], compares: &[&Compare]) -> Vec<AnswerSentence> {
+    let mut answers: Vec<AnswerSentence> = Vec::new();
     for compare in compares {
-        let mut values: Vec<String> = Vec::new();
-        for cell in view
+        let stalled = view
             .measured()
-            .filter(|c| view.stalls.waits(&c.id).is_some())
-        {
-            let value = cell.cell.value(compare.axis);
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
+            .filter(|c| view.stalls.waits(&c.id).is_some());
+        let values: Vec<String> = stalled
+            .map(|c| c.cell.value(compare.axis))
+            .unique()
+            .collect();
         // Where every value stalls, it is not the axis that does it.
         let all = values.len() > 1
             && !view
                 .measured()
                 .any(|c| !values.contains(&c.cell.value(compare.axis)));
-        let told = values
-            .iter()
-            .filter(|_| !all)
-            .flat_map(|v| sentences(view, varied, compare, v));
-        for answer in told {
-            if !answers.iter().any(|a| a.sentence == answer.sentence) {
-                answers.push(answer);
-            }
-        }
+        let told = values.iter().filter(|_| !all);
+        answers.extend(told.flat_map(|v| sentences(view, varied, compare, v)));
     }
     answers
+        .into_iter()
+        .unique_by(|a| a.sentence.clone())
+        .collect()
 }
 
-fn sentences(view: &View<'_>, varied: &[Axis], compare: &Compare, value: &str) -> Vec<Answer> {
+fn sentences(
+    view: &View<'_>,
+    varied: &[Axis],
+    compare: &Compare,
+    value: &str,
+) -> Vec<AnswerSentence> {
     let of_value = |cell: &Cell| cell.value(compare.axis) == value;
     let stalled: Vec<(&Cell, Waits)> = view
         .measured()
@@ -117,17 +115,17 @@ fn sentences(view: &View<'_>, varied: &[Axis], compare: &Compare, value: &str) -
         Waits::Completion => "each buffer waits for a delayed acknowledgement (a timer of 40 ms)",
     };
     let name = compare.axis.subject(value);
-    let n = words::count(stalled.len(), "cell");
-    let place = words::circumstances(&shared(varied, compare.axis, &stalled));
+    let n = phrases::count(stalled.len(), "cell");
+    let place = phrases::circumstances(&shared(varied, compare.axis, &stalled));
     let n = if place.is_empty() {
         n
     } else {
         format!("{n} {place}")
     };
-    let mut answers = vec![Answer {
+    let mut answers = vec![AnswerSentence {
         sentence: format!(
             "{} stalls in {n}: {what}, which is not the cost of copying, so it is not compared there.",
-            words::capital(&name)
+            phrases::capital(&name)
         ),
         findings: touched.iter().map(|f| f.id.clone()).collect(),
     }];
@@ -147,7 +145,12 @@ fn shared(varied: &[Axis], compared: Axis, stalled: &[(&Cell, Waits)]) -> Vec<(A
 }
 
 /// What the comparison comes to in the cells beside, where the same way does not stall.
-fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, Waits)]) -> Answer {
+fn remains(
+    view: &View<'_>,
+    compare: &Compare,
+    value: &str,
+    stalled: &[(&Cell, Waits)],
+) -> AnswerSentence {
     let name = compare.axis.subject(value);
     let mut how: Vec<&str> = Vec::new();
     let mut left: Vec<&Finding> = Vec::new();
@@ -163,21 +166,18 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
                 metric && of_pair && belongs(f, compare, f.metric) && !view.stalls.touch(f)
             };
             for finding in view.findings.iter().filter(here) {
-                if !how.contains(&told) {
-                    how.push(told);
-                }
-                if !left.iter().any(|l| l.id == finding.id) {
-                    left.push(finding);
-                }
+                how.push(told);
+                left.push(finding);
             }
         }
     }
+    let left: Vec<&Finding> = left.into_iter().unique_by(|f| &f.id).collect();
     if left.is_empty() {
         let cure = match compare.axis {
             Axis::Nodelay | Axis::Cork | Axis::Quickack => "the other values of that axis do not",
             _ => "`--nodelay on,off` measures both",
         };
-        return Answer {
+        return AnswerSentence {
             sentence: format!(
                 "What {name} costs without the stall was not measured in this run: {cure}."
             ),
@@ -202,7 +202,7 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
             let clause = match verdict {
                 Verdict::NoDifferenceThatMatters => "no difference that matters".to_owned(),
                 Verdict::NotDecided => "not decided".to_owned(),
-                _ => words::compared(first, &words::factors(&of)),
+                _ => phrases::compared(first, &phrases::factors(&of)),
             };
             Some(if of.len() == left.len() {
                 clause
@@ -211,21 +211,21 @@ fn remains(view: &View<'_>, compare: &Compare, value: &str, stalled: &[(&Cell, W
             })
         })
         .collect();
-    let how: Vec<String> = how.into_iter().map(str::to_owned).collect();
+    let how: Vec<String> = how.into_iter().unique().map(str::to_owned).collect();
     let noun = compare
         .metrics
         .first()
-        .map_or_else(String::new, |m| words::metric(*m));
+        .map_or_else(String::new, |m| phrases::metric(*m));
     let base = compare.axis.subject(&compare.baseline);
     let pair = if value == compare.baseline {
         format!("the others against {base}")
     } else {
         format!("{name} against {base}")
     };
-    Answer {
+    AnswerSentence {
         sentence: format!(
             "Without the stall ({}) {pair} in {noun}: {}.",
-            words::list(&how),
+            phrases::list(&how),
             clauses.join(", ")
         ),
         findings: left.iter().map(|f| f.id.clone()).collect(),

@@ -6,18 +6,18 @@ use bytecost_spec::claim::{Arithmetic, Expected, Term};
 use bytecost_spec::table::{self, Table};
 use bytecost_spec::units;
 
-use super::desk::Desk;
-use super::draft::{Draft, Item, State};
+use super::claim_test::{CaseResult, ClaimTest, Item};
+use super::context::ClaimContext;
 
 /// The numbers of a term by the values of the columns that make groups, in their order.
 type Groups = Vec<(Vec<String>, Vec<f64>)>;
 
-pub(super) fn draft(desk: &Desk<'_>, sum: &Arithmetic) -> Draft {
-    match items(desk, sum) {
+pub(super) fn draft(context: &ClaimContext<'_>, sum: &Arithmetic) -> ClaimTest {
+    match items(context, sum) {
         Ok(items) if items.is_empty() => {
-            Draft::missing(format!("the table {} has no such row", sum.term.table))
+            ClaimTest::missing(format!("the table {} has no such row", sum.term.table))
         }
-        Ok(items) => Draft {
+        Ok(items) => ClaimTest {
             subject: subject(sum),
             expected: sum.expect.to_string(),
             noun: "row",
@@ -26,7 +26,7 @@ pub(super) fn draft(desk: &Desk<'_>, sum: &Arithmetic) -> Draft {
             note: None,
             missing: None,
         },
-        Err(why) => Draft::missing(why),
+        Err(why) => ClaimTest::missing(why),
     }
 }
 
@@ -54,10 +54,10 @@ fn subject(sum: &Arithmetic) -> String {
     }
 }
 
-fn items(desk: &Desk<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
-    let own = groups(desk, &sum.term, &sum.by)?;
+fn items(context: &ClaimContext<'_>, sum: &Arithmetic) -> Result<Vec<Item>, String> {
+    let own = groups(context, &sum.term, &sum.by)?;
     let others: Option<BTreeMap<Vec<String>, Vec<f64>>> = match &sum.against {
-        Some(term) => Some(groups(desk, term, &sum.by)?.into_iter().collect()),
+        Some(term) => Some(groups(context, term, &sum.by)?.into_iter().collect()),
         None => None,
     };
     let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
@@ -106,9 +106,9 @@ fn item(value: f64, place: String, met: Option<bool>, published: String) -> Item
         value,
         place,
         state: match met {
-            Some(true) => State::Met,
-            Some(false) => State::NotMet,
-            None => State::Open("there is no number to hold it against".to_owned()),
+            Some(true) => CaseResult::Met,
+            Some(false) => CaseResult::NotMet,
+            None => CaseResult::Open("there is no number to hold it against".to_owned()),
         },
         published: Some(published),
         measured: None,
@@ -146,8 +146,8 @@ fn met(value: f64, sum: &Arithmetic) -> Option<bool> {
     .is_met(value)
 }
 
-fn groups(desk: &Desk<'_>, term: &Term, by: &[String]) -> Result<Groups, String> {
-    let table = desk.grounds.tables.iter().find(|t| t.name == term.table);
+fn groups(context: &ClaimContext<'_>, term: &Term, by: &[String]) -> Result<Groups, String> {
+    let table = context.grounds.tables.iter().find(|t| t.name == term.table);
     let table = table.ok_or_else(|| {
         format!(
             "the table `{0}` is not there: put {0}.csv beside the claims file",

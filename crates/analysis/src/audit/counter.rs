@@ -4,13 +4,14 @@ use bytecost_spec::claim::{Contrast, Quantity};
 use bytecost_spec::{Cell, Measure, Metric};
 use bytecost_stats::{Interval, trimmed_mean};
 
-use super::desk::Desk;
-use super::draft::{Draft, Item, State};
+use super::claim_test::{CaseResult, ClaimTest, Item};
+use super::context::ClaimContext;
 use super::ratio;
 use crate::cells::exp;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::footprint::against;
 use crate::pairing::Pairing;
-use crate::{FEWEST, LEVEL, words};
+use crate::phrases;
 
 /// How an item begins that no counter has told.
 const BY_TIMING: &str = "by timing";
@@ -18,23 +19,23 @@ const BY_TIMING: &str = "by timing";
 const INSTEAD: &str = "No counter told this: what is displaced from the caches of the sending CPU was found by timing (prime and probe) instead.";
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     contrast: &Contrast,
     metrics: &[Metric],
     cells: Quantity,
-) -> Draft {
-    let pairs = desk.pairs(contrast);
+) -> ClaimTest {
+    let pairs = context.pairs(contrast);
     let Some((first, others)) = metrics.split_first().filter(|_| !pairs.is_empty()) else {
-        return Draft::missing(desk.no_cells(&contrast.place, Some(contrast)));
+        return ClaimTest::missing(context.no_cells(&contrast.place, Some(contrast)));
     };
-    let nouns: Vec<String> = others.iter().map(|m| words::metric(*m)).collect();
+    let nouns: Vec<String> = others.iter().map(|m| phrases::metric(*m)).collect();
     let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
-    let places = desk.places(&cells_of, &[contrast.axis]);
+    let places = context.places(&cells_of, &[contrast.axis]);
     let items = pairs.iter().zip(places).map(|(pair, place)| Item {
         place,
-        stalled: desk.stalls_apart(pair),
+        stalled: context.stalls_apart(pair),
         twin: ratio::twin(pair),
-        ..item(desk, pair, metrics)
+        ..item(context, pair, metrics)
     });
     let items: Vec<Item> = items.collect();
     let timed = |i: &Item| {
@@ -42,9 +43,9 @@ pub(super) fn draft(
             .as_ref()
             .is_some_and(|m| m.starts_with(BY_TIMING))
     };
-    Draft {
+    ClaimTest {
         subject: ratio::subject(contrast, *first),
-        expected: format!("below that of {}", words::list(&nouns)),
+        expected: format!("below that of {}", phrases::list(&nouns)),
         noun: "cell",
         cells,
         note: items.iter().any(timed).then(|| INSTEAD.to_owned()),
@@ -53,7 +54,7 @@ pub(super) fn draft(
     }
 }
 
-fn item(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
+fn item(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
     let mut intervals: Vec<Interval> = Vec::new();
     let mut texts = Vec::new();
     let mut why = None;
@@ -63,13 +64,13 @@ fn item(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
         match location.and_then(|l| Some((l, l.interval(LEVEL)?))) {
             Some((location, interval)) => {
                 let text = ratio::times(exp(location.value));
-                texts.push(format!("{} {text}", words::metric(*metric)));
+                texts.push(format!("{} {text}", phrases::metric(*metric)));
                 intervals.push(interval);
             }
-            None => why = why.or_else(|| Some(ratio::absent(desk, pair, *metric))),
+            None => why = why.or_else(|| Some(ratio::absent(context, pair, *metric))),
         }
     }
-    let timed = why.as_ref().and_then(|_| by_timing(desk, pair, metrics));
+    let timed = why.as_ref().and_then(|_| by_timing(context, pair, metrics));
     if let Some((state, told)) = timed {
         return Item {
             state,
@@ -78,10 +79,14 @@ fn item(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metrics: &[Metric]) -> Item {
         };
     }
     let state = match (why, intervals.split_first()) {
-        (Some(why), _) => State::Open(why),
-        (None, Some((first, others))) if others.iter().all(|o| first.high < o.low) => State::Met,
-        (None, Some((first, others))) if others.iter().any(|o| first.low > o.high) => State::NotMet,
-        _ => State::Open("their intervals overlap".to_owned()),
+        (Some(why), _) => CaseResult::Open(why),
+        (None, Some((first, others))) if others.iter().all(|o| first.high < o.low) => {
+            CaseResult::Met
+        }
+        (None, Some((first, others))) if others.iter().any(|o| first.low > o.high) => {
+            CaseResult::NotMet
+        }
+        _ => CaseResult::Open("their intervals overlap".to_owned()),
     };
     Item {
         value: intervals.first().map_or(0.0, |i| i.low),
@@ -96,7 +101,7 @@ fn bare() -> Item {
     Item {
         value: 0.0,
         place: String::new(),
-        state: State::Open("nothing was read".to_owned()),
+        state: CaseResult::Open("nothing was read".to_owned()),
         published: None,
         measured: None,
         finding: None,
@@ -108,15 +113,15 @@ fn bare() -> Item {
 /// Where the nearest and the last cache were to be counted and were not: what is displaced from
 /// them, found by timing.
 fn by_timing(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
     metrics: &[Metric],
-) -> Option<(State, String)> {
+) -> Option<(CaseResult, String)> {
     const CACHES: [Metric; 2] = [
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let of = |id: &str| desk.analysis.footprints.iter().find(|f| f.cell == id);
+    let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
     if metrics != CACHES || levels[0] == levels[1] {
@@ -132,11 +137,11 @@ fn by_timing(
         ratio::times(last.value)
     );
     let state = if near.high < last.low {
-        State::Met
+        CaseResult::Met
     } else if near.low > last.high {
-        State::NotMet
+        CaseResult::NotMet
     } else {
-        State::Open("their intervals, found by timing, overlap".to_owned())
+        CaseResult::Open("their intervals, found by timing, overlap".to_owned())
     };
     Some((state, told))
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use bytecost_spec::claim::{Contrast, Quantity};
 use bytecost_spec::{Axis, Cell, Metric, units};
 
-use super::desk::Desk;
-use super::draft::{Draft, Item, State};
+use super::claim_test::{CaseResult, ClaimTest, Item};
+use super::context::ClaimContext;
 use crate::pairing::Pairing;
 use crate::result::{Crossing, Crossover, Verdict};
-use crate::{grid, words};
+use crate::{grid, phrases};
 
 /// What is claimed of it.
-pub(super) struct Claimed<'c> {
+pub(super) struct CrossoverClaim<'c> {
     pub(super) metric: Metric,
     pub(super) along: Axis,
     pub(super) from: &'c str,
@@ -33,45 +33,49 @@ enum Found {
 }
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     contrast: &Contrast,
-    claimed: &Claimed<'_>,
+    claimed: &CrossoverClaim<'_>,
     cells: Quantity,
-) -> Draft {
-    let items = match crossovers(desk, contrast, claimed) {
-        found if found.is_empty() => by_findings(desk, contrast, claimed),
+) -> ClaimTest {
+    let items = match crossovers(context, contrast, claimed) {
+        found if found.is_empty() => by_findings(context, contrast, claimed),
         found => found,
     };
-    let pairs = desk.pairs(contrast);
+    let pairs = context.pairs(contrast);
     if items.is_empty() {
         let why = if pairs.is_empty() {
-            desk.no_cells(&contrast.place, Some(contrast))
+            context.no_cells(&contrast.place, Some(contrast))
         } else {
             format!(
                 "the run compares them at one {} only, or not at all",
                 claimed.along.name()
             )
         };
-        return Draft::missing(why);
+        return ClaimTest::missing(why);
     }
     let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
-    Draft {
+    ClaimTest {
         subject: format!(
             "the {} from which {value} is better than {against} in {}",
             claimed.along.name(),
-            words::metric(claimed.metric)
+            phrases::metric(claimed.metric)
         ),
         expected: format!("about {}", claimed.along.subject(claimed.from)),
         noun: "place",
         cells,
         items,
-        note: desk.copied_note(&pairs),
+        note: context.copied_note(&pairs),
         missing: None,
     }
 }
 
 /// The run's own crossovers of the contrast.
-fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Vec<Item> {
+fn crossovers(
+    context: &ClaimContext<'_>,
+    contrast: &Contrast,
+    claimed: &CrossoverClaim<'_>,
+) -> Vec<Item> {
     let same = |c: &&Crossover| {
         c.metric == claimed.metric
             && c.axis == contrast.axis
@@ -79,12 +83,12 @@ fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Ve
             && c.value == contrast.value
             && c.baseline == contrast.against
             && contrast.place.iter().all(|(axis, values)| {
-                let at = c.place.iter().chain(&desk.analysis.study.constants);
+                let at = c.place.iter().chain(&context.analysis.study.constants);
                 at.filter(|(a, _)| a == axis)
                     .all(|(_, v)| values.contains(v))
             })
     };
-    let found: Vec<&Crossover> = desk.analysis.crossovers.iter().filter(same).collect();
+    let found: Vec<&Crossover> = context.analysis.crossovers.iter().filter(same).collect();
     let told = |(axis, value): &&(Axis, String)| {
         let here = found
             .iter()
@@ -109,34 +113,43 @@ fn crossovers(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Ve
                 Crossing::Undecided => Found::Open,
             };
             let place: Vec<(Axis, String)> = c.place.iter().filter(told).cloned().collect();
-            let place = words::circumstances(&place);
-            let stalled = stalled(desk, contrast, &c.place, claimed.along);
+            let place = phrases::circumstances(&place);
+            let stalled = stalled(context, contrast, &c.place, claimed.along);
             item(place, stalled, found, claimed, Vec::new())
         })
         .collect()
 }
 
 /// Whether a pair of the contrast at that place stalls on one side only.
-fn stalled(desk: &Desk<'_>, contrast: &Contrast, place: &[(Axis, String)], along: Axis) -> bool {
-    let pairs = desk.pairs(contrast);
+fn stalled(
+    context: &ClaimContext<'_>,
+    contrast: &Contrast,
+    place: &[(Axis, String)],
+    along: Axis,
+) -> bool {
+    let pairs = context.pairs(contrast);
     let here = pairs.iter().filter(|p| {
         let at = place.iter().filter(|(axis, _)| *axis != along);
         at.into_iter()
             .all(|(axis, value)| p.other.cell.value(*axis) == *value)
     });
-    here.into_iter().any(|p| desk.stalls_apart(p))
+    here.into_iter().any(|p| context.stalls_apart(p))
 }
 
 /// The same from the verdicts of the run's findings, value by value.
-fn by_findings(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> Vec<Item> {
-    let pairs = desk.pairs(contrast);
+fn by_findings(
+    context: &ClaimContext<'_>,
+    contrast: &Contrast,
+    claimed: &CrossoverClaim<'_>,
+) -> Vec<Item> {
+    let pairs = context.pairs(contrast);
     let mut groups: BTreeMap<String, Vec<Pairing<'_, '_>>> = BTreeMap::new();
     for pair in &pairs {
         let group = pair.other.cell.id_without(&[contrast.axis, claimed.along]);
         groups.entry(group).or_default().push(*pair);
     }
     let firsts: Vec<&Cell> = groups.values().map(|g| g[0].other.cell).collect();
-    let places = desk.places(&firsts, &[contrast.axis, claimed.along]);
+    let places = context.places(&firsts, &[contrast.axis, claimed.along]);
     let mut items = Vec::new();
     for (group, place) in groups.values().zip(places) {
         let values: Vec<String> = group
@@ -149,12 +162,12 @@ fn by_findings(desk: &Desk<'_>, contrast: &Contrast, claimed: &Claimed<'_>) -> V
         let mut steps: Vec<(f64, Option<Verdict>)> = Vec::new();
         let mut findings = Vec::new();
         for (pair, number) in group.iter().zip(numbers) {
-            let own = desk.finding(claimed.metric, &pair.baseline.id, &pair.other.id);
+            let own = context.finding(claimed.metric, &pair.baseline.id, &pair.other.id);
             findings.extend(own.map(|(f, _)| f.id.clone()));
             steps.push((number, own.map(|(f, turned)| turn(f.verdict, turned))));
         }
         steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let stalled = group.iter().any(|p| desk.stalls_apart(p));
+        let stalled = group.iter().any(|p| context.stalls_apart(p));
         items.push(item(place, stalled, between(&steps), claimed, findings));
     }
     items
@@ -202,7 +215,7 @@ fn item(
     place: String,
     stalled: bool,
     found: Found,
-    claimed: &Claimed<'_>,
+    claimed: &CrossoverClaim<'_>,
     findings: Vec<String>,
 ) -> Item {
     let told = |number: f64| match claimed.along {
@@ -243,25 +256,25 @@ fn size_in_words(bytes: f64) -> String {
 }
 
 /// What was found against the place that was claimed.
-fn held(found: Found, from: f64, tolerance: f64) -> State {
-    let open = |why: &str| State::Open(why.to_owned());
+fn held(found: Found, from: f64, tolerance: f64) -> CaseResult {
+    let open = |why: &str| CaseResult::Open(why.to_owned());
     match found {
-        Found::Always { least } if from > least * tolerance => State::NotMet,
+        Found::Always { least } if from > least * tolerance => CaseResult::NotMet,
         Found::Always { least } if from < least / tolerance => {
             open("nothing was measured near the place that is claimed")
         }
-        Found::Always { .. } => State::Met,
+        Found::Always { .. } => CaseResult::Met,
         Found::Never { most } if from > most => {
             open("nothing was measured above the place that is claimed")
         }
-        Found::Never { .. } => State::NotMet,
+        Found::Never { .. } => CaseResult::NotMet,
         Found::Between { low, high } => {
             let middle = (low.max(1.0) * high.max(1.0)).sqrt();
             let near = |place: f64| (place / tolerance..=place * tolerance).contains(&from);
             if (low..=high).contains(&from) || near(middle) {
-                State::Met
+                CaseResult::Met
             } else if from < low / tolerance || from > high * tolerance {
-                State::NotMet
+                CaseResult::NotMet
             } else {
                 open("the place is not known finely enough: measure more values between")
             }
@@ -323,8 +336,8 @@ mod tests {
         let check = |found: Found, from: f64, met: Option<bool>| {
             let state = held(found, from, 2.0);
             let is = match state {
-                State::Met => Some(true),
-                State::NotMet => Some(false),
+                CaseResult::Met => Some(true),
+                CaseResult::NotMet => Some(false),
                 _ => None,
             };
             assert_eq!(is, met, "{found:?} {from}");

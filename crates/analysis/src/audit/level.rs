@@ -4,41 +4,42 @@ use bytecost_spec::claim::{Expected, Place, Quantity};
 use bytecost_spec::{Cell, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
 
-use super::desk::Desk;
-use super::draft::{Draft, Family, Item, State, tested};
+use super::claim_test::{CaseResult, ClaimTest, Family, Item, tested};
+use super::context::ClaimContext;
+use crate::confidence::FEWEST;
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::{FEWEST, words};
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     metric: Metric,
     place: &Place,
     expect: Expected,
     cells: Quantity,
     family: &mut Family,
-) -> Draft {
+) -> ClaimTest {
     let applies = |c: &&CellTrials<'_>| {
         c.by_block.is_empty()
-            || desk.result(&c.id).is_some_and(|r| {
+            || context.result(&c.id).is_some_and(|r| {
                 r.estimates.contains_key(&metric) || r.absent.contains_key(&metric)
             })
     };
-    let found: Vec<&CellTrials<'_>> = desk.cells(place).filter(applies).collect();
+    let found: Vec<&CellTrials<'_>> = context.cells(place).filter(applies).collect();
     if found.is_empty() {
-        return Draft::missing(desk.no_cells(place, None));
+        return ClaimTest::missing(context.no_cells(place, None));
     }
     let cells_of: Vec<&Cell> = found.iter().map(|c| c.cell).collect();
-    let places = desk.places(&cells_of, &[]);
+    let places = context.places(&cells_of, &[]);
     let items = found.iter().zip(places);
-    Draft {
-        subject: words::metric(metric),
+    ClaimTest {
+        subject: phrases::metric(metric),
         expected: expected(metric, expect),
         noun: "cell",
         cells,
         items: items
             .map(|(c, place)| Item {
                 place,
-                ..item(desk, c, metric, expect, family)
+                ..item(context, c, metric, expect, family)
             })
             .collect(),
         note: None,
@@ -47,7 +48,7 @@ pub(super) fn draft(
 }
 
 fn item(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     cell: &CellTrials<'_>,
     metric: Metric,
     expect: Expected,
@@ -60,12 +61,12 @@ fn item(
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled: Vec<f64> = known.iter().map(|v| scale(*v)).collect();
     let location = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
-    let result = desk.result(&cell.id);
+    let result = context.result(&cell.id);
     let state = match location {
         Some(location) => tested(&location, expect, scale, family),
         None => {
             let why = result.and_then(|r| r.absent.get(&metric));
-            State::Open(why.cloned().unwrap_or_else(|| {
+            CaseResult::Open(why.cloned().unwrap_or_else(|| {
                 format!(
                     "{} trials that count; an interval takes {FEWEST}",
                     known.len()
@@ -77,7 +78,9 @@ fn item(
         value: location.map_or(0.0, |l| l.value),
         place: String::new(),
         state,
-        published: desk.published(cell.cell, metric).map(|v| value(metric, v)),
+        published: context
+            .published(cell.cell, metric)
+            .map(|v| value(metric, v)),
         measured: result.and_then(|r| r.estimates.get(&metric)).map(|e| {
             let of = |v: f64| value(metric, v);
             match (e.low, e.high) {
@@ -118,7 +121,7 @@ fn is_share(metric: Metric) -> bool {
 /// A value with its unit; shares as percentages.
 fn value(metric: Metric, value: f64) -> String {
     if is_share(metric) {
-        return words::percent(value);
+        return phrases::percent(value);
     }
     format!("{} {}", units::number(value), metric.measure.row().unit)
         .trim_end()

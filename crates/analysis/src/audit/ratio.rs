@@ -4,44 +4,45 @@ use bytecost_spec::claim::{Contrast, Expected, Quantity};
 use bytecost_spec::{Axis, Better, Cell, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
 
-use super::desk::Desk;
-use super::draft::{Draft, Family, Item, State, tested};
+use super::claim_test::{CaseResult, ClaimTest, Family, Item, tested};
+use super::context::ClaimContext;
 use crate::cells::exp;
+use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::{FEWEST, LEVEL, words};
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     contrast: &Contrast,
     metric: Metric,
     expect: Expected,
     cells: Quantity,
     family: &mut Family,
-) -> Draft {
-    let pairs = desk.pairs(contrast);
+) -> ClaimTest {
+    let pairs = context.pairs(contrast);
     if pairs.is_empty() {
-        return Draft::missing(desk.no_cells(&contrast.place, Some(contrast)));
+        return ClaimTest::missing(context.no_cells(&contrast.place, Some(contrast)));
     }
     let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
-    let places = desk.places(&cells_of, &[contrast.axis]);
+    let places = context.places(&cells_of, &[contrast.axis]);
     let items = pairs
         .iter()
         .zip(places)
         .map(|(pair, place)| Item {
             place,
-            stalled: !is_counted(metric) && desk.stalls_apart(pair),
+            stalled: !is_counted(metric) && context.stalls_apart(pair),
             twin: twin(pair),
-            ..compared(desk, pair, metric, expect, family)
+            ..compared(context, pair, metric, expect, family)
         })
         .collect();
-    Draft {
+    ClaimTest {
         subject: subject(contrast, metric),
         expected: expect.to_string(),
         noun: "cell",
         cells,
         items,
-        note: desk.copied_note(&pairs),
+        note: context.copied_note(&pairs),
         missing: None,
     }
 }
@@ -50,7 +51,7 @@ pub(super) fn draft(
 pub(super) fn subject(contrast: &Contrast, metric: Metric) -> String {
     format!(
         "{} of {} over {}",
-        words::metric(metric),
+        phrases::metric(metric),
         contrast.axis.subject(&contrast.value),
         contrast.axis.subject(&contrast.against)
     )
@@ -73,23 +74,23 @@ pub(super) fn twin(pair: &Pairing<'_, '_>) -> String {
 
 /// A pair's ratio held against what is expected, without its place.
 pub(super) fn compared(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
     metric: Metric,
     expect: Expected,
     family: &mut Family,
 ) -> Item {
-    let own = desk.finding(metric, &pair.baseline.id, &pair.other.id);
+    let own = context.finding(metric, &pair.baseline.id, &pair.other.id);
     let logs = pair.log_ratios(metric);
     let location = trimmed_mean(&logs).filter(|_| logs.len() >= FEWEST);
     let interval = location.and_then(|l| l.interval(LEVEL));
-    let bound = desk.input.manifest.study.smallest_effect.ln_1p();
+    let bound = context.input.manifest.study.smallest_effect.ln_1p();
     let tiny = interval.is_some_and(|i| i.low >= -bound && i.high <= bound);
     let bare = matches!(expect, Expected::Above(b) | Expected::Below(b) if b == 1.0);
     let state = match (&location, own) {
-        (None, _) => State::Open(absent(desk, pair, metric)),
-        (Some(_), _) if tiny && expect == Expected::Alike => State::Met,
-        (Some(_), _) if tiny && bare => State::NotMet,
+        (None, _) => CaseResult::Open(absent(context, pair, metric)),
+        (Some(_), _) if tiny && expect == Expected::Alike => CaseResult::Met,
+        (Some(_), _) if tiny && bare => CaseResult::NotMet,
         (Some(_), Some((finding, turned))) if bare => by_finding(finding, turned, expect),
         (Some(location), _) => tested(location, expect, f64::ln, family),
     };
@@ -97,7 +98,7 @@ pub(super) fn compared(
         value: location.map_or(0.0, |l| l.value),
         place: String::new(),
         state,
-        published: published(desk, pair, metric),
+        published: published(context, pair, metric),
         measured: location.zip(interval).map(|(l, i)| {
             format!(
                 "{} ({} to {})",
@@ -113,23 +114,23 @@ pub(super) fn compared(
 }
 
 /// The verdict of the run, as it is in its report.
-fn by_finding(finding: &Finding, turned: bool, expect: Expected) -> State {
+fn by_finding(finding: &Finding, turned: bool, expect: Expected) -> CaseResult {
     let higher = match (finding.metric.better(), finding.verdict) {
         (Better::Higher, Verdict::Better) | (Better::Lower, Verdict::Worse) => true,
         (Better::Higher, Verdict::Worse) | (Better::Lower, Verdict::Better) => false,
-        (_, Verdict::NoDifferenceThatMatters) => return State::NotMet,
-        (_, Verdict::NotDecided) => return State::Open(finding.sentence.clone()),
+        (_, Verdict::NoDifferenceThatMatters) => return CaseResult::NotMet,
+        (_, Verdict::NotDecided) => return CaseResult::Open(finding.sentence.clone()),
     };
     if (higher != turned) == matches!(expect, Expected::Above(_)) {
-        State::Met
+        CaseResult::Met
     } else {
-        State::NotMet
+        CaseResult::NotMet
     }
 }
 
-fn published(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> Option<String> {
+fn published(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> Option<String> {
     let cells = [pair.other.cell, pair.baseline.cell];
-    let (above, below) = desk.published_pair(cells, metric)?;
+    let (above, below) = context.published_pair(cells, metric)?;
     let both = format!("{} against {}", units::number(above), units::number(below));
     Some(if below > 0.0 {
         format!("{} ({both})", times(above / below))
@@ -139,11 +140,11 @@ fn published(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> Option<
 }
 
 /// Why a pair has no ratio.
-pub(super) fn absent(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> String {
+pub(super) fn absent(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, metric: Metric) -> String {
     for cell in [pair.other, pair.baseline] {
-        let why = desk.result(&cell.id).and_then(|r| r.absent.get(&metric));
+        let why = context.result(&cell.id).and_then(|r| r.absent.get(&metric));
         if let Some(why) = why {
-            return format!("{} cannot be had: {why}", words::metric(metric));
+            return format!("{} cannot be had: {why}", phrases::metric(metric));
         }
     }
     if let Some(failure) = [pair.other, pair.baseline]
@@ -152,7 +153,10 @@ pub(super) fn absent(desk: &Desk<'_>, pair: &Pairing<'_, '_>, metric: Metric) ->
     {
         return format!("trials failed: {}", failure.reason);
     }
-    format!("too few blocks measured both in {}", words::metric(metric))
+    format!(
+        "too few blocks measured both in {}",
+        phrases::metric(metric)
+    )
 }
 
 /// A ratio: `1.80×`.

@@ -5,38 +5,38 @@ use std::collections::BTreeMap;
 use bytecost_spec::claim::{Between, Expected, Place, Quantity};
 use bytecost_spec::{Axis, Cell, Metric};
 
-use super::desk::{Desk, runnable};
-use super::draft::{Draft, Family, Item};
+use super::claim_test::{ClaimTest, Family, Item};
+use super::context::{ClaimContext, runnable};
 use super::ratio;
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
 
 /// What is claimed of it.
-pub(super) struct Claimed {
+pub(super) struct ScalingClaim {
     pub(super) metric: Metric,
     pub(super) between: Between,
     pub(super) expect: Expected,
 }
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     place: &Place,
-    claimed: &Claimed,
+    claimed: &ScalingClaim,
     cells: Quantity,
     family: &mut Family,
-) -> Draft {
+) -> ClaimTest {
     let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
-    for cell in desk.cells(place) {
+    for cell in context.cells(place) {
         let group = cell.cell.id_without(&[Axis::Threads]);
         groups.entry(group).or_default().push(cell);
     }
     groups.retain(|_, cells| cells.len() > 1);
     if groups.is_empty() {
-        let why = desk.no_cells(place, None);
-        return Draft::missing(format!("{why} over several numbers of threads"));
+        let why = context.no_cells(place, None);
+        return ClaimTest::missing(format!("{why} over several numbers of threads"));
     }
-    let cpus = desk.cpus();
+    let cpus = context.cpus();
     let pairs = groups.values_mut().filter_map(|group| {
         group.sort_by_key(|c| c.cell.threads);
         let (baseline, other) = chosen(group, claimed.between, cpus)?;
@@ -48,14 +48,14 @@ pub(super) fn draft(
     });
     let pairs: Vec<Pairing<'_, '_>> = pairs.collect();
     let cells_of: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
-    let places = desk.places(&cells_of, &[Axis::Threads]);
+    let places = context.places(&cells_of, &[Axis::Threads]);
     let items: Vec<Item> = pairs
         .iter()
         .zip(places)
         .map(|(pair, place)| {
             let threads = format!(
                 "with {} against {}",
-                words::count(pair.other.cell.threads as usize, "thread"),
+                phrases::count(pair.other.cell.threads as usize, "thread"),
                 pair.baseline.cell.threads
             );
             let place: Vec<String> = [place, threads]
@@ -64,24 +64,24 @@ pub(super) fn draft(
                 .collect();
             Item {
                 place: place.join(", "),
-                ..ratio::compared(desk, pair, claimed.metric, claimed.expect, family)
+                ..ratio::compared(context, pair, claimed.metric, claimed.expect, family)
             }
         })
         .collect();
     if items.is_empty() {
-        return Draft::missing(nothing(claimed.between, cpus));
+        return ClaimTest::missing(nothing(claimed.between, cpus));
     }
     let which = match claimed.between {
         Between::Numbers(low, high) => {
-            format!("from {low} to {}", words::count(high as usize, "thread"))
+            format!("from {low} to {}", phrases::count(high as usize, "thread"))
         }
         Between::WithinCpus => "while every thread has a CPU".to_owned(),
         Between::BeyondCpus => "once there are more threads than CPUs".to_owned(),
     };
-    Draft {
+    ClaimTest {
         subject: format!(
             "the ratio of {} of all flows {which}",
-            words::metric(claimed.metric)
+            phrases::metric(claimed.metric)
         ),
         expected: claimed.expect.to_string(),
         noun: "place",
@@ -110,7 +110,7 @@ fn chosen<'c>(
 }
 
 fn nothing(between: Between, cpus: usize) -> String {
-    let cpus = words::count(cpus, "CPU");
+    let cpus = phrases::count(cpus, "CPU");
     match between {
         Between::Numbers(low, high) => {
             format!("the run has no cells with {low} and with {high} threads")

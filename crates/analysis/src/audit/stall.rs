@@ -3,36 +3,36 @@
 use bytecost_spec::Cell;
 use bytecost_spec::claim::{Place, Quantity};
 
-use super::desk::Desk;
-use super::draft::{Draft, Item, State};
+use super::claim_test::{CaseResult, ClaimTest, Item};
+use super::context::ClaimContext;
 use crate::doubts;
 use crate::trials::CellTrials;
 
 pub(super) fn draft(
-    desk: &Desk<'_>,
+    context: &ClaimContext<'_>,
     kind: &str,
     place: &Place,
     present: bool,
     cells: Quantity,
-) -> Draft {
+) -> ClaimTest {
     if !doubts::is_looked_for(kind) {
-        return Draft::missing(format!("this version does not look for `{kind}`"));
+        return ClaimTest::missing(format!("this version does not look for `{kind}`"));
     }
-    let measured = desk.cells(place).filter(|c| !c.by_block.is_empty());
+    let measured = context.cells(place).filter(|c| !c.by_block.is_empty());
     let measured: Vec<&CellTrials<'_>> = measured.collect();
     let cells_of: Vec<&Cell> = measured.iter().map(|c| c.cell).collect();
     let items: Vec<Item> = measured
         .iter()
-        .zip(desk.places(&cells_of, &[]))
+        .zip(context.places(&cells_of, &[]))
         .map(|(c, place)| {
-            let found = desk.doubted(kind, &c.id);
+            let found = context.doubted(kind, &c.id);
             Item {
                 value: 0.0,
                 place,
                 state: if found == present {
-                    State::Met
+                    CaseResult::Met
                 } else {
-                    State::NotMet
+                    CaseResult::NotMet
                 },
                 published: None,
                 measured: Some(if found { "found" } else { "not found" }.to_owned()),
@@ -43,9 +43,9 @@ pub(super) fn draft(
         })
         .collect();
     if items.is_empty() {
-        return Draft::missing(desk.no_cells(place, None));
+        return ClaimTest::missing(context.no_cells(place, None));
     }
-    Draft {
+    ClaimTest {
         subject: format!("`{kind}`"),
         expected: if present { "found" } else { "absent" }.to_owned(),
         noun: "cell",

@@ -3,10 +3,10 @@
 use bytecost_spec::{Axis, units};
 
 use super::{CeilingKind, CeilingRate, CeilingShare};
-use crate::doubts::View;
 use crate::grid;
-use crate::result::{Answer, CellResult, Explanation};
-use crate::words;
+use crate::phrases;
+use crate::result::{AnswerSentence, CellResult, Explanation};
+use crate::view::View;
 
 /// What is said of a ceiling that was measured beside something else.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
@@ -80,19 +80,19 @@ fn named(cell: &CellResult, varied: &[Axis]) -> String {
         .copied()
         .filter(|a| *a != Axis::Mover)
         .collect();
-    let place = words::circumstances(&grid::coordinates(&cell.cell, &rest));
+    let place = phrases::circumstances(&grid::coordinates(&cell.cell, &rest));
     format!("`{}` {place}", cell.cell.mover)
         .trim_end()
         .to_owned()
 }
 
 /// The largest and the smallest share of each sort of ceiling; nothing without a ceiling.
-pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<Answer> {
+pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
     [false, true]
         .into_iter()
         .filter_map(|of_disk| sentence(&shares(view, of_disk), varied))
         .chain(too_low(view))
-        .map(|sentence| Answer {
+        .map(|sentence| AnswerSentence {
             sentence,
             findings: Vec::new(),
         })
@@ -106,7 +106,7 @@ fn too_low(view: &View<'_>) -> Option<String> {
     any.then(|| {
         format!(
             "{}: `bytecost ceiling` measures it again.",
-            words::capital(TOO_LOW)
+            phrases::capital(TOO_LOW)
         )
     })
 }
@@ -115,7 +115,7 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
     let (best, most) = shares.first()?;
     let head = format!(
         "{} reaches {} of {}",
-        words::capital(&named(best, varied)),
+        phrases::capital(&named(best, varied)),
         with_interval(most),
         of_what(&most.ceiling)
     );
@@ -171,7 +171,7 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
             .to_owned(),
         answer: Some(format!(
             "Each mover at its best reaches {}.",
-            words::list(&spans)
+            phrases::list(&spans)
         )),
         numbers,
         evidence,
@@ -201,6 +201,6 @@ fn bests<'v>(
 fn percent(share: f64) -> String {
     match share {
         s if s >= 0.1 => format!("{:.0} %", 100.0 * s),
-        s => words::percent(s),
+        s => phrases::percent(s),
     }
 }

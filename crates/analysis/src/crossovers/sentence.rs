@@ -2,19 +2,19 @@
 
 use bytecost_spec::Axis;
 
+use crate::phrases::{self, percent};
 use crate::result::{Crossing, CrossingPoint, Crossover};
-use crate::words::{self, percent};
 
 /// What becomes of the two along the axis.
 pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
     let lower = c.axis.subject(&c.value);
-    let other = words::capital(&lower);
+    let other = phrases::capital(&lower);
     let base = c.axis.subject(&c.baseline);
-    let noun = words::metric(c.metric);
+    let noun = phrases::metric(c.metric);
     let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
     let range = format!("from {least} to {most}");
     let step = step(c.along);
-    let place = words::joined_circumstances(&c.place);
+    let place = phrases::joined_circumstances(&c.place);
     match &c.outcome {
         Crossing::AlwaysBetter => {
             format!("{other} is better than {base} in {noun} at every {step} {range}{place}.")
@@ -66,7 +66,7 @@ fn spans(along: Axis, points: &[CrossingPoint]) -> String {
         }
     }
     spans.extend(open.map(|start| format!("from {start} on")));
-    words::list(&spans)
+    phrases::list(&spans)
 }
 
 fn told(along: Axis, point: &CrossingPoint) -> String {

@@ -1,9 +1,10 @@
 //! Caveats about the books: CPU time that nobody accounts for.
 
-use super::{Told, View, span};
+use super::{UnnamedDoubt, span};
 use crate::books::MOST_LEFT_OVER;
+use crate::phrases::{self, percent};
 use crate::result::{CellBooks, Closed};
-use crate::words::{self, percent};
+use crate::view::View;
 
 fn of_kind<'v>(view: &View<'v>, closed: Closed) -> Vec<&'v CellBooks> {
     let books = view.books.iter();
@@ -15,16 +16,16 @@ fn cells(books: &[&CellBooks]) -> Vec<String> {
 }
 
 /// More is left over than chance explains, or time was counted twice.
-pub(super) fn open(view: &View<'_>) -> Vec<Told> {
+pub(super) fn open(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let open = of_kind(view, Closed::No);
     if open.is_empty() {
         return Vec::new();
     }
     let shares: Vec<f64> = open.iter().map(|b| b.left_over).collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "CPU time of {} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has. Their CPU time has no verdict.",
-            words::count(open.len(), "cell")
+            phrases::count(open.len(), "cell")
         ),
         evidence: format!(
             "left over: {} of the cell's own CPU time, sums over blocks",
@@ -39,16 +40,16 @@ fn signed(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
-pub(super) fn not_closed(view: &View<'_>) -> Vec<Told> {
+pub(super) fn not_closed(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let wide = of_kind(view, Closed::NotToThreePercent);
     if wide.is_empty() {
         return Vec::new();
     }
     let widths: Vec<f64> = wide.iter().map(|b| (b.high - b.low) / 2.0).collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "The books of {} are not closed to {} in this run: the CPU time of everything else is known too coarsely beside theirs.",
-            words::count(wide.len(), "cell"),
+            phrases::count(wide.len(), "cell"),
             percent(MOST_LEFT_OVER)
         ),
         evidence: format!(
@@ -61,12 +62,12 @@ pub(super) fn not_closed(view: &View<'_>) -> Vec<Told> {
 }
 
 /// Runs of old have none.
-pub(super) fn none(view: &View<'_>) -> Vec<Told> {
+pub(super) fn none(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let is_measured = view.measured().next().is_some();
     if !is_measured || !view.books.is_empty() || !view.input.blocks.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "This run has no books: an older version recorded it, which did not see all that worked for a side. CPU time of io_uring is incomplete, and trials were repeated one by one.".to_owned(),
         evidence: "no record of blocks in the log".to_owned(),
         cure: "measure again with this version".to_owned(),

@@ -2,15 +2,18 @@
 
 use bytecost_spec::{Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
+use itertools::Itertools as _;
 
-use super::{Told, View, in_cells, legs, span};
+use super::{UnnamedDoubt, in_cells, legs, span};
 use crate::cells::exp;
-use crate::findings::{ERROR_RATE, half_width};
+use crate::confidence::ERROR_RATE;
+use crate::findings::half_width;
 use crate::pairing::{Pairing, pairings};
+use crate::phrases::{self, percent};
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Trials};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
@@ -20,9 +23,9 @@ const SHIFT: f64 = 0.1;
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
-pub(super) fn changed_plan(view: &View<'_>) -> Vec<Told> {
+pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let notes = view.input.notes.iter();
-    let told = notes.map(|note| Told {
+    let told = notes.map(|note| UnnamedDoubt {
         text: format!(
             "Not all is as it was asked: {}.",
             note.trim_end_matches('.')
@@ -37,7 +40,7 @@ pub(super) fn changed_plan(view: &View<'_>) -> Vec<Told> {
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
 /// not choose among outcomes is shown by the first attempts: both must say the same.
-pub(super) fn repeats_matter(view: &View<'_>) -> Vec<Told> {
+pub(super) fn repeats_matter(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let input = view.input;
     let first = Trials::first_attempts(input.manifest, input.cells, input.samples, input.blocks);
     let Some(first) = first else {
@@ -73,10 +76,10 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "In {} the result depends on whether blocks that other processes disturbed are left out.",
-            words::count(cells.len(), "comparison")
+            phrases::count(cells.len(), "comparison")
         ),
         evidence: format!(
             "first attempts and those that stand differ by {}, more than the smallest effect",
@@ -87,15 +90,15 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
-    let told = view.input.ended_early.map(|why| Told {
+pub(super) fn ended_early(view: &View<'_>) -> Vec<UnnamedDoubt> {
+    let told = view.input.ended_early.map(|why| UnnamedDoubt {
         text: format!(
             "The run ended before its time: {}.",
             why.trim_end_matches('.')
         ),
         evidence: format!(
             "{} of the log",
-            words::count(view.input.samples.len(), "sample")
+            phrases::count(view.input.samples.len(), "sample")
         ),
         cure: format!("bytecost run --resume {}", view.input.manifest.id),
         cells: Vec::new(),
@@ -103,8 +106,8 @@ pub(super) fn ended_early(view: &View<'_>) -> Vec<Told> {
     told.into_iter().collect()
 }
 
-pub(super) fn missing_trials(view: &View<'_>) -> Vec<Told> {
-    let told = view.input.damage.map(|what| Told {
+pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
+    let told = view.input.damage.map(|what| UnnamedDoubt {
         text: "The log is not whole: trials of this run are lost.".to_owned(),
         evidence: what.to_owned(),
         cure: format!(
@@ -116,7 +119,7 @@ pub(super) fn missing_trials(view: &View<'_>) -> Vec<Told> {
     told.into_iter().collect()
 }
 
-pub(super) fn failed_trials(view: &View<'_>) -> Vec<Told> {
+pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let failures = view.input.failures;
     let Some(first) = failures.first() else {
         return Vec::new();
@@ -128,10 +131,10 @@ pub(super) fn failed_trials(view: &View<'_>) -> Vec<Told> {
         .filter(|c| !c.failures.is_empty())
         .collect();
     let verb = if failures.len() == 1 { "was" } else { "were" };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "{} {} failed and {verb} left out; what made them fail may have touched others.",
-            words::count(failures.len(), "trial"),
+            phrases::count(failures.len(), "trial"),
             in_cells(failed.len())
         ),
         evidence: format!("the first: {}", first.reason.trim_end_matches('.')),
@@ -140,7 +143,7 @@ pub(super) fn failed_trials(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn few_blocks(view: &View<'_>) -> Vec<Told> {
+pub(super) fn few_blocks(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let study = &view.input.manifest.study;
     let least = study.blocks_least as usize;
     let few: Vec<&Finding> = view.findings.iter().filter(|f| f.blocks < least).collect();
@@ -148,7 +151,7 @@ pub(super) fn few_blocks(view: &View<'_>) -> Vec<Told> {
     if few.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "{} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal.",
             rests(few.len())
@@ -164,10 +167,10 @@ pub(super) fn few_blocks(view: &View<'_>) -> Vec<Told> {
 
 fn rests(n: usize) -> String {
     let verb = if n == 1 { "rests" } else { "rest" };
-    format!("{} {verb}", words::count(n, "comparison"))
+    format!("{} {verb}", phrases::count(n, "comparison"))
 }
 
-pub(super) fn imprecise(view: &View<'_>) -> Vec<Told> {
+pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let asked = view.input.manifest.study.precision;
     let primary = || view.findings.iter().filter(|f| f.primary);
     let wide: Vec<&Finding> = primary().filter(|f| half_width(f) > asked).collect();
@@ -176,11 +179,11 @@ pub(super) fn imprecise(view: &View<'_>) -> Vec<Told> {
         return Vec::new();
     }
     let verb = if wide.len() == 1 { "is" } else { "are" };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "{} of {} in the first metric {verb} less precise than the ± {} that the study asks for.",
             wide.len(),
-            words::count(primary().count(), "comparison"),
+            phrases::count(primary().count(), "comparison"),
             percent(asked)
         ),
         evidence: format!("95 % intervals of ± {}", span(&widths, percent)),
@@ -212,17 +215,11 @@ fn longer(view: &View<'_>) -> String {
 }
 
 fn cells_of(findings: &[&Finding]) -> Vec<String> {
-    let mut cells: Vec<String> = Vec::new();
-    for finding in findings {
-        if !cells.contains(&finding.cell) {
-            cells.push(finding.cell.clone());
-        }
-    }
-    cells
+    findings.iter().map(|f| f.cell.clone()).unique().collect()
 }
 
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
-pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
+pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let metric = view.main_metric();
     let mut trends = Vec::new();
     let legs = |cell| legs::by_leg(view.input.manifest, cell).into_values();
@@ -258,11 +255,11 @@ pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "The {} of {} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken.",
-            words::metric(metric),
-            words::count(cells.len(), "cell")
+            phrases::metric(metric),
+            phrases::count(cells.len(), "cell")
         ),
         evidence: format!(
             "change from the first block to the last {}",
@@ -274,7 +271,7 @@ pub(super) fn drift(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn who_pays(view: &View<'_>) -> Vec<Told> {
+pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let of = |side| Metric {
         measure: Measure::CpuSPerGb,
         side,
@@ -303,7 +300,7 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
         evidence: format!(
             "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
@@ -316,7 +313,7 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<Told> {
 
 /// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
 /// a few outliers.
-pub(super) fn estimators(view: &View<'_>) -> Vec<Told> {
+pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let study = &view.input.manifest.study;
     let mut disagree: Vec<(&Finding, f64)> = Vec::new();
     for compare in &study.compare {
@@ -344,10 +341,10 @@ pub(super) fn estimators(view: &View<'_>) -> Vec<Told> {
         return Vec::new();
     };
     let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
-            words::count(findings.len(), "comparison")
+            phrases::count(findings.len(), "comparison")
         ),
         evidence: format!(
             "{}: interval {} to {}, Hodges-Lehmann {}",

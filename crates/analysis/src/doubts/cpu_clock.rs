@@ -3,9 +3,10 @@
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Counter, Reading, Transport};
 
-use super::{Told, View, ids, in_cells};
+use super::{UnnamedDoubt, ids, in_cells};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
-use crate::words::percent;
+use crate::view::View;
 
 /// By which means the CPU time of a cell was read in the place of the threads' own clocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,7 @@ fn means(cell: &CellTrials<'_>) -> Option<By> {
     )
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let Some(clock) = &view.input.manifest.survey.cpu_clock else {
         return Vec::new();
     };
@@ -41,7 +42,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     told.into_iter().collect()
 }
 
-fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Told> {
+fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedDoubt> {
     let read: Vec<(&CellTrials<'_>, By)> = view
         .measured()
         .filter_map(|cell| Some((cell, means(cell)?)))
@@ -64,7 +65,7 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Told> {
         true => " CPU time read by two means differs by that.",
         false => "",
     };
-    (!read.is_empty()).then(|| Told {
+    (!read.is_empty()).then(|| UnnamedDoubt {
         text: format!(
             "This kernel leaves interrupts out of a thread's CPU time, and with them a part of what is sent and received over a network: {}.{mixed}",
             ways.join("; ")
@@ -81,10 +82,10 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Told> {
     })
 }
 
-fn not_told(view: &View<'_>) -> Option<Told> {
+fn not_told(view: &View<'_>) -> Option<UnnamedDoubt> {
     let over_a_network = |c: &&CellTrials<'_>| c.cell.transport != Transport::Unix;
     let cells = ids(view.moved().filter(over_a_network));
-    (!cells.is_empty()).then(|| Told {
+    (!cells.is_empty()).then(|| UnnamedDoubt {
         text: "It is not known whether this kernel leaves interrupts out of a thread's CPU time. If it does, CPU time over a network is too low.".to_owned(),
         evidence: "the thread that was to show it was taken off its CPU in every try, and the kernel's configuration cannot be read".to_owned(),
         cure: "stop what else runs and run again; `bytecost doctor` repeats the test".to_owned(),

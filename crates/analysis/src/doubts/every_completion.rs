@@ -2,8 +2,9 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Reaping, units};
 
-use super::{Told, View, span, typical};
+use super::{UnnamedDoubt, span};
 use crate::trials::CellTrials;
+use crate::view::View;
 
 /// Whether a cell waits for every completion; where that lasts as long as a timer, another doubt
 /// says so.
@@ -16,12 +17,12 @@ fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         && view.stalls.waits(&cell.id).is_none()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut times) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| waits(view, c)) {
         let flows = f64::from(cell.cell.threads);
         let rate = Metric::both(Measure::MessagesPerS);
-        let rate = typical(cell, |t| t.value(rate).known());
+        let rate = cell.typical(|t| t.value(rate).known());
         times.extend(rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE)));
         cells.push(cell.id.clone());
     }
@@ -32,7 +33,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         true => String::new(),
         false => format!(", {} µs a message", span(&times, units::number)),
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.".to_owned(),
         evidence: format!("the ring holds one message, and completions are taken before it is used again{each}"),
         cure: "several buffers in flight: --ring 4MiB or more".to_owned(),

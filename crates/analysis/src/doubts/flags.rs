@@ -2,9 +2,10 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use super::{Told, View, in_cells, span};
+use super::{UnnamedDoubt, in_cells, span};
+use crate::phrases::percent;
 use crate::result::CellResult;
-use crate::words::percent;
+use crate::view::View;
 
 /// How far flags and counts may lie apart.
 const APART: f64 = 0.05;
@@ -41,7 +42,7 @@ pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
     found.is_some_and(|f| f.share >= MOSTLY)
 }
 
-pub(super) fn contradicted(view: &View<'_>) -> Vec<Told> {
+pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut movers: Vec<(&str, Vec<&CellResult>)> = Vec::new();
     let flagged = |c: &CellResult| {
         let flag = c.estimates.get(&Metric::both(Measure::CopiedShare));
@@ -64,7 +65,7 @@ pub(super) fn contradicted(view: &View<'_>) -> Vec<Told> {
         };
         let flags = shares(&flagged);
         let counts = shares(&|c| counted(c).map_or(0.0, |a| a.share));
-        Told {
+        UnnamedDoubt {
             text: format!(
                 "The kernel's flags and the count of bytes contradict each other {} of `{mover}`: flagged as copied are {flags} of the buffers, copied were {counts} of the bytes. The count is what is gone by. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
                 in_cells(cells.len())

@@ -3,16 +3,17 @@
 use bytecost_spec::Counter;
 use bytecost_stats::quantile;
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
+use crate::phrases;
 use crate::trials::CellTrials;
 use crate::value::machine;
-use crate::words;
+use crate::view::View;
 
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
 const STEADY: f64 = 1.1;
 
 /// Trials of very different frequencies.
-pub(super) fn changes(view: &View<'_>) -> Vec<Told> {
+pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let cells: Vec<&CellTrials<'_>> = view.measured().collect();
     let known = |c: &&CellTrials<'_>| -> Vec<f64> {
         let khz = c
@@ -28,7 +29,7 @@ pub(super) fn changes(view: &View<'_>) -> Vec<Told> {
         return Vec::new();
     }
     let told: Vec<&CellTrials<'_>> = cells.into_iter().filter(|c| !known(c).is_empty()).collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.".to_owned(),
         evidence: format!(
             "scaling_cur_freq of the fastest CPU at the end of each window: {:.2} GHz (10 % quantile) to {:.2} GHz (90 %)",
@@ -41,7 +42,7 @@ pub(super) fn changes(view: &View<'_>) -> Vec<Told> {
 }
 
 /// Windows in which heat made a core or a package slower.
-pub(super) fn throttled(view: &View<'_>) -> Vec<Told> {
+pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut times, mut trials) = (Vec::new(), 0.0, 0);
     for cell in view.measured() {
         let counts = cell
@@ -57,11 +58,11 @@ pub(super) fn throttled(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Heat made CPUs slower during these trials.".to_owned(),
         evidence: format!(
             "thermal_throttle: slowed down {times:.0} times in {}",
-            words::count(trials, "trial")
+            phrases::count(trials, "trial")
         ),
         cure: "cool the machine, or hold its frequency below what it can keep up".to_owned(),
         cells,

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{Told, View, kernel, span, typical};
+use super::{UnnamedDoubt, kernel, span};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::read;
-use crate::words::percent;
+use crate::view::View;
 
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
 const HUGE_BYTES: f64 = 2_097_152.0;
@@ -18,27 +19,23 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         .mover(&cell.cell.mover)
         .is_some_and(|m| m.locks_rings > 0);
     let ring = cell.cell.ring_slots() as f64 * cell.cell.size_bytes as f64;
-    let huge = typical(cell, |t| {
-        read(&t.sample.sender, Counter::HugeMemoryBytes).ok()
-    });
+    let huge = cell.typical(|t| read(&t.sample.sender, Counter::HugeMemoryBytes).ok());
     let is_huge = huge.is_some_and(|bytes| bytes >= HUGE_BYTES && bytes >= ring / 2.0);
     registers && cell.completes() && is_huge && kernel::buffer_holds(cell).is_some()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| fill(view, c)) {
         shares.extend(kernel::buffer_holds(cell));
-        sizes.extend(typical(cell, |t| {
-            read(&t.sample.sender, Counter::HugeMemoryBytes).ok()
-        }));
+        sizes.extend(cell.typical(|t| read(&t.sample.sender, Counter::HugeMemoryBytes).ok()));
         cells.push(cell.id.clone());
     }
     if cells.is_empty() {
         return Vec::new();
     }
     let size = |bytes: f64| units::bytes_in_words(bytes as u64);
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.".to_owned(),
         evidence: format!(
             "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",

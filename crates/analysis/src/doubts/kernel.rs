@@ -5,10 +5,11 @@ use bytecost_stats::median;
 
 use super::flags::after_all;
 use super::wire::whole;
-use super::{Told, View, huge_pages, ids, packet_socket, span};
+use super::{UnnamedDoubt, huge_pages, ids, packet_socket, span};
+use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// Share of copied buffers from which a zero-copy mover is said to copy.
 const COPIED: f64 = 0.01;
@@ -16,7 +17,7 @@ const COPIED: f64 = 0.01;
 const SEND_BUFFER: f64 = 0.5;
 
 /// A zero-copy mover whose buffers the kernel copied.
-pub(crate) struct Copied {
+pub(crate) struct CopiedMover {
     pub(crate) mover: String,
     pub(crate) transport: Transport,
     /// One copied share for each cell.
@@ -26,7 +27,7 @@ pub(crate) struct Copied {
     pub(crate) cells: Vec<String>,
 }
 
-impl Copied {
+impl CopiedMover {
     /// What it comes to, in one sentence.
     pub(crate) fn sentence(&self) -> String {
         let place = match self.transport {
@@ -64,8 +65,8 @@ impl Copied {
 }
 
 /// The movers whose buffers were copied, by transport, in the order of the plan.
-pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
-    let mut found: Vec<Copied> = Vec::new();
+pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
+    let mut found: Vec<CopiedMover> = Vec::new();
     for cell in view.cells {
         let Some(share) = after_all(view, cell) else {
             continue;
@@ -75,7 +76,7 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
             .iter()
             .position(|c| c.mover == *mover && c.transport == transport)
             .unwrap_or_else(|| {
-                found.push(Copied {
+                found.push(CopiedMover {
                     mover: mover.clone(),
                     transport,
                     shares: Vec::new(),
@@ -92,7 +93,7 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<Copied> {
     found
 }
 
-pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
+pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let told = copied(view).into_iter().map(|c| {
         let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
         let mut takers: Vec<String> = own
@@ -120,7 +121,7 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
             ),
             Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
         };
-        Told {
+        UnnamedDoubt {
             text: format!("{}{why}", c.sentence()),
             evidence: format!(
                 "{}: {} over {}{}",
@@ -129,10 +130,10 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
                     false => "completions flagged as copied",
                 },
                 span(&c.shares, percent),
-                words::count(c.cells.len(), "cell"),
+                phrases::count(c.cells.len(), "cell"),
                 match takers.is_empty() {
                     true => String::new(),
-                    false => format!("; /proc/net/packet: {}", words::list(&takers)),
+                    false => format!("; /proc/net/packet: {}", phrases::list(&takers)),
                 }
             ),
             cure: cure.to_owned(),
@@ -142,14 +143,14 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Told> {
     told.collect()
 }
 
-pub(super) fn mover_caution(view: &View<'_>) -> Vec<Told> {
+pub(super) fn mover_caution(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let facts = &view.input.manifest.survey.mover_facts;
     let told = facts.iter().filter_map(|mover| {
         let caution = mover.caution.as_ref()?;
         let cells = ids(view.measured().filter(|c| c.cell.mover == mover.name));
-        (!cells.is_empty()).then(|| Told {
+        (!cells.is_empty()).then(|| UnnamedDoubt {
             text: format!("`{}`: {}.", mover.name, caution.trim_end_matches('.')),
-            evidence: format!("measured in {}", words::count(cells.len(), "cell")),
+            evidence: format!("measured in {}", phrases::count(cells.len(), "cell")),
             cure: "know it before you choose this mover; no setting removes it".to_owned(),
             cells,
         })
@@ -157,7 +158,7 @@ pub(super) fn mover_caution(view: &View<'_>) -> Vec<Told> {
     told.collect()
 }
 
-pub(super) fn pacing(view: &View<'_>) -> Vec<Told> {
+pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let host = view.input.manifest.host.congestion_default.as_deref();
     let mut cells = Vec::new();
     let mut ratios = Vec::new();
@@ -187,7 +188,7 @@ pub(super) fn pacing(view: &View<'_>) -> Vec<Told> {
         let times = span(&ratios, |r| format!("{r:.1}"));
         format!("TCP_INFO: the pacing rate is {times} times the delivery rate")
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.".to_owned(),
         evidence,
         cure: "--congestion cubic".to_owned(),
@@ -202,7 +203,7 @@ fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
     (delivery > 0.0).then(|| pacing / delivery)
 }
 
-pub(super) fn send_buffer(view: &View<'_>) -> Vec<Told> {
+pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut cells = Vec::new();
     let (mut shares, mut buffers) = (Vec::new(), Vec::new());
     // Where huge pages fill it, a larger one does not help, and another doubt says so.
@@ -223,7 +224,7 @@ pub(super) fn send_buffer(view: &View<'_>) -> Vec<Told> {
         let size = |b: f64| format!("{} B", units::number(b));
         format!(", SO_SNDBUF {}", span(&buffers, size))
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
         evidence: format!("TCP_INFO: limited by the send buffer for {} of the busy time{sizes}", span(&shares, percent)),
         cure: "a larger --socket-buffer, or auto".to_owned(),
@@ -249,7 +250,7 @@ fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     read(&last.sample.sender, Counter::SendBufferBytes).ok()
 }
 
-pub(super) fn no_room(view: &View<'_>) -> Vec<Told> {
+pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut cells = Vec::new();
     let mut times = 0.0;
     let mut is_apart = false;
@@ -271,7 +272,7 @@ pub(super) fn no_room(view: &View<'_>) -> Vec<Told> {
         }
         false => "",
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
         evidence: format!("ENOBUFS {} times", whole(times)),
         cure: format!(

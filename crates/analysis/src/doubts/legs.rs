@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::Manifest;
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
 use crate::trials::CellTrials;
 use crate::value::Trial;
+use crate::view::View;
 
 /// The trials of a cell by leg, in the order of blocks: what is looked for over time is looked for
 /// within each.
@@ -21,7 +22,7 @@ pub(super) fn by_leg<'t, 'a>(
     legs
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let manifest = view.input.manifest;
     let later = |c: &&CellTrials<'_>| by_leg(manifest, c).keys().any(|leg| *leg > 0);
     let cells: Vec<&CellTrials<'_>> = view.trials.cells.iter().filter(later).collect();
@@ -41,7 +42,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     };
     let legs: Vec<String> = manifest.legs.iter().enumerate().map(of_leg).collect();
     let text = "The run was resumed under other conditions, and has more than one leg. Comparisons are paired within blocks, and each block is of one leg; an interval includes what the legs differ by. Values of single cells mix the legs.";
-    vec![Told {
+    vec![UnnamedDoubt {
         text: text.to_owned(),
         evidence: legs.join(". "),
         cure: "run the study again without --resume".to_owned(),

@@ -6,10 +6,11 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
 use bytecost_stats::median;
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
+use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// The most processes of others that are named.
 const MOST_NAMED: usize = 3;
@@ -25,7 +26,7 @@ fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
 }
 
 /// Of the blocks that stand: those that were measured again are no part of the result.
-pub(super) fn other_processes(view: &View<'_>) -> Vec<Told> {
+pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let bound = view.input.manifest.study.foreign_cpus;
     let blocks = view.input.blocks.iter();
     let stand: Vec<&Block> = blocks.filter(|b| b.repeated_because.is_none()).collect();
@@ -49,17 +50,17 @@ pub(super) fn other_processes(view: &View<'_>) -> Vec<Told> {
         .take(MOST_NAMED)
         .map(|(n, _)| (*n).to_owned())
         .collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "Other processes used the CPUs in {} of {}, also where these were measured again. Rankings may be wrong.",
             crowded.len(),
-            words::count(stand.len(), "block")
+            phrases::count(stand.len(), "block")
         ),
         evidence: format!(
             "{} CPUs in use by processes that are not ours, more than {}; most by {}",
             super::span(&cpus, |c| format!("{c:.2}")),
             units::number(bound),
-            words::list(&most)
+            phrases::list(&most)
         ),
         cure: "stop these programs and run again".to_owned(),
         cells: Vec::new(),
@@ -67,7 +68,7 @@ pub(super) fn other_processes(view: &View<'_>) -> Vec<Told> {
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
-pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
+pub(super) fn steal(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut steal, mut capacity) = (0.0, 0.0);
     for trial in view.measured().flat_map(CellTrials::trials) {
         let of = |counter| machine(trial.sample, counter);
@@ -83,7 +84,7 @@ pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
     if steal <= STEAL * capacity {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.".to_owned(),
         evidence: format!("{} of the CPUs' time in all windows", percent(steal / capacity)),
         cure: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
@@ -92,7 +93,7 @@ pub(super) fn steal(view: &View<'_>) -> Vec<Told> {
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
-pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
+pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let caches = &view.input.manifest.host.caches;
     let data = caches.iter().filter(|c| c.kind != "Instruction");
     let Some(last) = data.max_by_key(|c| (c.level, c.size_bytes)) else {
@@ -132,7 +133,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
         .size_bytes
         .saturating_mul(4)
         .checked_next_power_of_two();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: if files {
             "The file fits into the last level cache and stays hot there: ways that copy look better than they would with a larger file.".to_owned()
         } else {
@@ -151,7 +152,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
+pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let cpus = view.cpus();
     // Over wire one responder does for all flows.
     let threads = |c: &CellTrials<'_>| match c.cell.transport.has_receiver() {
@@ -173,18 +174,18 @@ pub(super) fn threads(view: &View<'_>) -> Vec<Told> {
     } else {
         "both ends together"
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "More threads than CPUs: they wait for each other, and rates show the scheduler as well as the mover.".to_owned(),
         evidence: format!(
             "up to {most} threads, {each}, on {}",
-            words::count(cpus, "CPU")
+            phrases::count(cpus, "CPU")
         ),
         cure: format!("--threads {} or fewer, or a larger machine", (cpus / 2).max(1)),
         cells: ids(cells),
     }]
 }
 
-pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
+pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let single = view.cpus() == 1;
     let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
         Placement::Free | Placement::Pairs => single,
@@ -204,7 +205,7 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
     } else {
         format!("placement {}", first.cell.placement)
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.".to_owned(),
         evidence,
         cure: "--placement with different CPUs for the two ends, where there are several".to_owned(),
@@ -212,7 +213,7 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
+pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut cells = Vec::new();
     let (mut waits, mut latencies) = (Vec::new(), Vec::new());
     // What waits for a timer is woken late for another reason.
@@ -235,7 +236,7 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.".to_owned(),
         evidence: format!(
             "{} voluntary context switches a message, median latency {} µs",

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Counter, Nearness, Placement, SideReadings};
 
-use super::{Told, View, span, typical};
+use super::{UnnamedDoubt, span};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::words::percent;
+use crate::view::View;
 
 /// Share of the window that threads may wait for a CPU unremarked.
 const WAITED: f64 = 0.05;
@@ -46,11 +47,11 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     of_cell.neighbour.is_idle() && fits && apart
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| should_run(view, c)) {
         let threads = cell.cell.threads;
-        let share = typical(cell, |t| {
+        let share = cell.typical(|t| {
             let queued = waited(&t.sample.sender, threads);
             let other = (t.sample.receiver.as_ref()).and_then(|r| waited(r, threads));
             let away = away(t, threads).filter(|_| cell.route.is_work());
@@ -64,7 +65,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.".to_owned(),
         evidence: format!(
             "waited for a CPU for {} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)",

@@ -1,20 +1,17 @@
 //! Somebody else who took every packet of a trial.
 
 use bytecost_spec::PacketSocket;
+use itertools::Itertools as _;
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
+use crate::view::View;
 
 /// The packet sockets that some trial of a cell saw, each once.
 pub(super) fn of<'s>(cell: &CellTrials<'s>) -> Vec<&'s PacketSocket> {
-    let mut all: Vec<&PacketSocket> = Vec::new();
-    for socket in cell.trials().flat_map(|t| &t.sample.packet_sockets) {
-        if !all.contains(&socket) {
-            all.push(socket);
-        }
-    }
-    all
+    let all = cell.trials().flat_map(|t| &t.sample.packet_sockets);
+    all.unique().collect()
 }
 
 /// `tcpdump (pid 812) on lo`.
@@ -26,7 +23,7 @@ pub(super) fn named(socket: &PacketSocket) -> String {
     }
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let heard = |c: &&CellTrials<'_>| !of(c).is_empty();
     let cells: Vec<&CellTrials<'_>> = view.measured().filter(heard).collect();
     if cells.is_empty() {
@@ -37,12 +34,12 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     names.dedup();
     let all = cells.iter().flat_map(|c| c.trials());
     let trials = all.filter(|t| !t.sample.packet_sockets.is_empty()).count();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "A packet socket took the packets of these trials too: the kernel clones each for it, and copies what a zero-copy send had left where it was. Over wire it gets the acknowledgements alone, since packets with payload are taken off before.".to_owned(),
         evidence: format!(
             "/proc/net/packet, {}: {}",
-            words::count(trials, "trial"),
-            words::list(&names)
+            phrases::count(trials, "trial"),
+            phrases::list(&names)
         ),
         cure: "end it (tcpdump, a monitor, a DHCP client) and run again".to_owned(),
         cells: ids(cells),

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{Told, View, receiver_bound, span, typical};
+use super::{UnnamedDoubt, receiver_bound, span};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::words::percent;
+use crate::view::View;
 
 /// Share of the busy time that the window may hold a flow back.
 const HELD: f64 = 0.5;
@@ -17,17 +18,17 @@ fn held(trial: &Trial<'_>) -> Option<f64> {
     (busy > 0.0).then(|| limited / busy)
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares, mut buffers) = (Vec::new(), Vec::new(), Vec::new());
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
     for cell in view.moved().filter(has_time) {
-        if let Some(share) = typical(cell, held).filter(|s| *s > HELD) {
+        if let Some(share) = cell.typical(held).filter(|s| *s > HELD) {
             cells.push(cell.id.clone());
             shares.push(share);
             let buffer =
                 |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
-            buffers.extend(typical(cell, buffer));
+            buffers.extend(cell.typical(buffer));
         }
     }
     if cells.is_empty() {
@@ -40,7 +41,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
             span(&buffers, |b| format!("{} B", units::number(b)))
         ),
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
         evidence: format!(
             "TCP_INFO: limited by the receive window for {} of the busy time{sizes}",

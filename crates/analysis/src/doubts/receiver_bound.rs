@@ -2,9 +2,10 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Side};
 
-use super::{Told, View, span, typical};
+use super::{UnnamedDoubt, span};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
-use crate::words::percent;
+use crate::view::View;
 
 /// Share of its time from which the receiver is busy throughout.
 const BUSY: f64 = 0.9;
@@ -19,7 +20,7 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
             measure: Measure::CpuUtilization,
             side,
         };
-        Some(typical(cell, |t| t.value(metric).known())? / f64::from(cell.cell.threads.max(1)))
+        Some(cell.typical(|t| t.value(metric).known())? / f64::from(cell.cell.threads.max(1)))
     };
     Some((of(Side::Sender)?, of(Side::Receiver)?))
 }
@@ -29,7 +30,7 @@ pub(super) fn is_busy(cell: &CellTrials<'_>) -> bool {
     busy(cell).is_some_and(|(_, receiver)| receiver >= BUSY)
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut senders, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
     for cell in view.moved().filter(streams) {
@@ -45,7 +46,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.".to_owned(),
         evidence: format!(
             "CPU time over elapsed time: receiver {}, sender {}",

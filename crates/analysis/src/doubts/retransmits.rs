@@ -2,10 +2,11 @@
 
 use bytecost_spec::Counter;
 
-use super::{Told, View, span};
+use super::{UnnamedDoubt, span};
+use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::words::percent;
+use crate::view::View;
 
 /// Share of the segments that may be sent again unremarked: the kernel probes at the end of a
 /// burst, and nothing is lost there.
@@ -16,7 +17,7 @@ fn sum(cell: &CellTrials<'_>, counter: Counter) -> f64 {
     cell.trials().filter_map(known).sum()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut cells, mut shares, mut again) = (Vec::new(), Vec::new(), 0.0);
     for cell in view.measured() {
         let (sent, resent) = (
@@ -38,7 +39,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         true => String::new(),
         false => format!(", {} of a cell's segments", span(&shares, percent)),
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.".to_owned(),
         evidence: format!("TCP_INFO: {again:.0} retransmitted{of}"),
         cure: "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late".to_owned(),

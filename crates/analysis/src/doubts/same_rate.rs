@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Cache, Measure, Metric, Pattern, units};
 
-use super::{Told, View, ids, span, typical};
+use super::{UnnamedDoubt, ids, span};
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
+use crate::view::View;
 
-/// What this doubt is called.
-pub(super) const KIND: &str = "same-rate";
 /// Movers from which on their being alike says something.
 const FEWEST: usize = 3;
 /// How far rates may be apart at most to be alike, largest over least.
@@ -38,7 +37,8 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     for cell in view.moved().filter(streams) {
         let of = |measure| {
             let metric = Metric::both(measure);
-            typical(cell, |t| t.value(metric).known()).filter(|v| *v > 0.0)
+            cell.typical(|t| t.value(metric).known())
+                .filter(|v| *v > 0.0)
         };
         let (Some(rate), Some(cost)) = (of(Measure::ThroughputGbitPerS), of(Measure::CpuSPerGb))
         else {
@@ -104,7 +104,7 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers.len() >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let found = alike(view);
     let Some(first) = found.first() else {
         return Vec::new();
@@ -115,10 +115,10 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     let mut cells = ids(found.iter().flatten().map(|s| s.cell));
     let mut seen = BTreeSet::new();
     cells.retain(|id| seen.insert(id.clone()));
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "In {} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there.",
-            words::count(cells.len(), "cell")
+            phrases::count(cells.len(), "cell")
         ),
         evidence: format!(
             "{} cells: {} at {} of CPU time",

@@ -1,11 +1,13 @@
 //! Comparisons of movers whose bytes went out in packets of different sizes.
 
 use bytecost_spec::{Counter, Transport, units};
+use itertools::Itertools as _;
 
-use super::{Told, View, typical};
+use super::UnnamedDoubt;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
+use crate::view::View;
 
 /// How far apart the sizes may be, larger over smaller.
 const ALIKE: f64 = 1.25;
@@ -13,7 +15,7 @@ const ALIKE: f64 = 1.25;
 /// Bytes of a packet or segment with data, mean of a trial, median over trials; none where they
 /// are not counted.
 fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
-    typical(cell, |t| {
+    cell.typical(|t| {
         let bytes = read(&t.sample.sender, Counter::Bytes).ok()?;
         let packets = match cell.cell.transport {
             Transport::Wire => machine(t.sample, Counter::WirePackets).ok()?,
@@ -23,7 +25,7 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let of = |id: &str| {
         let cell = view.trials.cells.iter().find(|c| c.id == id)?;
         Some((cell, packet_bytes(cell)?))
@@ -46,11 +48,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
         if !same_link || times < ALIKE {
             continue;
         }
-        for id in [&finding.baseline, &finding.cell] {
-            if !cells.contains(id) {
-                cells.push(id.clone());
-            }
-        }
+        cells.extend([finding.baseline.clone(), finding.cell.clone()]);
         if worst.as_ref().is_none_or(|(most, _)| times > *most) {
             let told = format!(
                 "{} {} B, {} {} B",
@@ -65,12 +63,12 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     let Some((_, told)) = worst else {
         return Vec::new();
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.".to_owned(),
         evidence: format!(
             "bytes of a segment with data, where they are furthest apart: {told}"
         ),
         cure: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
-        cells,
+        cells: cells.into_iter().unique().collect(),
     }]
 }

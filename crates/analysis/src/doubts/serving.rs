@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::Counter;
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
+use crate::phrases::{self, percent};
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
 use crate::value::served::{ERRORS, is_limited};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// Failed requests, as a share of those that were answered, that go unremarked.
 const FAILED: f64 = 0.0001;
@@ -37,7 +38,7 @@ fn served<'v>(view: &View<'v>) -> Vec<&'v CellTrials<'v>> {
     view.measured().filter(|c| c.cell.is_served()).collect()
 }
 
-pub(super) fn generator(view: &View<'_>) -> Vec<Told> {
+pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let limited = Limited::of(view.trials);
     let cells: Vec<&CellTrials<'_>> = served(view)
         .into_iter()
@@ -58,7 +59,7 @@ pub(super) fn generator(view: &View<'_>) -> Vec<Told> {
         busy = busy.max(ns / of.max(1.0));
         late = late.max(read(side, Counter::GeneratorLateNsP99).unwrap_or(0.0));
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "The clients were themselves what limited these rates, or sent their requests late: nothing is said of the servers there.".to_owned(),
         evidence: format!(
             "a thread of the clients had something to do up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
@@ -70,7 +71,7 @@ pub(super) fn generator(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn failed_requests(view: &View<'_>) -> Vec<Told> {
+pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut cells = Vec::new();
     let (mut kinds, mut answers) = ([0.0; ERRORS.len()], 0.0);
     for cell in served(view) {
@@ -97,12 +98,12 @@ pub(super) fn failed_requests(view: &View<'_>) -> Vec<Told> {
         .filter(|(n, _)| **n > 0.0)
         .map(|(n, (_, what))| format!("{} {what}", bytecost_spec::units::number(*n)))
         .collect();
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Requests failed, warm-up included: rates and latencies are of those that were answered."
             .to_owned(),
         evidence: format!(
             "{}, beside {} answers",
-            words::list(&told),
+            phrases::list(&told),
             bytecost_spec::units::number(answers)
         ),
         cure: "fewer --connections, a lower --rate, or --connect kept".to_owned(),
@@ -110,7 +111,7 @@ pub(super) fn failed_requests(view: &View<'_>) -> Vec<Told> {
     }]
 }
 
-pub(super) fn caution(view: &View<'_>) -> Vec<Told> {
+pub(super) fn caution(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let survey = &view.input.manifest.survey;
     let cells = served(view);
     let facts = survey.serving.as_ref().map_or(&[][..], |s| &s.servers);
@@ -119,8 +120,8 @@ pub(super) fn caution(view: &View<'_>) -> Vec<Told> {
         let named =
             |c: &&&CellTrials<'_>| c.cell.serving.server.as_deref() == Some(server.name.as_str());
         let own: Vec<&CellTrials<'_>> = cells.iter().filter(named).copied().collect();
-        (!own.is_empty()).then(|| Told {
-            text: format!("`{}`: {}", server.name, words::sentence(caution)),
+        (!own.is_empty()).then(|| UnnamedDoubt {
+            text: format!("`{}`: {}", server.name, phrases::sentence(caution)),
             evidence: "the table of servers".to_owned(),
             cure: "none: it is how the model works".to_owned(),
             cells: ids(own),

@@ -2,10 +2,11 @@
 
 use bytecost_spec::{Cache, Counter, Pattern};
 
-use super::{Told, View, span, typical};
+use super::{UnnamedDoubt, span};
+use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// Messages of a flow below which each is a large part of the window.
 const FEW: f64 = 10.0;
@@ -41,7 +42,7 @@ fn kept(trial: &Trial<'_>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let matters = view.input.manifest.study.smallest_effect;
     let (mut cells, mut messages, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     let mut edges = Vec::new();
@@ -51,14 +52,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     };
     for cell in view.moved().filter(by_clock) {
         let flows = f64::from(cell.cell.threads.max(1));
-        let of = |counter| typical(cell, |t| read(&t.sample.sender, counter).ok());
+        let of = |counter| cell.typical(|t| read(&t.sample.sender, counter).ok());
         let (Some(n), Some(ns)) = (of(Counter::Messages), of(Counter::ElapsedNs)) else {
             continue;
         };
         // Whole exchanges leave nothing in the buffers.
         let streams = cell.cell.pattern == Pattern::Stream;
-        let kept = typical(cell, kept).filter(|_| streams).unwrap_or(0.0).abs();
-        let apart = typical(cell, apart).unwrap_or(0.0);
+        let kept = cell.typical(kept).filter(|_| streams).unwrap_or(0.0).abs();
+        let apart = cell.typical(apart).unwrap_or(0.0);
         if n / flows < FEW || kept > matters || apart > APART {
             cells.push(cell.id.clone());
             messages.push(n / flows);
@@ -69,14 +70,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "These windows are too short: so little happened in them that where they begin and end is a part of the result.".to_owned(),
         evidence: format!(
             "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
             span(&messages, |n| format!("{n:.0}")),
             span(&lengths, |ms| format!("{ms:.0}")),
             span(&edges, percent),
-            words::count(cells.len(), "cell")
+            phrases::count(cells.len(), "cell")
         ),
         cure: "a longer --window, such as --window 500ms".to_owned(),
         cells,

@@ -1,11 +1,12 @@
 //! A receiver that does not touch what it got.
 
-use super::{Told, View, ids};
+use super::{UnnamedDoubt, ids};
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
+use crate::view::View;
 
 /// One for each receiver that cannot see the payload.
-pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let facts = &view.input.manifest.survey.receiver_facts;
     let blind = facts.iter().filter(|r| !r.sees_content);
     let told = blind.filter_map(|receiver| {
@@ -13,14 +14,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<Told> {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
         let cells: Vec<&CellTrials<'_>> = view.moved().filter(own).collect();
-        (!cells.is_empty()).then(|| Told {
+        (!cells.is_empty()).then(|| UnnamedDoubt {
             text: format!(
                 "`{}` never touches what it got: the copy to the reader is not in these cells, and no program that uses its data can be so fast.",
                 receiver.name
             ),
             evidence: format!(
                 "{}; its bytes are counted, not compared",
-                words::count(cells.len(), "cell")
+                phrases::count(cells.len(), "cell")
             ),
             cure: "--receiver recv beside it".to_owned(),
             cells: ids(cells),

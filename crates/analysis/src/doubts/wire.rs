@@ -4,10 +4,11 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
 use bytecost_stats::median;
 
-use super::{Told, View, ids, span};
+use super::{UnnamedDoubt, ids, span};
+use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
-use crate::words::{self, percent};
+use crate::view::View;
 
 /// The kernel's work on the responder's account, as a share of the sender's CPU time, that is
 /// passed over.
@@ -40,7 +41,7 @@ fn device(cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// No fault, but what every number over wire must be read with.
-pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
+pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let cells: Vec<&CellTrials<'_>> = over_wire(view).collect();
     if cells.is_empty() {
         return Vec::new();
@@ -49,7 +50,7 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
         let trials = cells.iter().flat_map(|c| c.trials());
         trials.filter_map(|t| machine(t.sample, counter).ok()).sum()
     };
-    vec![Told {
+    vec![UnnamedDoubt {
         text: format!(
             "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
             device(&cells)
@@ -65,7 +66,7 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<Told> {
 }
 
 /// Packets that did not come in order, once.
-pub(super) fn strays(view: &View<'_>) -> Vec<Told> {
+pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut gaps, mut repeats, mut packets, mut cells) = (0.0, 0.0, 0.0, Vec::new());
     for cell in over_wire(view) {
         let sum = |counter| -> f64 {
@@ -83,7 +84,7 @@ pub(super) fn strays(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
         evidence: format!(
             "{} packets began after what was expected and {} brought nothing new, of {}",
@@ -97,7 +98,7 @@ pub(super) fn strays(view: &View<'_>) -> Vec<Told> {
 }
 
 /// Work of the sender's that the kernel did while an acknowledgement was written.
-pub(super) fn responder(view: &View<'_>) -> Vec<Told> {
+pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let (mut shares, mut cells) = (Vec::new(), Vec::new());
     for cell in over_wire(view) {
         let known: Vec<f64> = cell.trials().filter_map(aside).collect();
@@ -109,12 +110,12 @@ pub(super) fn responder(view: &View<'_>) -> Vec<Told> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![Told {
+    vec![UnnamedDoubt {
         text: "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
         evidence: format!(
             "writing acknowledgements took {} of the sender's CPU time, median of {}",
             span(&shares, percent),
-            words::count(cells.len(), "cell")
+            phrases::count(cells.len(), "cell")
         ),
         cure: "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for".to_owned(),
         cells,

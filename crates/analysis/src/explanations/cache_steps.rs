@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::host::Cache;
+use bytecost_spec::host::CpuCache;
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{HugePages, Measure, Metric};
 
-use super::{Told, Why};
-use crate::words;
+use super::{Explained, Why};
+use crate::phrases;
 
 const CHASE: &str = "work-chase";
 const METRIC: Metric = Metric::both(Measure::CpuNsPerMessage);
@@ -31,7 +31,7 @@ struct Step {
     to: Point,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let asked = |c: &bytecost_spec::Cell| c.mover == CHASE && c.neighbour.is_idle();
     let planned = why.view.trials.moving().filter(|c| asked(c.cell));
     let sizes: BTreeSet<(HugePages, u64)> = planned
@@ -75,12 +75,12 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     }
     let missing = answers.iter().find_map(|a| a.as_ref().err().cloned());
     let known: Vec<String> = answers.into_iter().flatten().collect();
-    Some(Told {
+    Some(Explained {
         answer: match missing {
             Some(missing) if known.is_empty() => Err(missing),
             _ => Ok(known
                 .iter()
-                .map(|told| words::capital(told))
+                .map(|told| phrases::capital(told))
                 .collect::<Vec<_>>()
                 .join(" ")),
         },
@@ -136,9 +136,9 @@ fn steps(points: &[Point]) -> Vec<Step> {
 }
 
 /// The caches of data, one a level, by rising size.
-fn caches<'w>(why: &Why<'w>) -> Vec<&'w Cache> {
+fn caches<'w>(why: &Why<'w>) -> Vec<&'w CpuCache> {
     let all = &why.view.input.manifest.host.caches;
-    let mut caches: Vec<&Cache> = Vec::new();
+    let mut caches: Vec<&CpuCache> = Vec::new();
     for cache in all.iter().filter(|c| c.kind != "Instruction") {
         if caches.iter().all(|c| c.level != cache.level) {
             caches.push(cache);
@@ -149,11 +149,11 @@ fn caches<'w>(why: &Why<'w>) -> Vec<&'w Cache> {
 }
 
 /// Whether a step begins below twice a cache and ends above half of it.
-fn is_of(step: &Step, cache: &Cache) -> bool {
+fn is_of(step: &Step, cache: &CpuCache) -> bool {
     step.from.bytes < cache.size_bytes.saturating_mul(2) && step.to.bytes > cache.size_bytes / 2
 }
 
-fn told(step: &Step, caches: &[&Cache]) -> String {
+fn told(step: &Step, caches: &[&CpuCache]) -> String {
     let of: Vec<String> = (caches.iter())
         .filter(|c| is_of(step, c))
         .map(|c| format!("L{} of {}", c.level, bytes_in_words(c.size_bytes)))
@@ -172,14 +172,14 @@ fn told(step: &Step, caches: &[&Cache]) -> String {
     )
 }
 
-fn answer(points: &[Point], steps: &[Step], caches: &[&Cache]) -> Result<String, String> {
+fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<String, String> {
     if points.len() < 3 {
         return Err("needs work-chase at three sizes or more, in three blocks each".to_owned());
     }
     if caches.is_empty() {
         return Ok(format!(
             "{} found; the kernel reports no caches to hold them against.",
-            words::count(steps.len(), "step")
+            phrases::count(steps.len(), "step")
         ));
     }
     let (least, most) = (points[0].bytes, points[points.len() - 1].bytes);
@@ -206,7 +206,7 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&Cache]) -> Result<String,
     if other > 0 {
         parts.push(format!(
             "{} where no cache is reported",
-            words::count(other, "step")
+            phrases::count(other, "step")
         ));
     }
     Ok(format!("{}.", parts.join("; ")))
@@ -225,8 +225,8 @@ mod tests {
         }
     }
 
-    fn cache(level: u32, kib: u64) -> Cache {
-        Cache {
+    fn cache(level: u32, kib: u64) -> CpuCache {
+        CpuCache {
             level,
             kind: "Unified".into(),
             size_bytes: kib << 10,

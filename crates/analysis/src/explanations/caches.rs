@@ -4,9 +4,9 @@ use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::mean;
 
 use super::zero_copy_from::{is_real, withheld};
-use super::{Told, Why, footprint, why_absent};
+use super::{Explained, Why, footprint, why_absent};
 use crate::crossovers::{Curve, Ratio};
-use crate::words;
+use crate::phrases;
 
 /// The levels that can be counted: their name, metric and counter.
 pub(super) const LEVELS: [(&str, Measure, Counter); 2] = [
@@ -22,13 +22,13 @@ pub(super) const LEVELS: [(&str, Measure, Counter); 2] = [
     ),
 ];
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = why.zero_copy_pairs();
     let (zero, copying) = *pairs.first()?;
     let timed = footprint::of(why);
     let smallest_effect = why.view.input.manifest.study.smallest_effect;
     let rows_of_timing = || timed.as_ref().map_or_else(Vec::new, |t| t.rows());
-    let told = |answer| Told {
+    let told = |answer| Explained {
         answer,
         numbers: rows_of_timing(),
         evidence: timed.as_ref().map_or_else(Vec::new, |t| t.evidence()),
@@ -71,13 +71,13 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
             "`{}` against `{}`, load misses of the {name} per KiB over all sizes: {}",
             curve.value,
             curve.baseline,
-            words::ratio(r.value, r.low, r.high)
+            phrases::ratio(r.value, r.low, r.high)
         )
     });
     let rows = LEVELS
         .iter()
         .filter_map(|l| super::row(&curve, Metric::both(l.1)));
-    Some(Told {
+    Some(Explained {
         numbers: numbers.chain(rows).chain(rows_of_timing()).collect(),
         ..told(answer(&curve, &ratios, smallest_effect))
     })
@@ -108,7 +108,7 @@ fn answer(
     let Some((name, best)) = least else {
         return Err("no level was counted".to_owned());
     };
-    let told = words::ratio(best.value, best.low, best.high);
+    let told = phrases::ratio(best.value, best.low, best.high);
     let gains = 1.0 / (1.0 + smallest_effect);
     if ratios.iter().all(|(_, r)| r.high >= gains) {
         return Ok(format!(

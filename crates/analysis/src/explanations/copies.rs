@@ -1,12 +1,14 @@
 //! How often each byte is copied, and where.
 
-use bytecost_spec::evidence::{CopyMeans, Leg, Means};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
+use itertools::Itertools as _;
 
-use super::{MOST_ROWS, Told, Why};
+use super::{Explained, MOST_ROWS, Why};
 use crate::copies::SOME;
+use crate::grouping::grouped;
+use crate::phrases;
 use crate::result::{CellCopies, CellResult};
-use crate::words;
 
 /// How far copies may lie apart to be told as the same.
 const ALIKE: f64 = 0.05;
@@ -18,11 +20,11 @@ struct Way<'v> {
     cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let view = why.view;
     let mut asked = view.input.manifest.evidence.iter();
     let asked = asked.find(|a| a.means == Means::Copies)?;
-    let told = |answer, numbers| Told {
+    let told = |answer, numbers| Explained {
         answer,
         numbers,
         evidence: evidence(why),
@@ -79,27 +81,25 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
 
 /// A way that has no such place is copied there as little as one that has it and is not.
 fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
-    let at = |c: &CellCopies, leg: Leg| match c.legs.iter().any(|l| l.leg == leg) {
+    let at = |c: &CellCopies, leg: CopyPlace| match c.legs.iter().any(|l| l.leg == leg) {
         true => c.at(leg),
         false => Some(0.0),
     };
-    Leg::ALL.iter().all(|leg| match (at(a, *leg), at(b, *leg)) {
-        (Some(a), Some(b)) => (a - b).abs() < ALIKE,
-        (a, b) => a.is_some() == b.is_some(),
-    })
+    CopyPlace::ALL
+        .iter()
+        .all(|leg| match (at(a, *leg), at(b, *leg)) {
+            (Some(a), Some(b)) => (a - b).abs() < ALIKE,
+            (a, b) => a.is_some() == b.is_some(),
+        })
 }
 
 impl Way<'_> {
     /// Who is copied so: with the sizes where not every size of it is.
     fn names(&self, all: &[Way<'_>]) -> String {
-        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
-        for (name, cell, _) in &self.cells {
+        let told = grouped(self.cells.iter().map(|(name, cell, _)| {
             let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
-            match told.iter_mut().find(|(n, _)| n == name) {
-                Some((_, sizes)) => sizes.push(size),
-                None => told.push((name, vec![size])),
-            }
-        }
+            (name.as_str(), size)
+        }));
         let is_split = |name: &str| {
             let has = |w: &&Way<'_>| w.cells.iter().any(|(n, ..)| n == name);
             all.iter().filter(has).count() > 1
@@ -107,36 +107,36 @@ impl Way<'_> {
         let told = told.into_iter().map(|(name, mut sizes)| {
             sizes.dedup();
             match is_split(name) {
-                true => format!("{name} {}", words::list(&sizes)),
+                true => format!("{name} {}", phrases::list(&sizes)),
                 false => name.to_owned(),
             }
         });
-        words::list(&told.collect::<Vec<_>>())
+        phrases::list(&told.collect::<Vec<_>>())
     }
 
     /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
     fn told(&self, all: &[Way<'_>]) -> String {
-        let mean = |leg: Leg| {
+        let mean = |leg: CopyPlace| {
             let known = self.cells.iter().filter_map(|(.., c)| c.at(leg));
             let known: Vec<f64> = known.collect();
             bytecost_stats::mean(&known)
         };
-        let legs = Leg::ALL.iter().filter_map(|leg| {
+        let legs = CopyPlace::ALL.iter().filter_map(|leg| {
             let value = mean(*leg)?;
             (value >= SOME).then(|| format!("{value:.2} {}", leg.title()))
         });
         let legs: Vec<String> = legs.collect();
         let first = self.cells[0].2;
-        let sum: f64 = Leg::ALL.iter().filter_map(|leg| mean(*leg)).sum();
+        let sum: f64 = CopyPlace::ALL.iter().filter_map(|leg| mean(*leg)).sum();
         let unknown = first.legs.iter().find(|l| l.per_byte.is_none());
         let name = self.names(all);
         match (unknown, legs.is_empty()) {
             (None, true) => format!("{name} not once"),
-            (None, false) => format!("{name} {sum:.2} times ({})", words::list(&legs)),
+            (None, false) => format!("{name} {sum:.2} times ({})", phrases::list(&legs)),
             (Some(lost), true) => format!("{name}: {} is not counted", lost.leg.title()),
             (Some(lost), false) => format!(
                 "{name} {} ({} is not counted)",
-                words::list(&legs),
+                phrases::list(&legs),
                 lost.leg.title()
             ),
         }
@@ -148,7 +148,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let mut told = Vec::new();
     let counted = || why.view.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
-        let legs = Leg::ALL.iter().filter(|leg| {
+        let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
             all.any(|l| l.leg == **leg && l.means == Some(means))
         });
@@ -157,19 +157,14 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
             told.push(format!(
                 "counted by {}: {}",
                 means.title(),
-                words::list(&legs)
+                phrases::list(&legs)
             ));
         }
     }
-    let mut lost: Vec<&str> = Vec::new();
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
-    for why in gaps.chain(absent) {
-        if !lost.contains(&why) {
-            lost.push(why);
-        }
-    }
-    told.extend(lost.into_iter().map(|why| format!("not had: {why}")));
+    let lost = gaps.chain(absent).unique();
+    told.extend(lost.map(|why| format!("not had: {why}")));
     if let Some(cost) = &why.view.cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),
@@ -184,7 +179,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
         told.push(format!(
             "counting took {:.1} s after the last block, in {}{of}{rate}",
             cost.took_s,
-            words::count(cost.cells, "trial"),
+            phrases::count(cost.cells, "trial"),
         ));
     }
     let both = counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_))));

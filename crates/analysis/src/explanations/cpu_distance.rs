@@ -1,16 +1,16 @@
 //! What the distance between two CPUs costs two threads that take turns.
 
-use super::{Told, Why};
+use super::{Explained, Why};
 use crate::matrix;
-use crate::words;
+use crate::phrases;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let view = why.view;
     let mut pings = view.trials.moving().filter(|c| c.route.is_ping());
     pings.next()?;
     let all = matrix::all(view.input, view.trials, view.cells, why.varied);
     let named =
-        |mover: &str, panel: &[_]| format!("`{mover}`{}", words::joined_circumstances(panel));
+        |mover: &str, panel: &[_]| format!("`{mover}`{}", phrases::joined_circumstances(panel));
     let answers: Vec<String> = (all.iter())
         .filter_map(|m| {
             let first = m.words.first()?;
@@ -33,7 +33,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         let rest = m.words.iter().skip(1);
         rest.map(move |words| format!("{}: {words}", named(&m.mover, &m.panel)))
     });
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: numbers.collect(),
         evidence: view

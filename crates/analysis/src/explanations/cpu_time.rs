@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
-use super::decided::{decided, place};
-use super::{MOST_ROWS, Told, Why};
+use super::largest_differences::{decided, place};
+use super::{Explained, MOST_ROWS, Why};
+use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer};
-use crate::words;
 
 /// How many standard errors apart two counts are to be, to be told as different.
 const APART: f64 = 1.96;
@@ -28,10 +28,10 @@ struct Difference {
     ns: f64,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let mut asked = why.view.input.manifest.evidence.iter();
     let asked = asked.find(|a| a.means == Means::Time)?;
-    let told = |answer, numbers, findings| Told {
+    let told = |answer, numbers, findings| Explained {
         answer,
         numbers,
         evidence: evidence(why),
@@ -124,7 +124,7 @@ impl Pair<'_> {
         if told.is_empty() {
             "no kind of work differs by more than chance".to_owned()
         } else {
-            words::list(&told)
+            phrases::list(&told)
         }
     }
 }
@@ -165,7 +165,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let cells = why.view.cpu_time;
     let most = |share: fn(&CellTime) -> f64| {
         let shares = cells.iter().map(share);
-        words::percent(shares.fold(0.0, f64::max))
+        phrases::percent(shares.fold(0.0, f64::max))
     };
     let looks: u64 = cells.iter().map(|c| c.looks).sum();
     if looks == 0 {
@@ -174,7 +174,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     vec![
         format!(
             "{looks} looks at the CPUs' clock in {}; at most {} of a cell's are of functions that the map does not know{}",
-            words::count(cells.len(), "cell"),
+            phrases::count(cells.len(), "cell"),
             most(|c| c.unattributed),
             unknown(why)
         ),
@@ -215,7 +215,7 @@ fn unknown(why: &Why<'_>) -> String {
     let names: Vec<String> = names.collect();
     match names.is_empty() {
         true => String::new(),
-        false => format!(" (most of them {})", words::list(&names)),
+        false => format!(" (most of them {})", phrases::list(&names)),
     }
 }
 
@@ -231,12 +231,12 @@ fn of_rest(cells: &[CellTime]) -> String {
     kinds.retain(|(n, _)| *n > 0);
     kinds.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
     let told = kinds.iter().take(MOST_KINDS).map(|(n, title)| {
-        let share = words::percent(*n as f64 / all as f64);
+        let share = phrases::percent(*n as f64 / all as f64);
         format!("{title} {share}")
     });
     let told: Vec<String> = told.collect();
     match told.is_empty() {
         true => String::new(),
-        false => format!("; what else ran did {}", words::list(&told)),
+        false => format!("; what else ran did {}", phrases::list(&told)),
     }
 }

@@ -1,22 +1,22 @@
 //! Why one way is cheaper or faster than another: copies, calls, and where the CPU time goes.
 
-use bytecost_spec::evidence::{Leg, Means};
+use bytecost_spec::evidence::{CopyPlace, Means};
 
-use super::decided::{decided, events, place};
-use super::{MOST_ROWS, Told, Why, cpu_time};
+use super::largest_differences::{decided, events, place};
+use super::{Explained, MOST_ROWS, Why, cpu_time};
+use crate::phrases;
 use crate::result::{CellCopies, CellCounts, Finding};
-use crate::words;
 
 /// Copies for each byte from which on two ways differ in them.
 const APART: f64 = 0.05;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let view = why.view;
     let asked = |means: Means| {
         let mut all = view.input.manifest.evidence.iter();
         all.find(|a| a.means == means && !a.unasked)
     };
-    let told = |answer, numbers, findings| Told {
+    let told = |answer, numbers, findings| Explained {
         answer,
         numbers,
         evidence: Vec::new(),
@@ -70,8 +70,8 @@ fn sentence<'v>(why: &Why<'v>, finding: &'v Finding) -> String {
     format!(
         "{} has {} of the {} of {}{}: {}.",
         finding.axis.subject(&finding.value),
-        words::ratio(finding.ratio, finding.low, finding.high),
-        words::metric(finding.metric),
+        phrases::ratio(finding.ratio, finding.low, finding.high),
+        phrases::metric(finding.metric),
         finding.axis.subject(&finding.baseline_value),
         place(why, finding),
         parts.join("; "),
@@ -82,7 +82,7 @@ fn sentence<'v>(why: &Why<'v>, finding: &'v Finding) -> String {
 fn copied(from: &CellCopies, to: &CellCopies) -> Option<String> {
     let both = |c: &CellCopies| c.per_byte(bytecost_spec::Side::Both)?.ok();
     let (before, after) = (both(from)?, both(to)?);
-    let legs = Leg::ALL.iter().filter_map(|leg| {
+    let legs = CopyPlace::ALL.iter().filter_map(|leg| {
         let (a, b) = (from.at(*leg).unwrap_or(0.0), to.at(*leg).unwrap_or(0.0));
         let differs = (a - b).abs() > APART;
         differs.then(|| format!("{} {b:.2} instead of {a:.2}", leg.title()))
@@ -93,17 +93,17 @@ fn copied(from: &CellCopies, to: &CellCopies) -> Option<String> {
     } else if (before - after).abs() > APART {
         format!(
             "each byte is copied {after:.2} times instead of {before:.2} ({})",
-            words::list(&legs)
+            phrases::list(&legs)
         )
     } else {
         format!(
             "each byte is copied as often ({after:.2} times), and elsewhere ({})",
-            words::list(&legs)
+            phrases::list(&legs)
         )
     })
 }
 
 fn called(from: &CellCounts, to: &CellCounts) -> Option<String> {
     let told = events(from, to);
-    (!told.is_empty()).then(|| words::list(&told))
+    (!told.is_empty()).then(|| phrases::list(&told))
 }

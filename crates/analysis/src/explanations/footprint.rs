@@ -7,8 +7,8 @@ use bytecost_spec::{Axis, units};
 use super::{MOST_ROWS, Why};
 use crate::crossovers::Ratio;
 use crate::footprint::against;
+use crate::phrases;
 use crate::result::{CellFootprint, LevelFootprint};
-use crate::words;
 
 /// What was found of one cache.
 struct Level {
@@ -98,7 +98,7 @@ fn level(pairs: &[Pair<'_>], level: u32) -> Level {
             "{name}, {} primed of {}: {} of what copying displaces; in the first place {} against {} KiB for each {} moved",
             units::bytes_in_words(zero.primed_bytes),
             units::bytes_in_words(zero.size_bytes),
-            words::ratio(r.value, r.low, r.high),
+            phrases::ratio(r.value, r.low, r.high),
             kib(zero),
             kib(copying),
             units::bytes_in_words(copying.moved_bytes)
@@ -135,13 +135,13 @@ fn evidence(pairs: &[Pair<'_>]) -> Vec<String> {
             format!(
                 "L{}: a line takes up to {hit:.0} ticks where it is there and {miss:.0} or more where it was displaced; as much time in which nothing is moved displaces at most {} of the set",
                 l.level,
-                words::percent(idle)
+                phrases::percent(idle)
             )
         })
     });
     let means = format!(
         "prime and probe on the CPU of the first sending thread, in trials of their own: {}; no counters",
-        words::count(cells.len(), "cell")
+        phrases::count(cells.len(), "cell")
     );
     std::iter::once(means).chain(rows).collect()
 }
@@ -158,7 +158,7 @@ impl Footprints {
         let Some((name, best)) = least else {
             return Err("timing tells nothing of any level here: its hits cannot be told from its misses, or others use the cache as much".to_owned());
         };
-        let told = words::ratio(best.value, best.low, best.high);
+        let told = phrases::ratio(best.value, best.low, best.high);
         let gains = 1.0 / (1.0 + smallest_effect);
         if known.iter().all(|(_, r)| r.high >= gains) {
             return Ok(format!(

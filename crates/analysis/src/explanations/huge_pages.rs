@@ -3,9 +3,9 @@
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Axis, Cell, HugePages, Measure, Metric};
 
-use super::{Told, Why};
+use super::{Explained, Why};
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::words;
 
 const METRIC: Metric = Metric::both(Measure::CpuNsPerMessage);
 
@@ -15,7 +15,7 @@ struct Course<'v> {
     points: Vec<(u64, &'v Finding)>,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let input = why.view.input;
     let asks = |cell: &Cell| cell.huge_pages == HugePages::On;
     let planned = why.view.trials.moving().any(|c| asks(c.cell));
@@ -43,7 +43,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
             .iter()
             .flat_map(|c| c.points.iter().map(move |p| (c, p)))
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: all()
             .map(|(course, (bytes, f))| {
@@ -51,7 +51,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
                     "`{}` over {}: {} the CPU time of an access in small pages",
                     course.mover,
                     bytes_in_words(*bytes),
-                    words::ratio(f.ratio, f.low, f.high)
+                    phrases::ratio(f.ratio, f.low, f.high)
                 )
             })
             .collect(),
@@ -103,7 +103,7 @@ fn told(course: &Course<'_>) -> String {
     let Some((at, most)) = most else {
         return format!("`{mover}`: no gain is shown");
     };
-    let factor = words::factor(most);
+    let factor = phrases::factor(most);
     let most = format!("{}× as cheap over {}", factor.value, bytes_in_words(*at));
     match course.points.get(from) {
         Some((bytes, _)) if from > 0 => {

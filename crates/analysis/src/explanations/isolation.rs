@@ -1,10 +1,11 @@
 //! What keeps work from its neighbour, and what classes, weights and quotas do to wake-ups.
 
 use bytecost_spec::{Axis, Cell, Class, Measure, Metric};
+use itertools::Itertools as _;
 
-use super::{Told, Why, estimate};
+use super::{Explained, Why, estimate};
+use crate::phrases;
 use crate::result::{CellResult, Finding};
-use crate::words;
 
 const RATE: Metric = Metric::both(Measure::MessagesPerS);
 const LATE: Metric = Metric::both(Measure::LatencyUsP99);
@@ -13,7 +14,7 @@ const THROTTLED: Metric = Metric::both(Measure::ThrottledShare);
 const KEPT: f64 = 0.9;
 
 /// Which class or group keeps work from a neighbour.
-pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
+pub(super) fn protects(why: &Why<'_>) -> Option<Explained> {
     let asked = |c: &Cell| !c.neighbour.is_idle() && !is_waking(c);
     if !set_apart(why).any(|c| asked(&c)) {
         return None;
@@ -24,15 +25,8 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
         of_it && cell(f).is_some_and(|c| asked(&c) && is_work(why, &c))
     });
     let found: Vec<(Cell, &Finding)> = of_neighbour.filter_map(|f| Some((cell(f)?, f))).collect();
-    let mut settings: Vec<String> = Vec::new();
-    for (cell, _) in &found {
-        let setting = setting(cell);
-        if !settings.contains(&setting) {
-            settings.push(setting);
-        }
-    }
     let (mut kept, mut lost, mut open) = (Vec::new(), Vec::new(), Vec::new());
-    for name in settings {
+    for name in found.iter().map(|(cell, _)| setting(cell)).unique() {
         let own = || found.iter().filter(|(c, _)| setting(c) == name);
         if own().all(|(_, f)| f.low >= KEPT) {
             kept.push(name);
@@ -49,9 +43,9 @@ pub(super) fn protects(why: &Why<'_>) -> Option<Told> {
     ];
     let clauses: Vec<String> = (clauses.iter())
         .filter(|(names, _)| !names.is_empty())
-        .map(|(names, what)| format!("{what} {}", words::list(names)))
+        .map(|(names, what)| format!("{what} {}", phrases::list(names)))
         .collect();
-    Some(Told {
+    Some(Explained {
         answer: if clauses.is_empty() {
             Err("needs work with the same class or group beside a neighbour and without one, in three blocks".to_owned())
         } else {
@@ -76,7 +70,7 @@ fn limited(found: &[(Cell, &Finding)]) -> Vec<String> {
 }
 
 /// What classes, weights and quotas do to the latest of a hundred wake-ups.
-pub(super) fn wakes(why: &Why<'_>) -> Option<Told> {
+pub(super) fn wakes(why: &Why<'_>) -> Option<Explained> {
     if !set_apart(why).any(|c| is_waking(&c)) {
         return None;
     }
@@ -95,10 +89,10 @@ pub(super) fn wakes(why: &Why<'_>) -> Option<Told> {
         let (sooner, later) = (of_kind(|f| f.high < 1.0), of_kind(|f| f.low > 1.0));
         let mut clauses = Vec::new();
         if !sooner.is_empty() {
-            clauses.push(format!("sooner with {}", words::list(&sooner)));
+            clauses.push(format!("sooner with {}", phrases::list(&sooner)));
         }
         if !later.is_empty() {
-            clauses.push(format!("later with {}", words::list(&later)));
+            clauses.push(format!("later with {}", phrases::list(&later)));
         }
         let place = match idle {
             true => "alone",
@@ -121,7 +115,7 @@ pub(super) fn wakes(why: &Why<'_>) -> Option<Told> {
             groups.join("; ")
         )),
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: (found.iter()).map(|(c, f)| wake_row(why, c, f)).collect(),
         evidence: throttled(why),
@@ -163,7 +157,7 @@ fn kept_row(cell: &Cell, finding: &Finding) -> String {
         cell.mover,
         setting(cell),
         cell.neighbour,
-        words::ratio(finding.ratio, finding.low, finding.high)
+        phrases::ratio(finding.ratio, finding.low, finding.high)
     )
 }
 
@@ -180,7 +174,7 @@ fn wake_row(why: &Why<'_>, cell: &Cell, finding: &Finding) -> String {
         cell.neighbour,
         told(find(&finding.cell)),
         told(find(&finding.baseline)),
-        words::ratio(finding.ratio, finding.low, finding.high)
+        phrases::ratio(finding.ratio, finding.low, finding.high)
     )
 }
 
@@ -195,7 +189,7 @@ fn throttled(why: &Why<'_>) -> Vec<String> {
                 c.cell.mover,
                 setting(&c.cell),
                 c.cell.neighbour,
-                words::percent(held.value)
+                phrases::percent(held.value)
             ))
         })
         .collect()

@@ -2,14 +2,14 @@
 
 use bytecost_spec::{Measure, Metric, Side, units};
 
-use super::{Told, Why, rows};
+use super::{Explained, Why, rows};
 use crate::crossovers::Curve;
-use crate::words;
+use crate::phrases;
 
 const SEVERAL: &str = "send-fields";
 const ONE: [&str; 2] = ["sendmsg", "send"];
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let planned = |mover: &str| why.view.trials.moving().any(|c| c.cell.mover == mover);
     if !planned(SEVERAL) && !ONE.into_iter().any(planned) {
         return None;
@@ -28,7 +28,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         Ok((sentence, findings)) => (Ok(sentence), findings),
         Err(missing) => (Err(missing), Vec::new()),
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers,
         evidence: [SEVERAL, ONE[0], ONE[1]]
@@ -58,5 +58,5 @@ pub(super) fn calls(why: &Why<'_>, mover: &str) -> Option<String> {
     } else {
         format!("{least} to {most}")
     };
-    Some(format!("`{mover}`: {span} {}", words::metric(metric)))
+    Some(format!("`{mover}`: {span} {}", phrases::metric(metric)))
 }

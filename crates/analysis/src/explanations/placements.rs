@@ -3,13 +3,15 @@
 
 use bytecost_spec::claim::Place;
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
 
+use super::ranges::{estimates, hull, span_of};
 use super::shared_core::IN_REGISTERS;
-use super::spans::{estimates, hull, span_of};
-use super::{MOST_ROWS, Told, Why};
+use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
+use crate::grouping::grouped;
 use crate::pairing::{Pairing, contrasted};
-use crate::words;
+use crate::phrases;
 
 const DONE: Metric = Metric::both(Measure::MessagesPerS);
 const STEP: Metric = Metric::both(Measure::CpuNsPerMessage);
@@ -58,7 +60,7 @@ fn held(why: &Why<'_>) -> Vec<Placement> {
 }
 
 /// What pinning changes.
-pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
+pub(super) fn pinning(why: &Why<'_>) -> Option<Explained> {
     let is_free = |c: &Cell| c.placement == Placement::Free;
     let mut work = why.view.trials.moving().filter(|c| c.route.is_work());
     let placements = held(why);
@@ -72,20 +74,16 @@ pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
         .flat_map(|p| versus(why, &p.to_string(), "free"))
         .filter(|v| keeps_apart(v.pair.other.cell))
         .collect();
-    let mut neighbours: Vec<String> = Vec::new();
-    for v in &found {
-        let neighbour = v.pair.other.cell.neighbour.to_string();
-        if !neighbours.contains(&neighbour) {
-            neighbours.push(neighbour);
-        }
-    }
+    let neighbours = found
+        .iter()
+        .map(|v| v.pair.other.cell.neighbour.to_string());
     let beside = |neighbour: &str| {
         let own = |v: &&Versus<'_>| v.pair.other.cell.neighbour.to_string() == neighbour;
         found.iter().filter(own).collect::<Vec<_>>()
     };
-    let clauses: Vec<String> = (neighbours.iter())
+    let clauses: Vec<String> = (neighbours.unique())
         .map(|neighbour| {
-            let own = beside(neighbour);
+            let own = beside(&neighbour);
             let ratios: Vec<Ratio> = own.iter().map(|v| v.done).collect();
             let head = match neighbour.as_str() {
                 "idle" => "alone".to_owned(),
@@ -94,14 +92,14 @@ pub(super) fn pinning(why: &Why<'_>) -> Option<Told> {
             format!(
                 "{head} {} of what free work does, in {}{}",
                 hull(&ratios),
-                words::count(own.len(), "cell"),
+                phrases::count(own.len(), "cell"),
                 matters(why, &ratios)
             )
         })
         .collect();
     let free: Vec<&str> = found.iter().map(|v| v.pair.baseline.id.as_str()).collect();
     let moves = estimates(why, &free, MOVES);
-    Some(Told {
+    Some(Explained {
         answer: if clauses.is_empty() {
             Err("no pinned work has three blocks in common with free work: needs more blocks (--budget)".to_owned())
         } else {
@@ -129,7 +127,7 @@ fn matters(why: &Why<'_>, ratios: &[Ratio]) -> &'static str {
 }
 
 /// Whether a slow-down of two threads is the sharing of a core or the taking of turns.
-pub(super) fn turns(why: &Why<'_>) -> Option<Told> {
+pub(super) fn turns(why: &Why<'_>) -> Option<Explained> {
     let sibling = Placement::Near(Nearness::SmtSibling);
     let one = Placement::Near(Nearness::SameCpu);
     let two = |c: &Cell| c.threads == 2;
@@ -153,7 +151,7 @@ pub(super) fn turns(why: &Why<'_>) -> Option<Told> {
         found.iter().filter(own).map(|v| v.done).collect()
     };
     let (apart, shared) = (of(false), of(true));
-    let told = |answer| Told {
+    let told = |answer| Explained {
         answer,
         numbers: rows(&found),
         evidence: siblings(why, &sibling).into_iter().collect(),
@@ -202,8 +200,7 @@ fn siblings(why: &Why<'_>, sibling: &Placement) -> Option<String> {
 
 /// A row for each kind of work, placement and neighbour.
 fn rows(found: &[Versus<'_>]) -> Vec<String> {
-    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
-    for v in found {
+    let row = |v: &Versus<'_>| {
         let cell = v.pair.other.cell;
         let head = format!(
             "{}, placement {} against {}",
@@ -214,10 +211,10 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let cost = Ratio::of(&v.pair.log_ratios(STEP)).map_or_else(String::new, |r| {
             format!(
                 ", at {} the CPU time a step",
-                words::ratio(r.value, r.low, r.high)
+                phrases::ratio(r.value, r.low, r.high)
             )
         });
-        let done = words::ratio(v.done.value, v.done.low, v.done.high);
+        let done = phrases::ratio(v.done.value, v.done.low, v.done.high);
         let mut told = format!(
             "{done} is done by {}{cost}",
             Axis::Threads.subject(&cell.threads.to_string())
@@ -225,14 +222,10 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         if !cell.neighbour.is_idle() {
             told.push_str(&format!(" beside {}", cell.neighbour));
         }
-        match rows.iter_mut().find(|(there, _)| *there == head) {
-            Some((_, list)) => list.push(told),
-            None => rows.push((head, vec![told])),
-        }
-    }
-    let told = rows
-        .iter()
-        .map(|(head, list)| format!("{head}: {}", span_of(list)));
+        (head, told)
+    };
+    let rows = grouped(found.iter().map(row)).into_iter();
+    let told = rows.map(|(head, list)| format!("{head}: {}", span_of(&list)));
     told.take(MOST_ROWS).collect()
 }
 

@@ -1,9 +1,9 @@
 //! The questions, in the order in which they are told.
 
 use super::{
-    Of, Question, asynchronous, asynchronous_why, cache_steps, caches, copies, cpu_distance,
-    cpu_time, faster, huge_pages, isolation, one_call, placements, sendfile, servers, shared_core,
-    threads, unexpected, zero_copy, zero_copy_from,
+    Of, Question, asynchronous, cache_steps, caches, copies, cpu_distance, cpu_time, faster,
+    huge_pages, isolation, one_call, placements, sendfile, servers, shared_core, threads,
+    unexpected, zero_copy, zero_copy_from,
 };
 
 /// The questions of every run that was watched, whatever it is about.
@@ -70,7 +70,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "asynchronous-why",
         text: "Why is asynchronous slower, where it is?",
         of: Of::Files,
-        ask: asynchronous_why::ask,
+        ask: asynchronous::ask_why,
     },
     Question {
         key: "sendfile-saves",

@@ -1,15 +1,16 @@
 //! What `sendfile` and its kin save beside reading into memory, and when they do not.
 
 use bytecost_spec::{Axis, Cache, Cell, Measure, Metric, Side, units};
+use itertools::Itertools as _;
 
 use super::asynchronous::from;
-use super::spans::{hull, span_of};
-use super::{MOST_ROWS, Told, Why};
+use super::ranges::{hull, span_of};
+use super::{Explained, MOST_ROWS, Why};
 use crate::crossovers::Ratio;
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::words;
 
 /// Ways that read into memory and write from there, each with those that spare that; the first of
 /// these is the one that the answer speaks of.
@@ -46,7 +47,7 @@ const fn sender(measure: Measure) -> Metric {
 /// A way that leaves the bytes in the kernel against one that reads them into memory.
 type Versus<'v> = Pairing<'v, 'v>;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let planned = |mover: &str| why.view.trials.moving().any(|c| c.cell.mover == mover);
     let ways: Vec<(&str, &str)> = WAYS
         .iter()
@@ -58,7 +59,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         let found = versus(why, copying, saving);
         (!found.is_empty()).then_some((*copying, *saving, found))
     });
-    let told = |answer| Told {
+    let told = |answer| Explained {
         answer,
         numbers: numbers(why),
         evidence: Vec::new(),
@@ -74,7 +75,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         findings.extend(finding(why, versus, CPU).map(|f| f.id.clone()));
     }
     let evidence = [cold(why, &found), stalled(why, &found)];
-    let told = Told {
+    let told = Explained {
         evidence: evidence.into_iter().flatten().collect(),
         findings,
         ..told(answer(why, copying, saving, &found))
@@ -148,7 +149,7 @@ fn answer(
     {
         return Err(format!(
             "whether `{saving}` saves time or CPU time beside `{copying}` is not decided in any of {}: needs more blocks (--budget)",
-            words::count(found.len(), "cell")
+            phrases::count(found.len(), "cell")
         ));
     }
     let such = |of: &[(&Versus<'_>, Verdict)],
@@ -245,18 +246,12 @@ fn places(why: &Why<'_>, pairs: &[&Versus<'_>]) -> String {
     if let [one] = pairs {
         return place(why, one, &[]);
     }
-    let mut caches: Vec<&str> = Vec::new();
-    for pair in pairs {
-        let word = from(pair.other.cell.cache);
-        if !caches.contains(&word) {
-            caches.push(word);
-        }
-    }
-    let caches: Vec<String> = caches.into_iter().map(str::to_owned).collect();
+    let caches = pairs.iter().map(|p| from(p.other.cell.cache)).unique();
+    let caches: Vec<String> = caches.map(str::to_owned).collect();
     format!(
         "in {} {}",
-        words::count(pairs.len(), "cell"),
-        words::list(&caches)
+        phrases::count(pairs.len(), "cell"),
+        phrases::list(&caches)
     )
 }
 
@@ -268,15 +263,15 @@ fn place(why: &Why<'_>, versus: &Versus<'_>, but: &[Axis]) -> String {
         .copied()
         .filter(|a| ![Axis::Mover, Axis::Cache].contains(a) && !but.contains(a))
         .collect();
-    let rest = words::joined_circumstances(&grid::coordinates(versus.other.cell, &held));
+    let rest = phrases::joined_circumstances(&grid::coordinates(versus.other.cell, &held));
     format!("{}{rest}", from(versus.other.cell.cache))
 }
 
 fn among(n: usize, all: usize) -> String {
     if n == all {
-        words::count(n, "cell")
+        phrases::count(n, "cell")
     } else {
-        format!("{n} of {}", words::count(all, "cell"))
+        format!("{n} of {}", phrases::count(all, "cell"))
     }
 }
 
@@ -320,7 +315,7 @@ fn numbers(why: &Why<'_>) -> Vec<String> {
                     .iter()
                     .filter_map(|v| {
                         let r = value(v)?;
-                        let ratio = words::ratio(r.value, r.low, r.high);
+                        let ratio = phrases::ratio(r.value, r.low, r.high);
                         Some(format!(
                             "{ratio} {}{}",
                             place(why, v, &[]),

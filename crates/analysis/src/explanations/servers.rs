@@ -2,15 +2,15 @@
 
 use bytecost_spec::{Axis, Cell, Connect, Measure, Metric, units};
 
-use super::{MOST_ROWS, Told, Why, estimate};
+use super::{Explained, MOST_ROWS, Why, estimate};
 use crate::crossovers::Ratio;
 use crate::doubts::serving::clients_limit;
 use crate::grid;
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::result::CellResult;
 use crate::trials::CellTrials;
 use crate::value::served::{KERNEL_STACK_BYTES, memory_bytes};
-use crate::words;
 
 const RATE: Metric = Metric::both(Measure::MessagesPerS);
 
@@ -58,7 +58,7 @@ fn name(cell: &CellTrials<'_>) -> String {
 }
 
 fn told_of(r: Ratio) -> String {
-    words::ratio(r.value, r.low, r.high)
+    phrases::ratio(r.value, r.low, r.high)
 }
 
 impl<'v> Why<'v> {
@@ -79,12 +79,12 @@ impl<'v> Why<'v> {
         let connections = cell.cell.value(Axis::Connections);
         let connections = Axis::Connections.circumstance(&connections);
         let others = grid::coordinates(cell.cell, &axes);
-        connections + &words::joined_circumstances(&others)
+        connections + &phrases::joined_circumstances(&others)
     }
 }
 
-fn told(answer: Result<String, String>, numbers: Vec<String>) -> Told {
-    Told {
+fn told(answer: Result<String, String>, numbers: Vec<String>) -> Explained {
+    Explained {
         answer,
         numbers,
         evidence: Vec::new(),
@@ -94,7 +94,7 @@ fn told(answer: Result<String, String>, numbers: Vec<String>) -> Told {
 }
 
 /// Which model for how many connections.
-pub(super) fn which(why: &Why<'_>) -> Option<Told> {
+pub(super) fn which(why: &Why<'_>) -> Option<Explained> {
     let mut by_number = groups(why, &[Axis::Server], is_busy);
     by_number.retain(|g| g.len() > 1);
     by_number.sort_by_key(|g| g[0].cell.serving.connections);
@@ -122,7 +122,7 @@ pub(super) fn which(why: &Why<'_>) -> Option<Told> {
             _ => format!(
                 "{place} {}, not shown to be ahead of {}",
                 name(best),
-                words::list(&level)
+                phrases::list(&level)
             ),
         });
         let rates: Vec<String> = ranked
@@ -144,7 +144,7 @@ pub(super) fn which(why: &Why<'_>) -> Option<Told> {
 }
 
 /// Where models fall off with idle connections.
-pub(super) fn idle(why: &Why<'_>) -> Option<Told> {
+pub(super) fn idle(why: &Why<'_>) -> Option<Explained> {
     let mut same = groups(why, &[Axis::Idle], |c| {
         c.serving.rate_per_s.is_none() && !c.serving.perf
     });
@@ -186,7 +186,7 @@ pub(super) fn idle(why: &Why<'_>) -> Option<Told> {
         numbers.push(format!(
             "{} {place}, {} over that without idle connections: {}",
             name(alone),
-            words::metric(RATE),
+            phrases::metric(RATE),
             told.join("; ")
         ));
     }
@@ -194,7 +194,7 @@ pub(super) fn idle(why: &Why<'_>) -> Option<Told> {
         String::new()
     } else {
         let lose = if stays.len() == 1 { "loses" } else { "lose" };
-        format!("{} {lose} nothing that matters", words::list(&stays))
+        format!("{} {lose} nothing that matters", phrases::list(&stays))
     };
     let answer = match (falls.is_empty(), kept.is_empty()) {
         (true, true) => Err("the intervals leave it open: needs more blocks (--budget)".to_owned()),
@@ -211,7 +211,7 @@ pub(super) fn idle(why: &Why<'_>) -> Option<Told> {
 }
 
 /// What a thread or process for each connection costs in memory.
-pub(super) fn memory(why: &Why<'_>) -> Option<Told> {
+pub(super) fn memory(why: &Why<'_>) -> Option<Explained> {
     let mut same = groups(why, &[Axis::Connections, Axis::Idle], |c| {
         c.serving.connect == Connect::Kept && c.serving.rate_per_s.is_none()
     });
@@ -222,7 +222,7 @@ pub(super) fn memory(why: &Why<'_>) -> Option<Told> {
             .trials()
             .filter_map(|t| memory_bytes(t.sample).ok())
             .collect();
-        crate::typical(&known)
+        crate::cells::typical(&known)
     };
     let mut rows: Vec<(f64, String, bool)> = Vec::new();
     for group in &same {
@@ -262,12 +262,12 @@ pub(super) fn memory(why: &Why<'_>) -> Option<Told> {
             "needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart or more".to_owned(),
         ),
         (with, without) if without.is_empty() => {
-            Ok(format!("each connection takes {}.", words::list(&with)))
+            Ok(format!("each connection takes {}.", phrases::list(&with)))
         }
         (with, without) => Ok(format!(
             "each connection takes {}, against {}.",
-            words::list(&with),
-            words::list(&without)
+            phrases::list(&with),
+            phrases::list(&without)
         )),
     };
     let mut told = told(answer, numbers);
@@ -283,7 +283,7 @@ pub(super) fn memory(why: &Why<'_>) -> Option<Told> {
 const FEWEST_MORE: u64 = 100;
 
 /// Whether single-threaded has the least latency.
-pub(super) fn single(why: &Why<'_>) -> Option<Told> {
+pub(super) fn single(why: &Why<'_>) -> Option<Explained> {
     const P50: Metric = Metric::both(Measure::LatencyUsP50);
     const P99: Metric = Metric::both(Measure::LatencyUsP99);
     let is_single = |c: &&&CellTrials<'_>| c.cell.serving.server.as_deref() == Some("single");
@@ -303,7 +303,7 @@ pub(super) fn single(why: &Why<'_>) -> Option<Told> {
                 let row = format!(
                     "{} against `single`, {} {place}: {}",
                     name(other),
-                    words::metric(metric),
+                    phrases::metric(metric),
                     told_of(r)
                 );
                 if r.high < 1.0 {

@@ -6,10 +6,11 @@
 //! time. Wall time alone does not tell these apart.
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
 
-use super::{Told, Why};
+use super::{Explained, Why};
+use crate::phrases;
 use crate::result::Finding;
-use crate::words;
 
 /// Work that needs a core's multipliers and no memory: what only a core can slow.
 pub(super) const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
@@ -17,7 +18,7 @@ pub(super) const IN_REGISTERS: &[&str] = &["work-integer", "work-float"];
 const SHARED: f64 = 1.25;
 const OWN: f64 = 1.12;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = pairs(why);
     if !why
         .view
@@ -33,18 +34,12 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         // Which two CPUs the scheduler chose, nobody knows.
         .filter(|p| p.cell.placement != Placement::Free)
         .collect();
-    let mut places: Vec<String> = Vec::new();
-    for pair in &judged {
-        let place = pair.cell.placement.to_string();
-        if !places.contains(&place) {
-            places.push(place);
-        }
-    }
-    let answers: Vec<String> = (places.iter())
+    let places = judged.iter().map(|p| p.cell.placement.to_string()).unique();
+    let answers: Vec<String> = places
         .map(|place| {
             let of_place = judged
                 .iter()
-                .filter(|p| p.cell.placement.to_string() == *place);
+                .filter(|p| p.cell.placement.to_string() == place);
             format!(
                 "with placement {place} {}",
                 verdict(&of_place.copied().collect::<Vec<_>>())
@@ -56,7 +51,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     } else {
         Ok(format!("{}.", answers.join("; ")))
     };
-    Some(Told {
+    Some(Explained {
         answer,
         numbers: pairs.iter().map(row).collect(),
         evidence: why
@@ -124,7 +119,7 @@ fn verdict(pairs: &[&Pair<'_>]) -> &'static str {
 }
 
 fn row(pair: &Pair<'_>) -> String {
-    let ratio = |f: &Finding| words::ratio(f.ratio, f.low, f.high);
+    let ratio = |f: &Finding| phrases::ratio(f.ratio, f.low, f.high);
     format!(
         "{}, placement {}: two threads get done {} what one does, at {} its CPU time a step{}",
         Axis::Mover.subject(&pair.cell.mover),

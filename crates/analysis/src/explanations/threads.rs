@@ -3,12 +3,12 @@
 use bytecost_spec::{Axis, Measure, Metric};
 
 use super::caches::LEVELS;
-use super::{Told, Why, estimate, why_absent};
+use super::{Explained, Why, estimate, why_absent};
 use crate::crossovers::Ratio;
 use crate::grid;
 use crate::pairing::Pairing;
+use crate::phrases;
 use crate::trials::CellTrials;
-use crate::words;
 
 /// Threads of one flow: one sends, one takes in.
 const THREADS_OF_A_FLOW: usize = 2;
@@ -19,8 +19,8 @@ struct Flows<'v> {
     cpus: usize,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
-    let told = |answer, numbers| Told {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
+    let told = |answer, numbers| Explained {
         answer,
         numbers,
         evidence: Vec::new(),
@@ -40,8 +40,8 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let mut told = told(flows.answer(why), numbers);
     told.evidence.push(format!(
         "{}, {THREADS_OF_A_FLOW} threads a flow: up to {} each thread has a CPU",
-        words::count(flows.cpus, "CPU"),
-        words::count(flows.cpus / THREADS_OF_A_FLOW, "flow"),
+        phrases::count(flows.cpus, "CPU"),
+        phrases::count(flows.cpus / THREADS_OF_A_FLOW, "flow"),
     ));
     Some(told)
 }
@@ -88,7 +88,11 @@ impl<'v> Flows<'v> {
                 let Some(e) = result.estimates.get(&metric) else {
                     continue;
                 };
-                parts.push(format!("{} {}", words::metric(metric), estimate(e, metric)));
+                parts.push(format!(
+                    "{} {}",
+                    phrases::metric(metric),
+                    estimate(e, metric)
+                ));
                 if measure == Measure::ThroughputGbitPerS && flows > 1 {
                     let each = e.value / f64::from(flows);
                     parts.push(format!(
@@ -108,8 +112,8 @@ impl<'v> Flows<'v> {
                 .copied()
                 .filter(|a| *a != Axis::Threads)
                 .collect();
-            let place = words::circumstances(&grid::coordinates(cell.cell, &held));
-            let flows = words::count(flows as usize, "flow");
+            let place = phrases::circumstances(&grid::coordinates(cell.cell, &held));
+            let flows = phrases::count(flows as usize, "flow");
             Some(format!("{flows}{fits} ({place}): {}", parts.join("; ")))
         });
         rows.collect()
@@ -135,11 +139,11 @@ impl<'v> Flows<'v> {
             let r = self.ratio(from, to, *measure)?;
             Some(format!(
                 "{} in the {name}",
-                words::ratio(r.value, r.low, r.high)
+                phrases::ratio(r.value, r.low, r.high)
             ))
         });
         let levels: Vec<String> = levels.collect();
-        (!levels.is_empty()).then(|| words::list(&levels))
+        (!levels.is_empty()).then(|| phrases::list(&levels))
     }
 
     fn answer(&self, why: &Why<'_>) -> Result<String, String> {
@@ -153,7 +157,7 @@ impl<'v> Flows<'v> {
             let apart = if crowded + 1 >= self.cells.len() {
                 format!(
                     "; and {} leave no two numbers of flows at which each thread has a CPU, so that waiting for a CPU and finding the caches cold cannot be told apart",
-                    words::count(self.cpus, "CPU")
+                    phrases::count(self.cpus, "CPU")
                 )
             } else {
                 String::new()
@@ -162,7 +166,7 @@ impl<'v> Flows<'v> {
                 "cache misses cannot be counted here: {reason}{apart}"
             ));
         }
-        let flows = |c: &CellTrials<'_>| words::count(c.cell.threads as usize, "flow");
+        let flows = |c: &CellTrials<'_>| phrases::count(c.cell.threads as usize, "flow");
         let fitting = self.cells.iter().rev().find(|c| self.fits(c));
         let alone = fitting
             .filter(|c| c.cell.threads > first.cell.threads)

@@ -6,9 +6,9 @@ use bytecost_spec::Cell;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};
 
-use super::{MOST_ROWS, Told, Why};
+use super::{Explained, MOST_ROWS, Why};
+use crate::phrases;
 use crate::result::{Finding, Verdict};
-use crate::words;
 
 /// An expectation with the findings that it speaks of.
 struct Held<'v> {
@@ -18,7 +18,7 @@ struct Held<'v> {
     open: usize,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let expects = &why.view.input.manifest.study.expects;
     let held: Vec<Held<'_>> = expects.iter().map(|e| hold(why, e)).collect();
     let sum = |of: fn(&Held<'_>) -> usize| held.iter().map(of).sum::<usize>();
@@ -30,8 +30,8 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let unmeasured = held
         .iter()
         .filter(|h| h.as_expected.is_empty() && h.otherwise.is_empty() && h.open == 0);
-    let unmeasured = words::count(unmeasured.count(), "expectation");
-    let mut told = Told {
+    let unmeasured = phrases::count(unmeasured.count(), "expectation");
+    let mut told = Explained {
         answer: Err(String::new()),
         numbers: Vec::new(),
         evidence: vec![format!(
@@ -55,7 +55,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         });
         return Some(told);
     }
-    let decided = words::count(met + otherwise, "finding");
+    let decided = phrases::count(met + otherwise, "finding");
     for h in held.iter().filter(|h| !h.otherwise.is_empty()) {
         told.numbers.extend(
             h.otherwise
@@ -138,9 +138,9 @@ fn clause(held: &Held<'_>) -> Option<String> {
             "{} was expected to be {outcome} than {} in {} and in {} of {} was not",
             first.axis.subject(&first.value),
             first.axis.subject(&first.baseline_value),
-            words::metric(first.metric),
+            phrases::metric(first.metric),
             held.otherwise.len(),
-            words::count(all, "place")
+            phrases::count(all, "place")
         )
         .replace("no different than", "no different from"),
     )

@@ -1,21 +1,22 @@
 //! Why zero-copy is not always fastest.
 
 use bytecost_spec::{Measure, Metric, Side};
+use itertools::Itertools as _;
 
 use super::one_call::calls;
 use super::zero_copy_from::COPIED;
-use super::{MOST_ROWS, Told, Why, estimate, row};
+use super::{Explained, MOST_ROWS, Why, estimate, row};
 use crate::crossovers::{Curve, is_open};
 use crate::doubts::copied;
+use crate::phrases::{self, percent};
 use crate::result::Crossing;
-use crate::words::{self, percent};
 
 /// Copied share from which nothing is saved to speak of.
 const COPIES: f64 = 0.5;
 /// How many times the calls of the copying way are told as more.
 const MORE_CALLS: f64 = 1.05;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = why.zero_copy_pairs();
     let (zero, copying) = *pairs.first()?;
     let cost = Metric::both(Measure::CpuSPerGb);
@@ -39,7 +40,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
         .findings
         .iter()
         .filter(|f| f.value == zero && f.metric == cost && !why.view.stalls.touch(f));
-    Some(Told {
+    Some(Explained {
         answer: answer(why, zero, copying, &shares, curves.first()),
         numbers,
         evidence,
@@ -50,12 +51,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
 
 /// The copied share by transport, each with its row of numbers.
 fn shares(why: &Why<'_>, zero: &str) -> Vec<(f64, String)> {
-    let mut transports = Vec::new();
-    for cell in why.cells(zero) {
-        if !transports.contains(&cell.cell.transport) {
-            transports.push(cell.cell.transport);
-        }
-    }
+    let transports = why.cells(zero).map(|c| c.cell.transport).unique();
     let of = |transport: bytecost_spec::Transport| {
         let own = why.cells(zero).filter(|c| c.cell.transport == transport);
         let known: Vec<_> = own.filter_map(|c| c.estimates.get(&COPIED)).collect();
@@ -69,7 +65,7 @@ fn shares(why: &Why<'_>, zero: &str) -> Vec<(f64, String)> {
             let least = percent(known.iter().map(low).fold(f64::INFINITY, f64::min));
             let most = percent(known.iter().map(high).fold(0.0, f64::max));
             if least == most {
-                format!("{most} in each of {}", words::count(known.len(), "cell"))
+                format!("{most} in each of {}", phrases::count(known.len(), "cell"))
             } else {
                 let mean = percent(mean);
                 format!(
@@ -114,7 +110,7 @@ fn answer(
     match crossover.outcome {
         Crossing::AlwaysBetter => Ok(format!(
             "here it is: `{zero}` costs less CPU time per byte than `{copying}` at every size that was measured{}.",
-            words::joined_circumstances(&curve.place)
+            phrases::joined_circumstances(&curve.place)
         )),
         _ if copies => {
             let most = shares.iter().map(|(s, _)| *s).fold(0.0, f64::max);

@@ -2,12 +2,12 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use super::{MOST_ROWS, Told, Why, rows};
+use super::{Explained, MOST_ROWS, Why, rows};
 use crate::crossovers::Curve;
 use crate::doubts::copied;
 use crate::doubts::flags::is_no_zero_copy;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
+pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = why.zero_copy_pairs();
     let (zero, copying) = *pairs.first()?;
     let mut seen: Vec<&str> = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Told> {
     let evidence = others
         .map(|c| c.sentence)
         .chain(copied(why.view).into_iter().map(|c| c.sentence()));
-    Some(Told {
+    Some(Explained {
         answer,
         numbers,
         evidence: evidence.collect(),

@@ -1,7 +1,7 @@
 //! What was counted in trials of their own, as findings.json tells it.
 
 use bytecost_spec::Side;
-use bytecost_spec::evidence::{CopyMeans, Event, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct CellCopies {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LegCopies {
     /// Where.
-    pub leg: Leg,
+    pub leg: CopyPlace,
     /// By what means it is known; none where it is not.
     pub means: Option<CopyMeans>,
     /// How often each byte was copied there, on average.
@@ -46,7 +46,7 @@ pub struct CellCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventRate {
     /// What.
-    pub event: Event,
+    pub event: CountedEvent,
     /// On which side; both for what is the connection's.
     pub side: Side,
     /// How often for each message sent.

@@ -4,8 +4,8 @@ use bytecost_spec::{Axis, Metric};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CeilingLine;
 use super::Estimate;
-use crate::ceiling::CeilingLine;
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
-use bytecost_spec::evidence::Evidence;
+use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::host::Host;
 use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey};
@@ -24,7 +24,7 @@ pub struct World {
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
     pub blocks: Vec<Block>,
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<TrialEvidence>,
     pub notes: Vec<String>,
     pub ended_early: Option<String>,
     pub damage: Option<String>,

@@ -9,7 +9,7 @@ use bytecost_spec::axis::{AxisRow, CellFacts};
 use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, Offer, axis_arg, by_group};
+use super::{AxisArgs, ServedService, axis_arg, by_group};
 
 /// Axes of messages that a session by hand does not have.
 pub const NOT_BY_HAND: &[Axis] = &[
@@ -39,7 +39,7 @@ pub fn applies_by_hand(axis: Axis, mover: &Mover) -> bool {
 #[command(args_conflicts_with_subcommands = true)]
 pub struct ServeArgs {
     #[command(subcommand)]
-    pub offer: Option<Offer>,
+    pub offer: Option<ServedService>,
     #[command(flatten)]
     pub axes: ServeAxes,
     /// Address to listen at; any but a loopback address lets others make this machine send

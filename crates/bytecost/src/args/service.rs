@@ -11,7 +11,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 /// What `serve` is to serve, where it is not messages: a row of the table of services.
 #[derive(Debug)]
-pub struct Offer {
+pub struct ServedService {
     /// The word.
     pub service: String,
     /// The row of that name, and its options; none where there is no such row, or where options
@@ -114,7 +114,7 @@ pub struct AskArgs {
 
 /// One subcommand a service, so that each has the options that it takes; any other word is taken
 /// too, to be refused in words.
-impl Subcommand for Offer {
+impl Subcommand for ServedService {
     fn augment_subcommands(command: Command) -> Command {
         SERVICES
             .iter()
@@ -152,8 +152,8 @@ fn models() -> String {
     )
 }
 
-impl FromArgMatches for Offer {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Offer, clap::Error> {
+impl FromArgMatches for ServedService {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ServedService, clap::Error> {
         let (name, matches) = matches
             .subcommand()
             .ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
@@ -162,7 +162,7 @@ impl FromArgMatches for Offer {
         let known = Service::named(name)
             .filter(|_| has_options)
             .map(|service| ServiceArgs::from_arg_matches(matches).map(|args| (service, args)));
-        Ok(Offer {
+        Ok(ServedService {
             service: name.to_owned(),
             known: known.transpose()?,
         })

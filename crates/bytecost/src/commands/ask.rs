@@ -7,15 +7,15 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bytecost_engine::services::{Service, top};
 use bytecost_lab::descriptors;
-use bytecost_lab::load::{self, Load, Outcome, Span};
+use bytecost_lab::load::{self, Load, LoadOutcome, LoadSpan};
 use bytecost_report::service;
-use bytecost_spec::service::{Answer, Asked, Asking, Generator, Latencies, Pace, Process};
+use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
 use bytecost_spec::units;
 
 use super::drive::address;
 use super::service::{check_patience, named, serving};
 use crate::args::AskArgs;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::{pinning, signals, terminal};
 
 /// The longest that a load lasts, thinks or takes to begin.
@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Asks once, shows the answer, and then asks as often as was wished. Status 1 where the server
 /// did not serve all of it, 130 where Ctrl-C ended it early.
-pub fn run(args: &AskArgs) -> Result<Ending> {
+pub fn run(args: &AskArgs) -> Result<Exit> {
     let load = wished(args)?;
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
@@ -48,9 +48,9 @@ pub fn run(args: &AskArgs) -> Result<Ending> {
     })?;
     let failed = asked.errors_in_all() > 0 || asked.unanswered > 0;
     Ok(match (interrupted, failed) {
-        (true, _) => Ending::Interrupted,
-        (false, true) => Ending::SomeFailed,
-        (false, false) => Ending::Done,
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::SomeFailed,
+        (false, false) => Exit::Done,
     })
 }
 
@@ -82,8 +82,8 @@ fn wished(args: &AskArgs) -> Result<Load> {
     load.patience = args.patience;
     load.ramp = args.ramp.unwrap_or_default();
     load.pace = match args.rate {
-        Some(per_s) => load::Pace::Open { per_s },
-        None => load::Pace::Closed {
+        Some(per_s) => load::RequestPace::Open { per_s },
+        None => load::RequestPace::Closed {
             think: args.think.unwrap_or_default(),
         },
     };
@@ -94,11 +94,11 @@ fn wished(args: &AskArgs) -> Result<Load> {
                 units::duration(window)
             )));
         }
-        Some(window) => Span::Time {
+        Some(window) => LoadSpan::Time {
             warmup: args.warmup.unwrap_or_default(),
             window,
         },
-        None => Span::Requests(args.requests.unwrap_or(1)),
+        None => LoadSpan::Requests(args.requests.unwrap_or(1)),
     };
     load.check().map_err(bad_input)?;
     Ok(load)
@@ -129,9 +129,9 @@ fn nobody(load: &Load, error: io::Error) -> anyhow::Error {
 }
 
 /// An answer, which was found right.
-fn read(service: &Service, answer: &[u8]) -> Answer {
+fn read(service: &Service, answer: &[u8]) -> Response {
     if service.name != top::SERVICE.name {
-        return Answer::Content {
+        return Response::Content {
             bytes: answer.len() as u64,
         };
     }
@@ -141,7 +141,7 @@ fn read(service: &Service, answer: &[u8]) -> Answer {
         user_s: entry.user_hundredths as f64 / 100.0,
         kernel_s: entry.kernel_hundredths as f64 / 100.0,
     });
-    Answer::Busiest(processes.collect())
+    Response::Busiest(processes.collect())
 }
 
 fn asking(load: &Load) -> Asking {
@@ -155,15 +155,15 @@ fn asking(load: &Load) -> Asking {
         depth: load.depth,
         threads: load.threads,
         pace: match load.pace {
-            load::Pace::Closed { think } => Pace::Closed {
+            load::RequestPace::Closed { think } => Pace::Closed {
                 think_s: think.as_secs_f64(),
             },
-            load::Pace::Open { per_s } => Pace::Open { per_s },
+            load::RequestPace::Open { per_s } => Pace::Open { per_s },
         },
     }
 }
 
-fn found(asking: Asking, outcome: &Outcome, interrupted: bool) -> Asked {
+fn found(asking: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
     let us = |ns: u64| ns as f64 / 1e3;
     let histogram = &outcome.latency_ns;
     let at = |quantile| us(histogram.value_at_quantile(quantile));
@@ -186,7 +186,7 @@ fn found(asking: Asking, outcome: &Outcome, interrupted: bool) -> Asked {
         errors: outcome.errors.by_kind().to_vec(),
         opened: outcome.opened,
         fairness: (fair.min, fair.median, fair.max),
-        generator: Generator {
+        generator: GeneratorCost {
             busy_share: outcome.generator.busy_share,
             cpu_s: outcome.generator.cpu_ns as f64 / 1e9,
             late_us_p99: (!late.is_empty()).then(|| us(late.value_at_quantile(0.99))),

@@ -6,12 +6,12 @@ use bytecost_report::audit::{json, settled, terminal};
 use bytecost_store::{Root, Run};
 
 use crate::args::AuditArgs;
-use crate::evidence::Evidence;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::published::Library;
+use crate::recorded_run::RecordedRun;
 
 /// Judges the claims and prints the rulings.
-pub fn run(args: &AuditArgs) -> Result<Ending> {
+pub fn run(args: &AuditArgs) -> Result<Exit> {
     let mut library = match &args.claims {
         Some(path) => Library::from_file(path)?,
         None => Library::built_in()?,
@@ -34,7 +34,7 @@ pub fn run(args: &AuditArgs) -> Result<Ending> {
     };
     let mut judged = Vec::with_capacity(runs.len());
     for run in &runs {
-        let evidence = Evidence::of(run)?;
+        let evidence = RecordedRun::of(run)?;
         let input = evidence.input(None);
         let analysis = analyse(input);
         let id = run.manifest().id.clone();
@@ -46,7 +46,7 @@ pub fn run(args: &AuditArgs) -> Result<Ending> {
     } else {
         terminal(&settled, crate::terminal::style())
     })?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// The newest run that measured.

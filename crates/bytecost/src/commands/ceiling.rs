@@ -7,12 +7,12 @@ use bytecost_store::{Root, Run};
 
 use super::run;
 use crate::args::{AxisArgs, CeilingArgs, RunArgs};
-use crate::evidence::Evidence;
-use crate::failure::{Ending, bad_input};
-use crate::{ceiling, terminal};
+use crate::failure::{Exit, bad_input};
+use crate::recorded_run::{RecordedRun, measured_ceiling};
+use crate::terminal;
 
 /// Measures the study of that name, and tells its rates in a table.
-pub fn run(args: CeilingArgs) -> Result<Ending> {
+pub fn run(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.resume {
         let run = Root::at(&args.root.runs_dir).open(name)?;
         let study = &run.manifest().study.name;
@@ -48,10 +48,10 @@ pub fn run(args: CeilingArgs) -> Result<Ending> {
 
 /// Writes the run's files and prints the table; true when trials failed.
 fn tell(run: &Run) -> Result<bool> {
-    let evidence = Evidence::of(run)?;
+    let evidence = RecordedRun::of(run)?;
     let analysis = evidence.analysis(None)?;
     super::report::write(run, &analysis, &evidence.cells, &evidence.samples)?;
-    let text = match ceiling::measured(run) {
+    let text = match measured_ceiling(run) {
         Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
         None => bytecost_report::terminal(&analysis, terminal::style()),
     };

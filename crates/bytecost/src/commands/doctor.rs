@@ -4,11 +4,11 @@ use anyhow::Result;
 use bytecost_store::Root;
 
 use crate::args::DoctorArgs;
-use crate::failure::Ending;
+use crate::failure::Exit;
 use crate::{machine, terminal};
 
 /// Prints the checks, or what was removed.
-pub fn run(args: &DoctorArgs) -> Result<Ending> {
+pub fn run(args: &DoctorArgs) -> Result<Exit> {
     if args.clean {
         let left = super::clean(&Root::at(&args.root.runs_dir));
         let mut told: Vec<&str> = left.iter().map(|l| l.told.as_str()).collect();
@@ -18,14 +18,14 @@ pub fn run(args: &DoctorArgs) -> Result<Ending> {
         super::print(&(told.join("\n") + "\n"))?;
         let all_gone = left.iter().all(|l| l.gone);
         return Ok(if all_gone {
-            Ending::Done
+            Exit::Done
         } else {
-            Ending::SomeFailed
+            Exit::SomeFailed
         });
     }
     super::print(&bytecost_report::tables::doctor(
         &machine::host().0,
         terminal::style(),
     ))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bytecost_engine::RECEIVERS;
-use bytecost_lab::hand::{CLIENT_AXES, Drive, PORT, Trouble, drive};
-use bytecost_spec::hand::End;
+use bytecost_lab::hand::{CLIENT_AXES, Drive, PORT, SessionError, drive};
+use bytecost_spec::hand::SessionEnd;
 use bytecost_spec::{Axis, Cell, units};
 
 use super::live::{Live, one_value_each};
 use crate::args::DriveArgs;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::{machine, signals};
 
 /// The shortest time.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// Receives until its time is over, until Ctrl-C, or until the server ends: status 0 for each.
-pub fn run(args: DriveArgs) -> Result<Ending> {
+pub fn run(args: DriveArgs) -> Result<Exit> {
     let what = Drive {
         address: address(&args.address, args.port)?,
         wishes: wishes(&args)?,
@@ -37,15 +37,15 @@ pub fn run(args: DriveArgs) -> Result<Ending> {
     let mut live = Live::new(args.output, &stop);
     let summary = match drive(&what, &stop, &mut |event| live.show(event)) {
         Ok(summary) => summary,
-        Err(Trouble::Interrupted) => return Ok(Ending::Done),
-        Err(Trouble::Refused(why)) => return Err(bad_input(why)),
-        Err(Trouble::Failed(e)) => return Err(e.into()),
+        Err(SessionError::Interrupted) => return Ok(Exit::Done),
+        Err(SessionError::Refused(why)) => return Err(bad_input(why)),
+        Err(SessionError::Failed(e)) => return Err(e.into()),
     };
     live.summary(&summary);
     live.end()?;
     Ok(match summary.end {
-        End::Failed(_) => Ending::SomeFailed,
-        End::Here | End::There => Ending::Done,
+        SessionEnd::Failed(_) => Exit::SomeFailed,
+        SessionEnd::Here | SessionEnd::There => Exit::Done,
     })
 }
 

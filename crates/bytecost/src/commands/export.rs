@@ -7,14 +7,14 @@ use bytecost_report::layout::Form;
 use bytecost_store::Root;
 
 use crate::args::ExportArgs;
-use crate::evidence::Evidence;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
+use crate::recorded_run::RecordedRun;
 
 /// Writes the table to the file, or prints it.
-pub fn run(args: &ExportArgs) -> Result<Ending> {
+pub fn run(args: &ExportArgs) -> Result<Exit> {
     let layout = named(&args.layout)?;
     let run = Root::at(&args.root.runs_dir).open(&args.run)?;
-    let evidence = Evidence::of(&run)?;
+    let evidence = RecordedRun::of(&run)?;
     let text = match &evidence.imported {
         Some(imported) if imported.layout == layout.name() => layout.csv_of_imported(imported),
         Some(imported) => {
@@ -31,7 +31,7 @@ pub fn run(args: &ExportArgs) -> Result<Ending> {
         Some(path) => write(path, &text)?,
         None => super::print(&text)?,
     }
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

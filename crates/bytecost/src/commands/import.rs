@@ -7,10 +7,10 @@ use bytecost_spec::{Host, Manifest, Survey};
 use bytecost_store::{Ending as RunEnding, Root};
 
 use crate::args::ImportArgs;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 
 /// Makes a run directory of the table.
-pub fn run(args: &ImportArgs) -> Result<Ending> {
+pub fn run(args: &ImportArgs) -> Result<Exit> {
     let layout = super::export::named(&args.layout)?;
     let text = crate::published::read(&args.file, MAX_TABLE_BYTES)?;
     let imported = layout
@@ -48,5 +48,5 @@ pub fn run(args: &ImportArgs) -> Result<Ending> {
         run.manifest().id,
         imported.published.cells.len()
     ))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }

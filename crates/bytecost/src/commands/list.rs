@@ -5,12 +5,12 @@ use bytecost_lab::files::Files;
 use bytecost_lab::survey::{Helpers, helped};
 use bytecost_spec::{Study, Transport};
 
-use crate::failure::Ending;
+use crate::failure::Exit;
 use crate::studies::STUDIES;
 use crate::terminal;
 
 /// Prints the tables.
-pub fn run() -> Result<Ending> {
+pub fn run() -> Result<Exit> {
     let (_, mut survey) = super::look_around(Transport::ALL);
     // Without a directory to make files in there is no table of them; a run says why.
     survey.files = bytecost_lab::file_survey::survey(&mut Files::default()).ok();
@@ -26,5 +26,5 @@ pub fn run() -> Result<Ending> {
         &studies,
         terminal::style(),
     ))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use bytecost_host::Roots;
 use bytecost_lab::cpu_clock;
-use bytecost_lab::hand::Event;
+use bytecost_lab::hand::SessionEvent;
 use bytecost_report::hand;
 use bytecost_spec::hand::{Begun, Served, Summary};
 use bytecost_spec::survey::ClockVerdict;
@@ -43,17 +43,19 @@ impl<'a> Live<'a> {
     }
 
     /// Prints one event.
-    pub fn show(&mut self, event: Event) {
+    pub fn show(&mut self, event: SessionEvent) {
         match event {
-            Event::Listening { address } => listening(address),
-            Event::TurnedAway { why } => note(&format!("turned away {}", units::one_line(&why))),
-            Event::Began(begun) => {
+            SessionEvent::Listening { address } => listening(address),
+            SessionEvent::TurnedAway { why } => {
+                note(&format!("turned away {}", units::one_line(&why)))
+            }
+            SessionEvent::Began(begun) => {
                 if !self.how.json && !self.how.quiet {
                     self.print(&hand::begun(&begun, terminal::style()));
                 }
                 self.session = Some(*begun);
             }
-            Event::Second(second) => {
+            SessionEvent::Second(second) => {
                 let line = match &self.session {
                     Some(begun) if self.how.json => hand::second_json(begun, &second),
                     Some(begun) => hand::second(begun, &second),
@@ -63,7 +65,7 @@ impl<'a> Live<'a> {
                     self.print(&line);
                 }
             }
-            Event::Ended(summary) => self.summary(&summary),
+            SessionEvent::Ended(summary) => self.summary(&summary),
         }
     }
 

@@ -5,26 +5,26 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
-use crate::failure::Ending;
+use crate::failure::Exit;
 
 /// Prints the completion script of a shell.
-pub fn completions(shell: Shell) -> Result<Ending> {
+pub fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bytecost", &mut script);
     super::print(&String::from_utf8_lossy(&script))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// Prints the manual page.
-pub fn page() -> Result<Ending> {
+pub fn page() -> Result<Exit> {
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command()).render(&mut page)?;
     super::print(&String::from_utf8_lossy(&page))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// Prints the JSON Schema of `findings.json`.
-pub fn schema() -> Result<Ending> {
+pub fn schema() -> Result<Exit> {
     super::print(&bytecost_report::schema_json())?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }

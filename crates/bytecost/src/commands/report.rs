@@ -8,25 +8,25 @@ use bytecost_spec::{Cell, Published, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
-use crate::evidence::Evidence;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::published::Library;
+use crate::recorded_run::RecordedRun;
 use crate::terminal;
 
 /// Analyses a run, writes its files anew and prints the answer; or writes its figures.
-pub fn run(args: ReportArgs) -> Result<Ending> {
+pub fn run(args: ReportArgs) -> Result<Exit> {
     let run = open(&args.root, args.run)?;
     let root = Root::at(&args.root.runs_dir);
     let beside = args.beside.map(|name| imported(&root, &name)).transpose()?;
-    let evidence = Evidence::of(&run)?;
+    let evidence = RecordedRun::of(&run)?;
     let analysis = judged(&evidence, beside.as_ref())?;
     match args.figures.figures {
         Some(format) => figures(&run, &analysis, format, &args.figures)?,
         None => show(&evidence, &analysis)?,
     }
     Ok(match evidence.is_whole() {
-        true => Ending::Done,
-        false => Ending::SomeFailed,
+        true => Exit::Done,
+        false => Exit::SomeFailed,
     })
 }
 
@@ -63,13 +63,13 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 
 /// Writes a run's files and prints its answer; true when trials failed or are lost.
 pub fn tell(run: &Run) -> Result<bool> {
-    let evidence = Evidence::of(run)?;
+    let evidence = RecordedRun::of(run)?;
     show(&evidence, &evidence.analysis(None)?)?;
     Ok(!evidence.is_whole())
 }
 
 /// The run judged, beside what was published.
-fn judged(evidence: &Evidence<'_>, published: Option<&Published>) -> Result<Analysis> {
+fn judged(evidence: &RecordedRun<'_>, published: Option<&Published>) -> Result<Analysis> {
     let Some(published) = published else {
         return evidence.analysis(None);
     };
@@ -108,7 +108,7 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresA
     Ok(())
 }
 
-fn show(evidence: &Evidence<'_>, analysis: &Analysis) -> Result<()> {
+fn show(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
     let run = evidence.run;
     write(run, analysis, &evidence.cells, &evidence.samples)?;
     super::print(&bytecost_report::terminal(analysis, terminal::style()))?;

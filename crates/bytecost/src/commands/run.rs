@@ -28,7 +28,7 @@ use time::format_description::well_known::Rfc3339;
 use super::resume::resumed;
 use crate::args::{self, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::studies::STUDIES;
 use crate::{known, signals};
 
@@ -39,15 +39,12 @@ const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
 const MOST_STUDY_BYTES: u64 = 1 << 20;
 
 /// Measures, and tells what came out.
-pub fn run(args: RunArgs) -> Result<Ending> {
+pub fn run(args: RunArgs) -> Result<Exit> {
     carried_out(args, super::report::tell)
 }
 
 /// Measures, and tells it by `tell`, which answers whether trials failed.
-pub(super) fn carried_out(
-    args: RunArgs,
-    tell: impl FnOnce(&Run) -> Result<bool>,
-) -> Result<Ending> {
+pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>) -> Result<Exit> {
     if let Some(port) = args.port {
         port_is_free(port)?;
     }
@@ -94,9 +91,9 @@ pub(super) fn carried_out(
     })?;
     let failed = tell(&run)?;
     Ok(match how {
-        How::Interrupted => Ending::Interrupted,
-        _ if failed => Ending::SomeFailed,
-        _ => Ending::Done,
+        How::Interrupted => Exit::Interrupted,
+        _ if failed => Exit::SomeFailed,
+        _ => Exit::Done,
     })
 }
 

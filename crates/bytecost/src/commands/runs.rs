@@ -5,22 +5,22 @@ use bytecost_report::tables::{self, RunLine};
 use bytecost_store::{Root, RunSummary, State};
 
 use crate::args::RootArgs;
-use crate::failure::Ending;
+use crate::failure::Exit;
 use crate::terminal;
 
 /// Prints a line for each.
-pub fn run(args: &RootArgs) -> Result<Ending> {
+pub fn run(args: &RootArgs) -> Result<Exit> {
     let runs = Root::at(&args.runs_dir).runs()?;
     if runs.is_empty() {
         super::print(&format!(
             "no runs in {}: `bytecost run` makes one\n",
             args.runs_dir.display()
         ))?;
-        return Ok(Ending::Done);
+        return Ok(Exit::Done);
     }
     let lines: Vec<RunLine> = runs.into_iter().map(line).collect();
     super::print(&tables::runs(&lines, terminal::style()))?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 fn line(run: RunSummary) -> RunLine {

@@ -12,11 +12,11 @@ use bytecost_spec::{Axis, Cell, Transport, units};
 
 use super::live::{Live, one_value_each};
 use crate::args::{NOT_BY_HAND, ServeArgs, applies_by_hand};
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::{known, signals};
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
-pub fn run(args: ServeArgs) -> Result<Ending> {
+pub fn run(args: ServeArgs) -> Result<Exit> {
     if let Some(offer) = &args.offer {
         return match &offer.known {
             Some((service, args)) => super::service::run(service, args),
@@ -39,7 +39,7 @@ pub fn run(args: ServeArgs) -> Result<Ending> {
     .map_err(|e| not_listening(&e, address))?;
     live.served(&served);
     live.end()?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// Why there is no such service, or not so.

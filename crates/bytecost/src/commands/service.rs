@@ -12,11 +12,11 @@ use bytecost_engine::{SERVERS, SERVICES};
 use bytecost_host::Roots;
 use bytecost_lab::descriptors;
 use bytecost_report::service;
-use bytecost_spec::service::Tally;
+use bytecost_spec::service::ServiceTally;
 use bytecost_spec::units;
 
 use crate::args::ServiceArgs;
-use crate::failure::{Ending, bad_input};
+use crate::failure::{Exit, bad_input};
 use crate::{pinning, signals};
 
 /// The size of a message where none is chosen.
@@ -25,7 +25,7 @@ const SIZE_BYTES: u64 = 64;
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(3600));
 
 /// Serves until Ctrl-C, which is its proper end: status 0.
-pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Ending> {
+pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Exit> {
     let model = chosen(args)?;
     let serving = serving(service, args.size)?;
     let limits = limits(args)?;
@@ -59,7 +59,7 @@ pub fn run(service: &'static Service, args: &ServiceArgs) -> Result<Ending> {
         true => service::tally_json(&tally),
         false => service::tally(&tally),
     })?;
-    Ok(Ending::Done)
+    Ok(Exit::Done)
 }
 
 /// The model that was named, and only options that it has.
@@ -205,8 +205,8 @@ fn tell(
     ));
 }
 
-fn told(model: &Server, service: &Service, tally: servers::ServerTally) -> Tally {
-    Tally {
+fn told(model: &Server, service: &Service, tally: servers::ServerTally) -> ServiceTally {
+    ServiceTally {
         model: model.name.to_owned(),
         service: service.name.to_owned(),
         connections: tally.connections,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{CopyMeans, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 
-use Leg::{Delivery, FromFile, IntoFile, IntoKernel, ToReader};
+use CopyPlace::{Delivery, FromFile, IntoFile, IntoKernel, ToReader};
 use Need::{IfThere, InPlaceOf, Must, OfSome};
 
 /// A program and what it is attached to.
@@ -17,7 +17,7 @@ pub struct Hook {
     /// The function, or the tracepoint.
     pub target: &'static str,
     /// The places that it tells of.
-    pub legs: &'static [Leg],
+    pub legs: &'static [CopyPlace],
     /// Whether these can be told without it.
     pub need: Need,
 }
@@ -38,7 +38,7 @@ pub enum Need {
 const fn function(
     program: &'static str,
     target: &'static str,
-    legs: &'static [Leg],
+    legs: &'static [CopyPlace],
     need: Need,
 ) -> Hook {
     Hook {
@@ -50,7 +50,11 @@ const fn function(
     }
 }
 
-const fn tracepoint(program: &'static str, target: &'static str, legs: &'static [Leg]) -> Hook {
+const fn tracepoint(
+    program: &'static str,
+    target: &'static str,
+    legs: &'static [CopyPlace],
+) -> Hook {
     Hook {
         means: CopyMeans::Tracepoints,
         program,
@@ -139,25 +143,25 @@ pub enum Tried {
 
 /// What is hooked, and what that tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct HookChoice {
     /// Each place with the strongest means that there is, or why there is none.
-    pub legs: Vec<(Leg, Result<CopyMeans, String>)>,
+    pub legs: Vec<(CopyPlace, Result<CopyMeans, String>)>,
     /// What must stay attached for that.
     pub hooks: Vec<&'static Hook>,
     /// What cannot be hooked in this kernel, a sentence each.
     pub gaps: Vec<String>,
 }
 
-impl Choice {
+impl HookChoice {
     /// By what means a place is told; none where it is not.
     #[must_use]
-    pub fn means(&self, leg: Leg) -> Option<CopyMeans> {
+    pub fn means(&self, leg: CopyPlace) -> Option<CopyMeans> {
         let found = self.legs.iter().find(|(l, _)| *l == leg);
         found.and_then(|(_, means)| means.as_ref().ok().copied())
     }
 
     /// The hooks in use that tell of a place by these means.
-    pub fn of(&self, leg: Leg, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+    pub fn of(&self, leg: CopyPlace, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
         let is_of = move |h: &&'static Hook| h.means == means && h.legs.contains(&leg);
         self.hooks.iter().copied().filter(is_of)
     }
@@ -178,10 +182,10 @@ impl Choice {
 /// Chooses for each place the strongest of the means that were `wanted`, by what became of every
 /// hook, by the program's name; one that was not tried counts as refused.
 #[must_use]
-pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Choice {
-    let mut legs = Vec::with_capacity(Leg::ALL.len());
+pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice {
+    let mut legs = Vec::with_capacity(CopyPlace::ALL.len());
     let mut hooks: Vec<&'static Hook> = Vec::new();
-    for &leg in Leg::ALL {
+    for &leg in CopyPlace::ALL {
         let mut why = None;
         let mut chosen = None;
         for &means in wanted {
@@ -205,14 +209,14 @@ pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Choice {
             }
         }
     }
-    Choice {
+    HookChoice {
         legs,
         hooks,
         gaps: gaps(tried, wanted),
     }
 }
 
-fn of(leg: Leg, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+fn of(leg: CopyPlace, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
     HOOKS
         .iter()
         .filter(move |h| h.means == means && h.legs.contains(&leg))
@@ -229,7 +233,7 @@ fn is_used(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> bool {
 }
 
 /// Whether a means tells of a place, or why it does not.
-fn told(tried: &BTreeMap<&str, Tried>, leg: Leg, means: CopyMeans) -> Result<(), String> {
+fn told(tried: &BTreeMap<&str, Tried>, leg: CopyPlace, means: CopyMeans) -> Result<(), String> {
     let mut some = false;
     for hook in of(leg, means) {
         some = true;
@@ -328,8 +332,8 @@ mod tests {
         HOOKS.iter().map(outcome).collect()
     }
 
-    fn means(choice: &Choice) -> Vec<Option<CopyMeans>> {
-        Leg::ALL.iter().map(|l| choice.means(*l)).collect()
+    fn means(choice: &HookChoice) -> Vec<Option<CopyMeans>> {
+        CopyPlace::ALL.iter().map(|l| choice.means(*l)).collect()
     }
 
     #[test]
@@ -392,7 +396,7 @@ mod tests {
         assert_eq!(choice.means(IntoFile), Some(Functions));
         assert!(choice.gaps[0].contains("fuse_perform_write"));
         let has =
-            |choice: &Choice, program: &str| choice.hooks.iter().any(|h| h.program == program);
+            |choice: &HookChoice, program: &str| choice.hooks.iter().any(|h| h.program == program);
         assert!(has(&choice, "to_file_fuse_piece") && !has(&choice, "to_file_btrfs"));
         let spare = choose(&kernel(&[]), BOTH);
         assert!(has(&spare, "to_file_fuse") && !has(&spare, "to_file_fuse_piece"));

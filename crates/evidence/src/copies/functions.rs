@@ -1,13 +1,13 @@
 //! Copies by what the kernel's functions that copy returned.
 
 use bytecost_spec::Reading;
-use bytecost_spec::evidence::Leg;
+use bytecost_spec::evidence::CopyPlace;
 
 /// Words of `struct sums` in `functions.bpf.c`.
 pub(super) const WORDS: usize = 11;
 
 /// Bytes that were copied at a place.
-pub(super) fn copied(words: &[u64; WORDS], leg: Leg) -> Reading {
+pub(super) fn copied(words: &[u64; WORDS], leg: CopyPlace) -> Reading {
     let [
         _,
         _,
@@ -23,11 +23,11 @@ pub(super) fn copied(words: &[u64; WORDS], leg: Leg) -> Reading {
     ] = *words;
     Reading::Measured(match leg {
         // What it takes in without pinning it and without taking pages over is copied.
-        Leg::IntoKernel => sent.saturating_sub(pinned).saturating_sub(spliced),
-        Leg::Delivery => delivered,
-        Leg::ToReader => read,
-        Leg::FromFile => from_file,
-        Leg::IntoFile => to_file,
+        CopyPlace::IntoKernel => sent.saturating_sub(pinned).saturating_sub(spliced),
+        CopyPlace::Delivery => delivered,
+        CopyPlace::ToReader => read,
+        CopyPlace::FromFile => from_file,
+        CopyPlace::IntoFile => to_file,
     })
 }
 
@@ -39,7 +39,7 @@ mod tests {
     fn what_is_pinned_or_spliced_is_not_copied() {
         let check = |sent, pinned, spliced, expected| {
             let words = [80, 1, 1, 1, sent, pinned, spliced, 0, 0, 0, 0];
-            let found = copied(&words, Leg::IntoKernel);
+            let found = copied(&words, CopyPlace::IntoKernel);
             assert_eq!(found, Reading::Measured(expected));
         };
         check(100, 0, 0, 100);

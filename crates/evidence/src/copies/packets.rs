@@ -1,7 +1,7 @@
 //! Copies by the flags of packets and by what system calls returned.
 
 use bytecost_spec::Reading;
-use bytecost_spec::evidence::Leg;
+use bytecost_spec::evidence::CopyPlace;
 
 /// Words of `struct sums` in `copies.bpf.c`.
 pub(super) const WORDS: usize = 20;
@@ -12,7 +12,7 @@ const UNSEEN: &str = "some requests do not tell tracepoints how many bytes the k
 
 /// Bytes of payload by how packets held them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct PacketBytes {
     /// In memory of the kernel's own.
     pub copied_bytes: u64,
     /// In the sender's own pages, pinned.
@@ -25,13 +25,13 @@ pub struct Held {
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedPackets {
     /// Whether there was a port to count by.
     pub of_packets: bool,
     /// As the sender handed it over, whatever the device did with it.
-    pub sent: Held,
+    pub sent: PacketBytes,
     /// As it came to the receiver's TCP; nothing where nobody receives.
-    pub delivered: Held,
+    pub delivered: PacketBytes,
     /// Bytes that were copied to the reader's memory.
     pub read_bytes: u64,
     /// Bytes that calls took out of files through the page cache.
@@ -44,10 +44,10 @@ pub struct Counted {
     pub unseen_to: u64,
 }
 
-impl Held {
-    fn at(words: &[u64]) -> Held {
+impl PacketBytes {
+    fn at(words: &[u64]) -> PacketBytes {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
-        Held {
+        PacketBytes {
             copied_bytes: word(0),
             pinned_bytes: word(1),
             pages_bytes: word(2),
@@ -58,11 +58,11 @@ impl Held {
 
 /// What a sender handed over. A device without a receiver frees packets before they are queued; a
 /// card frees those once more that were queued to it.
-fn of_sender(queued: Held, freed: Held) -> Held {
+fn of_sender(queued: PacketBytes, freed: PacketBytes) -> PacketBytes {
     if queued.packets >= freed.packets {
         return queued;
     }
-    Held {
+    PacketBytes {
         copied_bytes: queued.copied_bytes + freed.copied_bytes,
         pinned_bytes: queued.pinned_bytes + freed.pinned_bytes,
         pages_bytes: queued.pages_bytes + freed.pages_bytes,
@@ -70,12 +70,12 @@ fn of_sender(queued: Held, freed: Held) -> Held {
     }
 }
 
-impl Counted {
-    pub(super) fn of(words: &[u64; WORDS]) -> Counted {
-        Counted {
+impl CountedPackets {
+    pub(super) fn of(words: &[u64; WORDS]) -> CountedPackets {
+        CountedPackets {
             of_packets: words[0] > 0,
-            sent: of_sender(Held::at(&words[3..]), Held::at(&words[7..])),
-            delivered: Held::at(&words[11..]),
+            sent: of_sender(PacketBytes::at(&words[3..]), PacketBytes::at(&words[7..])),
+            delivered: PacketBytes::at(&words[11..]),
             read_bytes: words[15],
             from_file_bytes: words[16],
             to_file_bytes: words[17],
@@ -85,16 +85,16 @@ impl Counted {
     }
 
     /// Packets by which a place is told; none where something else tells it.
-    pub(super) fn packets(&self, leg: Leg) -> u64 {
+    pub(super) fn packets(&self, leg: CopyPlace) -> u64 {
         match leg {
-            Leg::IntoKernel | Leg::Delivery => self.sent.packets,
-            Leg::FromFile | Leg::IntoFile | Leg::ToReader => 0,
+            CopyPlace::IntoKernel | CopyPlace::Delivery => self.sent.packets,
+            CopyPlace::FromFile | CopyPlace::IntoFile | CopyPlace::ToReader => 0,
         }
     }
 
     /// Bytes that were copied at a place.
     #[must_use]
-    pub fn copied(&self, leg: Leg) -> Reading {
+    pub fn copied(&self, leg: CopyPlace) -> Reading {
         let of_packets = |bytes| match self.of_packets {
             true => Reading::Measured(bytes),
             false => Reading::absent(NO_PACKETS),
@@ -104,19 +104,19 @@ impl Counted {
             _ => Reading::absent(UNSEEN),
         };
         match leg {
-            Leg::IntoKernel => of_packets(self.sent.copied_bytes),
+            CopyPlace::IntoKernel => of_packets(self.sent.copied_bytes),
             // A packet whose pages were pinned as it left and are not as it arrives was copied
             // between; where nothing arrives, nothing is delivered.
-            Leg::Delivery => of_packets(match self.delivered.packets {
+            CopyPlace::Delivery => of_packets(match self.delivered.packets {
                 0 => 0,
                 _ => self
                     .sent
                     .pinned_bytes
                     .saturating_sub(self.delivered.pinned_bytes),
             }),
-            Leg::ToReader => of_packets(self.read_bytes),
-            Leg::FromFile => of_calls(self.from_file_bytes, self.unseen_from),
-            Leg::IntoFile => of_calls(self.to_file_bytes, self.unseen_to),
+            CopyPlace::ToReader => of_packets(self.read_bytes),
+            CopyPlace::FromFile => of_calls(self.from_file_bytes, self.unseen_from),
+            CopyPlace::IntoFile => of_calls(self.to_file_bytes, self.unseen_to),
         }
     }
 }
@@ -125,8 +125,8 @@ impl Counted {
 mod tests {
     use super::*;
 
-    fn held(copied_bytes: u64, pinned_bytes: u64, pages_bytes: u64) -> Held {
-        Held {
+    fn held(copied_bytes: u64, pinned_bytes: u64, pages_bytes: u64) -> PacketBytes {
+        PacketBytes {
             copied_bytes,
             pinned_bytes,
             pages_bytes,
@@ -137,14 +137,18 @@ mod tests {
     #[test]
     fn copies_are_told_apart_by_what_became_of_the_packets() {
         let check = |sent, delivered, read_bytes, expected: [u64; 3]| {
-            let counted = Counted {
+            let counted = CountedPackets {
                 of_packets: true,
                 sent,
                 delivered,
                 read_bytes,
-                ..Counted::default()
+                ..CountedPackets::default()
             };
-            let legs = [Leg::IntoKernel, Leg::Delivery, Leg::ToReader];
+            let legs = [
+                CopyPlace::IntoKernel,
+                CopyPlace::Delivery,
+                CopyPlace::ToReader,
+            ];
             let found = legs.map(|leg| counted.copied(leg).measured().unwrap());
             assert_eq!(found, expected);
         };
@@ -161,17 +165,22 @@ mod tests {
     fn what_tracepoints_do_not_see_is_absent_and_no_zero() {
         let mut words = [0; WORDS];
         words[16] = 7;
-        let of_file = Counted::of(&words);
-        assert_eq!(of_file.copied(Leg::FromFile), Reading::Measured(7));
-        assert_eq!(of_file.copied(Leg::IntoKernel).measured(), None);
+        let of_file = CountedPackets::of(&words);
+        assert_eq!(of_file.copied(CopyPlace::FromFile), Reading::Measured(7));
+        assert_eq!(of_file.copied(CopyPlace::IntoKernel).measured(), None);
         words[0] = 80;
         words[18] = 1;
-        let spliced = Counted::of(&words);
-        assert_eq!(spliced.copied(Leg::FromFile).measured(), None);
-        assert_eq!(spliced.copied(Leg::IntoFile), Reading::Measured(0));
-        assert_eq!(spliced.copied(Leg::IntoKernel), Reading::Measured(0));
+        let spliced = CountedPackets::of(&words);
+        assert_eq!(spliced.copied(CopyPlace::FromFile).measured(), None);
+        assert_eq!(spliced.copied(CopyPlace::IntoFile), Reading::Measured(0));
+        assert_eq!(spliced.copied(CopyPlace::IntoKernel), Reading::Measured(0));
         words[19] = 1;
-        assert_eq!(Counted::of(&words).copied(Leg::IntoFile).measured(), None);
+        assert_eq!(
+            CountedPackets::of(&words)
+                .copied(CopyPlace::IntoFile)
+                .measured(),
+            None
+        );
     }
 
     #[test]
@@ -181,7 +190,7 @@ mod tests {
         let mut check = |queued: [u64; 2], freed: [u64; 2], expected| {
             [words[3], words[6]] = queued;
             [words[7], words[10]] = freed;
-            let found = Counted::of(&words).copied(Leg::IntoKernel);
+            let found = CountedPackets::of(&words).copied(CopyPlace::IntoKernel);
             assert_eq!(found, Reading::Measured(expected));
         };
         check([100, 2], [100, 2], 100);

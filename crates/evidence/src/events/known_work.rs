@@ -6,10 +6,11 @@ use std::io;
 use std::time::Duration;
 
 use bytecost_spec::Side;
-use bytecost_spec::evidence::Event;
+use bytecost_spec::evidence::CountedEvent;
 use bytecost_sys::process;
 
-use super::{Events, Exchange, Parties, WORDS, place};
+use super::{Events, Exchange, WORDS, place};
+use crate::Parties;
 
 /// Calls of getppid, which does nothing else.
 const CALLS: u64 = 100;
@@ -24,7 +25,7 @@ const LOOKS: u32 = 100;
 
 /// What happened at least.
 struct Known {
-    event: Event,
+    event: CountedEvent,
     side: Side,
     least: u64,
 }
@@ -34,7 +35,7 @@ struct Known {
 pub(super) fn failing(
     events: &mut Events,
     connection: &mut dyn Exchange,
-) -> io::Result<Vec<(Event, String)>> {
+) -> io::Result<Vec<(CountedEvent, String)>> {
     events.begin(Parties {
         port: Some(connection.port()),
         network: None,
@@ -55,7 +56,7 @@ pub(super) fn failing(
     for _ in 0..WRITES {
         connection.exchange()?;
     }
-    let acknowledged = place(Event::Acknowledgements, Side::Both);
+    let acknowledged = place(CountedEvent::Acknowledgements, Side::Both);
     for _ in 0..LOOKS {
         if events.now().0[acknowledged] > 0 {
             break;
@@ -63,21 +64,25 @@ pub(super) fn failing(
         std::thread::sleep(Duration::from_millis(1));
     }
     let known = [
-        (Event::SystemCalls, Side::Sender, CALLS),
-        (Event::ContextSwitches, Side::Sender, SLEEPS),
-        (Event::WakeUps, Side::Sender, SLEEPS),
-        (Event::PageFaults, Side::Sender, faults),
+        (CountedEvent::SystemCalls, Side::Sender, CALLS),
+        (CountedEvent::ContextSwitches, Side::Sender, SLEEPS),
+        (CountedEvent::WakeUps, Side::Sender, SLEEPS),
+        (CountedEvent::PageFaults, Side::Sender, faults),
         // Memory that was given back is taken out of the TLB at once.
-        (Event::TlbFlushes, Side::Sender, u64::from(faults > 0)),
-        (Event::Packets, Side::Both, WRITES),
-        (Event::Segments, Side::Both, WRITES),
-        (Event::Acknowledgements, Side::Both, 1),
+        (
+            CountedEvent::TlbFlushes,
+            Side::Sender,
+            u64::from(faults > 0),
+        ),
+        (CountedEvent::Packets, Side::Both, WRITES),
+        (CountedEvent::Segments, Side::Both, WRITES),
+        (CountedEvent::Acknowledgements, Side::Both, 1),
     ];
     let known = known.map(|(event, side, least)| Known { event, side, least });
     Ok(missed(&known, &events.now().0))
 }
 
-fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(Event, String)> {
+fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(CountedEvent, String)> {
     let missed = known.iter().filter_map(|known| {
         let (found, least) = (counted[place(known.event, known.side)], known.least);
         let why = format!("self-test failed: it counted {found} where there were at least {least}");
@@ -94,23 +99,28 @@ mod tests {
     fn a_counter_that_misses_known_work_is_told_and_no_other() {
         let known = |event, side, least| Known { event, side, least };
         let known = [
-            known(Event::SystemCalls, Side::Sender, 100),
-            known(Event::WakeUps, Side::Sender, 3),
-            known(Event::Packets, Side::Both, 4),
+            known(CountedEvent::SystemCalls, Side::Sender, 100),
+            known(CountedEvent::WakeUps, Side::Sender, 3),
+            known(CountedEvent::Packets, Side::Both, 4),
         ];
-        let check = |calls: u64, wakeups: u64, packets: u64, expected: &[Event]| {
+        let check = |calls: u64, wakeups: u64, packets: u64, expected: &[CountedEvent]| {
             let mut counted = [0; WORDS];
-            counted[place(Event::SystemCalls, Side::Sender)] = calls;
-            counted[place(Event::WakeUps, Side::Sender)] = wakeups;
-            counted[place(Event::Packets, Side::Both)] = packets;
+            counted[place(CountedEvent::SystemCalls, Side::Sender)] = calls;
+            counted[place(CountedEvent::WakeUps, Side::Sender)] = wakeups;
+            counted[place(CountedEvent::Packets, Side::Both)] = packets;
             let found = missed(&known, &counted);
-            let events: Vec<Event> = found.iter().map(|(event, _)| *event).collect();
+            let events: Vec<CountedEvent> = found.iter().map(|(event, _)| *event).collect();
             assert_eq!(events, expected, "{found:?}");
         };
         check(100, 3, 4, &[]);
         check(5000, 3, 9, &[]);
-        check(100, 0, 4, &[Event::WakeUps]);
-        check(99, 3, 0, &[Event::SystemCalls, Event::Packets]);
+        check(100, 0, 4, &[CountedEvent::WakeUps]);
+        check(
+            99,
+            3,
+            0,
+            &[CountedEvent::SystemCalls, CountedEvent::Packets],
+        );
         let (_, why) = missed(&known[..1], &[0; WORDS]).remove(0);
         assert!(
             why.contains("counted 0 where there were at least 100"),

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_evidence::CpuAccountant;
-use bytecost_evidence::cpu_accounts::Whose;
+use bytecost_evidence::cpu_accounts::AccountedProcesses;
 use bytecost_spec::evidence::{CpuAccounts, CpuLine, CpuUser};
 use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::request_queue::RequestQueue;
@@ -35,10 +35,10 @@ fn kept(mut work: impl FnMut()) -> Option<CpuAccounts> {
         return None;
     }
     let me = std::process::id();
-    let whose = Whose {
+    let whose = AccountedProcesses {
         coordinator: me,
         sender: me,
-        ..Whose::default()
+        ..AccountedProcesses::default()
     };
     for _ in 0..TRIES {
         accountant.begin();
@@ -80,13 +80,13 @@ fn what_was_not_opened_has_no_accounts() {
     let _alone = super::alone();
     let mut accountant = CpuAccountant::open(Path::new("/"));
     let refused = accountant.refused().map(str::to_owned);
-    let accounts = accountant.end(&Whose::default());
+    let accounts = accountant.end(&AccountedProcesses::default());
     let why = refused.unwrap_or("no window was opened".to_owned());
     assert_eq!(accounts, CpuAccounts::absent(why));
     let nowhere = tempfile::tempdir().unwrap();
     let mut nothing = CpuAccountant::open(nowhere.path());
     nothing.begin();
-    let why = nothing.end(&Whose::default()).refused.unwrap();
+    let why = nothing.end(&AccountedProcesses::default()).refused.unwrap();
     assert!(why.contains("CONFIG_DEBUG_INFO_BTF"), "{why}");
 }
 
@@ -104,7 +104,7 @@ fn a_window_is_as_long_as_it_was_to_be_however_late_it_is_read() {
         let from_ns = clock::monotonic_ns() + AHEAD_NS;
         accountant.schedule(from_ns, from_ns + LONG_NS);
         clock::sleep_until_ns(from_ns + 3 * LONG_NS);
-        let accounts = accountant.end(&Whose::default());
+        let accounts = accountant.end(&AccountedProcesses::default());
         assert_eq!((accounts.refused, accounts.elapsed_ns), (None, LONG_NS));
         let idle = accounts.lines.iter().find(|l| l.user == CpuUser::Idle);
         println!("accounts: idle: {idle:?}");

@@ -2,11 +2,11 @@
 
 use bytecost_spec::Class;
 
-use super::{Seen, Told};
+use super::{CheckInput, Told};
 use crate::cgroups::{self, Controller, Version};
 use crate::classes;
 
-pub(super) fn classes(seen: &Seen<'_>) -> Told {
+pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
     let means = "--class is had, each value as it is tried";
     if let Some(why) = classes::barred(seen.roots, Class::Fifo) {
         let (found, cure) = why.split_once(": as root").unwrap_or((&why, ""));
@@ -26,7 +26,7 @@ pub(super) fn classes(seen: &Seen<'_>) -> Told {
     .cure("run as root, or raise `ulimit -r` and `ulimit -e`")
 }
 
-pub(super) fn groups(seen: &Seen<'_>) -> Told {
+pub(super) fn groups(seen: &CheckInput<'_>) -> Told {
     match cgroups::parents(seen.roots, &[Controller::Cpu, Controller::Cpuset]) {
         Ok(parents) => {
             let told: Vec<String> = (parents.iter())

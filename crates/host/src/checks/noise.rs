@@ -4,12 +4,12 @@ use bytecost_spec::host::ObstacleKind;
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
 
-use super::{Seen, Told, count};
+use super::{CheckInput, Told, count};
 use crate::{machine, quota as cgroup};
 
 const CLOCK: &str = "devices/system/clocksource/clocksource0/current_clocksource";
 
-pub(super) fn quota(seen: &Seen<'_>) -> Told {
+pub(super) fn quota(seen: &CheckInput<'_>) -> Told {
     match cgroup::obstacles(seen.roots).as_deref() {
         Err(why) => Told::unknown(why, "a quota would show as pauses of whole trials"),
         Ok([]) => Told::good("none", "no control group stops this process"),
@@ -21,7 +21,7 @@ pub(super) fn quota(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn load(seen: &Seen<'_>) -> Told {
+pub(super) fn load(seen: &CheckInput<'_>) -> Told {
     let means = "trials next to other work are repeated, and told where it does not end";
     let average = seen.roots.proc("loadavg").and_then(|text| {
         let first = text.split_whitespace().next().unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn load(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn steal(seen: &Seen<'_>) -> Told {
+pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
     let means = "time that the hypervisor gave to others; it does not show all of their work";
     // proc_stat(5): user nice system idle iowait irq softirq steal.
     let ticks: Option<Vec<u64>> = seen.roots.proc("stat").ok().and_then(|stat| {
@@ -78,7 +78,7 @@ pub(super) fn steal(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn clock_source(seen: &Seen<'_>) -> Told {
+pub(super) fn clock_source(seen: &CheckInput<'_>) -> Told {
     let name = match seen.roots.sys(CLOCK) {
         Ok(name) => name,
         Err(why) => {
@@ -100,7 +100,7 @@ pub(super) fn clock_source(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn clock_resolution(seen: &Seen<'_>) -> Told {
+pub(super) fn clock_resolution(seen: &CheckInput<'_>) -> Told {
     let found = format!("{} ns", number(seen.probes.clock_resolution_ns as f64));
     if seen.probes.clock_resolution_ns <= 1_000 {
         Told::good(found, "fine enough for single messages")
@@ -110,7 +110,7 @@ pub(super) fn clock_resolution(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn cpu_clock(seen: &Seen<'_>) -> Told {
+pub(super) fn cpu_clock(seen: &CheckInput<'_>) -> Told {
     let clock = &seen.probes.cpu_clock;
     let found = match (clock.ratio(), clock.configured) {
         (Some(ratio), _) => format!(
@@ -141,7 +141,7 @@ pub(super) fn cpu_clock(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn timers(seen: &Seen<'_>) -> Told {
+pub(super) fn timers(seen: &CheckInput<'_>) -> Told {
     let us = seen.probes.timer_overshoot_ns as f64 / 1e3;
     let found = format!("a short sleep ends {} µs late", number(us));
     if us <= 200.0 {
@@ -154,7 +154,7 @@ pub(super) fn timers(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn huge_pages(seen: &Seen<'_>) -> Told {
+pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
     let means = "they change what a copy and a pinned page cost; payload gets them only where it is told so";
     match seen.roots.sys("kernel/mm/transparent_hugepage/enabled") {
         Err(why) => Told::unknown(why, means),
@@ -172,7 +172,7 @@ pub(super) fn huge_pages(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn numa_balancing(seen: &Seen<'_>) -> Told {
+pub(super) fn numa_balancing(seen: &CheckInput<'_>) -> Told {
     let nodes: std::collections::BTreeSet<u32> =
         seen.host.cpus.iter().filter_map(|c| c.node).collect();
     match seen.roots.proc("sys/kernel/numa_balancing").as_deref() {
@@ -187,7 +187,7 @@ pub(super) fn numa_balancing(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn swap(seen: &Seen<'_>) -> Told {
+pub(super) fn swap(seen: &CheckInput<'_>) -> Told {
     let means = "payload that is swapped out costs a read from disk";
     let text = match seen.roots.proc("swaps") {
         Ok(text) => text,
@@ -218,7 +218,7 @@ pub(super) fn swap(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn memory(seen: &Seen<'_>) -> Told {
+pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
     let means = "both sides of a flow hold its ring: 4 MiB each by default";
     let total = seen.host.memory_bytes;
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));

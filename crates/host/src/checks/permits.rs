@@ -2,11 +2,11 @@
 
 use bytecost_spec::units::bytes_in_words;
 
-use super::{Seen, Told, count};
-use crate::capabilities::{ROWS, Row};
+use super::{CheckInput, Told, count};
+use crate::capabilities::{CapabilityRow, ROWS};
 use crate::machine;
 
-pub(super) fn hardware_counters(seen: &Seen<'_>) -> Told {
+pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
     match &seen.probes.hardware_counters {
         Ok(()) => Told::good(
             "to be had",
@@ -26,7 +26,7 @@ pub(super) fn hardware_counters(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn perf_event_paranoid(seen: &Seen<'_>) -> Told {
+pub(super) fn perf_event_paranoid(seen: &CheckInput<'_>) -> Told {
     let text = match seen.roots.proc("sys/kernel/perf_event_paranoid") {
         Ok(text) => text,
         Err(why) => {
@@ -52,9 +52,9 @@ pub(super) fn perf_event_paranoid(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn capabilities(seen: &Seen<'_>) -> Told {
-    let names = |has: bool| -> Vec<&Row> {
-        let of_kind = |row: &&Row| seen.capabilities.has(row) == has;
+pub(super) fn capabilities(seen: &CheckInput<'_>) -> Told {
+    let names = |has: bool| -> Vec<&CapabilityRow> {
+        let of_kind = |row: &&CapabilityRow| seen.capabilities.has(row) == has;
         ROWS.iter().filter(of_kind).collect()
     };
     if let Err(why) = &seen.capabilities.effective {
@@ -82,7 +82,7 @@ pub(super) fn capabilities(seen: &Seen<'_>) -> Told {
     .cure("run as root where one of these is wanted")
 }
 
-pub(super) fn locked_memory(seen: &Seen<'_>) -> Told {
+pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
     // What eight flows of 4 MiB rings lock.
     const ENOUGH: u64 = 32 << 20;
     if machine::limit(seen.roots, "Max locked memory").is_none() {
@@ -107,7 +107,7 @@ pub(super) fn locked_memory(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn optmem(seen: &Seen<'_>) -> Told {
+pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
     const USUAL: u64 = 128 << 10;
     let means = "each zero-copy send that is under way takes a note from this memory of its socket";
     match seen.host.optmem_max_bytes {
@@ -124,7 +124,7 @@ pub(super) fn optmem(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn socket_buffers(seen: &Seen<'_>) -> Told {
+pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
     let means = "the most that --socket-buffer can ask for; `auto` is not bound by it";
     match (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) {
         (Some(send), Some(receive)) => {
@@ -147,7 +147,7 @@ pub(super) fn socket_buffers(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn open_files(seen: &Seen<'_>) -> Told {
+pub(super) fn open_files(seen: &CheckInput<'_>) -> Told {
     let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
     match seen.host.nofile_limit {
         0 => Told::unknown(
@@ -167,7 +167,7 @@ pub(super) fn open_files(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn io_uring(seen: &Seen<'_>) -> Told {
+pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
     let (switch, cure) = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
         Ok("1") => (
             "kernel.io_uring_disabled = 1 (privileged only)",
@@ -194,7 +194,7 @@ pub(super) fn io_uring(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn congestion(seen: &Seen<'_>) -> Told {
+pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
     let available = &seen.host.congestion_available;
     let Some(default) = &seen.host.congestion_default else {
         return Told::unknown(
@@ -227,7 +227,7 @@ pub(super) fn congestion(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn packet_sockets(seen: &Seen<'_>) -> Told {
+pub(super) fn packet_sockets(seen: &CheckInput<'_>) -> Told {
     let text = match seen.roots.proc("net/packet") {
         Ok(text) => text,
         Err(why) => return Told::unknown(why, "whether something copies every packet is not seen"),

@@ -2,13 +2,13 @@
 
 use bytecost_spec::Nearness;
 
-use super::{Seen, Told, count};
+use super::{CheckInput, Told, count};
 use crate::{cpulist, placement};
 
 /// The most pairs that are named.
 const NAMED: usize = 4;
 
-pub(super) fn told(seen: &Seen<'_>, nearness: Nearness) -> Told {
+pub(super) fn told(seen: &CheckInput<'_>, nearness: Nearness) -> Told {
     let means = format!(
         "what `--placement {}` runs: {}",
         nearness.name(),
@@ -35,7 +35,7 @@ pub(super) fn told(seen: &Seen<'_>, nearness: Nearness) -> Told {
     }
 }
 
-pub(super) fn offline(seen: &Seen<'_>) -> Told {
+pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
     match seen.host.cpus_offline.as_slice() {
         [] => Told::good("none", "every CPU that is there can be used"),
         cpus => Told::note(
@@ -49,7 +49,7 @@ pub(super) fn offline(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn memory(seen: &Seen<'_>) -> Told {
+pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
     let nodes = &seen.host.memory_nodes;
     match nodes.len() {
         0 => Told::unknown("the kernel tells no nodes", "`--mem-node` cannot be had"),

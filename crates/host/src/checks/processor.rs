@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::units::bytes_in_words;
 
-use super::{Seen, Told, count};
+use super::{CheckInput, Told, count};
 use crate::cpulist;
 
 const CPU_DIR: &str = "devices/system/cpu";
 
-pub(super) fn kernel(seen: &Seen<'_>) -> Told {
+pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
     let host = seen.host;
     let found = match &host.distribution {
         Some(name) => format!("{} on {}, {name}", host.kernel, host.architecture),
@@ -34,7 +34,7 @@ pub(super) fn kernel(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn cpus(seen: &Seen<'_>) -> Told {
+pub(super) fn cpus(seen: &CheckInput<'_>) -> Told {
     let host = seen.host;
     let cores: BTreeSet<&[u32]> = host.cpus.iter().map(|c| c.siblings.as_slice()).collect();
     let packages: BTreeSet<u32> = host.cpus.iter().filter_map(|c| c.package).collect();
@@ -73,7 +73,7 @@ pub(super) fn cpus(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn kinds(seen: &Seen<'_>) -> Told {
+pub(super) fn kinds(seen: &CheckInput<'_>) -> Told {
     let (fast, slow): (Vec<_>, Vec<_>) = seen.host.cpus.iter().partition(|c| c.kind == 0);
     if slow.is_empty() {
         return Told::good("one kind", "every CPU does the same work in the same time");
@@ -100,8 +100,8 @@ fn two_kinds(fast: &[u32], slow: &[u32]) -> Told {
     ))
 }
 
-pub(super) fn caches(seen: &Seen<'_>) -> Told {
-    let of_first = |c: &&bytecost_spec::host::Cache| {
+pub(super) fn caches(seen: &CheckInput<'_>) -> Told {
+    let of_first = |c: &&bytecost_spec::host::CpuCache| {
         let first = seen.host.cpus.first().map(|cpu| cpu.cpu);
         c.kind != "Instruction" && first.is_some_and(|cpu| c.shared_by.contains(&cpu))
     };
@@ -135,7 +135,7 @@ pub(super) fn caches(seen: &Seen<'_>) -> Told {
     )
 }
 
-pub(super) fn smt(seen: &Seen<'_>) -> Told {
+pub(super) fn smt(seen: &CheckInput<'_>) -> Told {
     let Some(shared) = seen.host.cpus.iter().find(|c| c.siblings.len() > 1) else {
         let hidden = seen.host.virtualization.is_some();
         let means = if hidden {
@@ -166,7 +166,7 @@ pub(super) fn smt(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn nodes(seen: &Seen<'_>) -> Told {
+pub(super) fn nodes(seen: &CheckInput<'_>) -> Told {
     let nodes: BTreeSet<u32> = seen.host.cpus.iter().filter_map(|c| c.node).collect();
     match nodes.len() {
         0 => Told::unknown(
@@ -195,7 +195,7 @@ pub(super) fn nodes(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn virtualization(seen: &Seen<'_>) -> Told {
+pub(super) fn virtualization(seen: &CheckInput<'_>) -> Told {
     match &seen.host.virtualization {
         None => Told::good("none seen", "results are those of the hardware"),
         Some(what) => Told::note(
@@ -205,7 +205,7 @@ pub(super) fn virtualization(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn governor(seen: &Seen<'_>) -> Told {
+pub(super) fn governor(seen: &CheckInput<'_>) -> Told {
     let governors: BTreeSet<&str> = seen
         .host
         .cpus
@@ -227,7 +227,7 @@ pub(super) fn governor(seen: &Seen<'_>) -> Told {
     }
 }
 
-pub(super) fn turbo(seen: &Seen<'_>) -> Told {
+pub(super) fn turbo(seen: &CheckInput<'_>) -> Told {
     let switches = [
         ("devices/system/cpu/intel_pstate/no_turbo", "0", "1"),
         ("devices/system/cpu/cpufreq/boost", "1", "0"),
@@ -253,7 +253,7 @@ pub(super) fn turbo(seen: &Seen<'_>) -> Told {
     )
 }
 
-pub(super) fn mitigations(seen: &Seen<'_>) -> Told {
+pub(super) fn mitigations(seen: &CheckInput<'_>) -> Told {
     let dir = format!("{CPU_DIR}/vulnerabilities");
     let (mut mitigated, mut vulnerable) = (Vec::new(), Vec::new());
     for name in seen.roots.sys_names(&dir) {

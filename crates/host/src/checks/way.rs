@@ -2,9 +2,9 @@
 
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 
-use super::{Seen, Told};
+use super::{CheckInput, Told};
 
-pub(super) fn loopback(seen: &Seen<'_>) -> Told {
+pub(super) fn loopback(seen: &CheckInput<'_>) -> Told {
     let is_of_device = |o: &&Obstacle| !is_filter(o) && o.kind != ObstacleKind::Quota;
     told(
         seen,
@@ -14,7 +14,7 @@ pub(super) fn loopback(seen: &Seen<'_>) -> Told {
     )
 }
 
-pub(super) fn filters(seen: &Seen<'_>) -> Told {
+pub(super) fn filters(seen: &CheckInput<'_>) -> Told {
     let good = "no rules, and no connection is tracked";
     let free = "packets pass without being looked at";
     let told = told(seen, |o| is_filter(o), good, free);
@@ -36,7 +36,7 @@ fn is_filter(obstacle: &Obstacle) -> bool {
     matches!(obstacle.kind, ObstacleKind::Filter | ObstacleKind::Tracking)
 }
 
-fn told(seen: &Seen<'_>, which: impl Fn(&&Obstacle) -> bool, good: &str, free: &str) -> Told {
+fn told(seen: &CheckInput<'_>, which: impl Fn(&&Obstacle) -> bool, good: &str, free: &str) -> Told {
     let all: Vec<&Obstacle> = seen.probes.obstacles.iter().filter(which).collect();
     let Some(first) = all.iter().max_by_key(|o| o.limits) else {
         return Told::good(good, free);

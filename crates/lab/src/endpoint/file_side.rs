@@ -12,7 +12,7 @@ use super::side::{Completions, FlowDone, Measured, flow_done};
 use super::turn::Turn;
 use crate::files::{self, FileTask};
 use crate::flow::Finish;
-use crate::protocol::{Check, Task};
+use crate::protocol::{ContentCheck, Task};
 use crate::requests::{Content, Requests};
 
 /// Bytes of each request that a timed trial compares: the first word.
@@ -47,7 +47,7 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         let (probed, found) = Probed::around(engine, cell.size_bytes, &task.probed);
         (engine, seen) = (probed, Some(found));
     }
-    let full = task.check == Check::Full;
+    let full = task.check == ContentCheck::Full;
     let content = (at.own && mover.route.reads_a_file()).then(|| Content {
         pattern: file::content(),
         most: if full { usize::MAX } else { QUICK_BYTES },

@@ -12,8 +12,8 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::out_of_turn;
-use crate::hold::Hold;
-use crate::protocol::{self, Answer, Disturb, Done, Order};
+use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint};
+use crate::thread_binding::ThreadBinding;
 
 /// How often it looks whether its time is over.
 const LOOK_NS: i64 = 50_000_000;
@@ -36,7 +36,7 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
         drop(tell);
         let all = threads.iter().all(|_| told.recv().is_ok());
         let stopped = if all {
-            protocol::write(control, &Answer::Ready).and_then(|()| wait(what, control))
+            protocol::write(control, &FromEndpoint::Ready).and_then(|()| wait(what, control))
         } else {
             Ok(())
         };
@@ -60,7 +60,7 @@ fn busy(
     stop: &AtomicBool,
     tell: &mpsc::Sender<()>,
 ) -> io::Result<Held> {
-    let hold = Hold::take(pins, number, what.mem_node)?;
+    let hold = ThreadBinding::take(pins, number, what.mem_node)?;
     let bytes = usize::try_from(what.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut work = work::of_noise(what.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
     work.unit()?;
@@ -85,7 +85,7 @@ fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
             Err(e) => return Err(e.into()),
         }
         return match protocol::read(control)? {
-            Order::Stop => Ok(()),
+            ToEndpoint::Stop => Ok(()),
             _ => Err(out_of_turn()),
         };
     }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use bytecost_engine::{Helper, Move, MoveFile, Offer, Tally};
 use bytecost_evidence::WorkingSet;
 use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
-use bytecost_spec::host::Cache;
+use bytecost_spec::host::CpuCache;
 use bytecost_sys::clock;
 
 /// Rounds of a cache at most.
@@ -22,7 +22,7 @@ const MOST_MOVING_NS: u64 = 30_000_000;
 const ROUNDS_FOR_NEXT: u64 = 4;
 
 /// What was found so far.
-pub(super) type Seen = Rc<RefCell<Footprint>>;
+pub(super) type SharedFootprint = Rc<RefCell<Footprint>>;
 
 /// The mover, looked at.
 pub(super) struct Probed<M: ?Sized> {
@@ -31,7 +31,7 @@ pub(super) struct Probed<M: ?Sized> {
     size_bytes: u64,
     turn: u64,
     round: Option<Round>,
-    seen: Seen,
+    seen: SharedFootprint,
 }
 
 /// A round under way.
@@ -48,8 +48,8 @@ impl<M: Move + ?Sized> Probed<M> {
     pub(super) fn around(
         mover: Box<M>,
         size_bytes: u64,
-        caches: &[Cache],
-    ) -> (Box<Probed<M>>, Seen) {
+        caches: &[CpuCache],
+    ) -> (Box<Probed<M>>, SharedFootprint) {
         let (mut levels, mut sets) = (Vec::new(), Vec::new());
         for cache in caches {
             let set = WorkingSet::new(cache.size_bytes);
@@ -210,8 +210,8 @@ mod tests {
     const L1_BYTES: u64 = 32 << 10;
     const L2_BYTES: u64 = 256 << 10;
 
-    fn caches() -> [Cache; 2] {
-        [(1, L1_BYTES), (2, L2_BYTES)].map(|(level, size_bytes)| Cache {
+    fn caches() -> [CpuCache; 2] {
+        [(1, L1_BYTES), (2, L2_BYTES)].map(|(level, size_bytes)| CpuCache {
             level,
             kind: "Unified".to_owned(),
             size_bytes,

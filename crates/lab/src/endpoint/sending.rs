@@ -10,17 +10,17 @@ use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange};
 use hdrhistogram::Histogram;
 
 use super::file_side;
-use super::probed::{Probed, Seen};
+use super::probed::{Probed, SharedFootprint};
 use super::side::{Completions, FlowDone, Measured, flow_done, is_fresh};
 use super::turn::Turn;
-use crate::cold;
-use crate::conduct::{answer, mover_of, sending_end};
 use crate::connection::ConnectionMeter;
 use crate::files;
 use crate::flow::{Ask, Finish, stream};
-use crate::hold::Hold;
+use crate::flow_setup::{answer, mover_of, sending_end};
+use crate::page_cache;
 use crate::passes::{Outgo, Passes};
 use crate::protocol::Task;
+use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::wakes::Wakes;
 
@@ -62,9 +62,9 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     // A thread begins where the one is that starts it.
-    Hold::take(&task.pins, 2 * flow + 1, cell.mem_node)?;
+    ThreadBinding::take(&task.pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(task, mover, None, flow)?;
-    let hold = Hold::take(&task.pins, 2 * flow, cell.mem_node)?;
+    let hold = ThreadBinding::take(&task.pins, 2 * flow, cell.mem_node)?;
     let meter = ProcessMeter::new(task.meters.thread());
     let (measured, latency_ns) = ready.carry(turn, turn.metered(flow, meter))?;
     let mut done = flow_done(measured, Completions::None, 0, latency_ns);
@@ -132,7 +132,7 @@ impl<'a> Flow<'a> {
 
     /// Has the first flow's footprint looked at, where that was asked for and its own thread does
     /// the work.
-    fn looked_at(self, flow: u32) -> (Flow<'a>, Option<Seen>) {
+    fn looked_at(self, flow: u32) -> (Flow<'a>, Option<SharedFootprint>) {
         let caches = &self.task.probed;
         if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
             return (self, None);
@@ -189,7 +189,7 @@ impl<'a> Flow<'a> {
             let mut cool = self
                 .cooled
                 .as_ref()
-                .map(|(file, offset, len)| move || cold::cool(file, *offset, *len, patience));
+                .map(|(file, offset, len)| move || page_cache::cool(file, *offset, *len, patience));
             let mut outgo = Outgo::new(engine, passes);
             let is_asked = asked.is_some();
             outgo.answers = asked;

@@ -10,7 +10,7 @@ use bytecost_host::Roots;
 use bytecost_spec::Cell;
 use bytecost_sys::process;
 
-use crate::load::{Load, Pace, Span};
+use crate::load::{Load, LoadSpan, RequestPace};
 use crate::protocol::{Schedule, Task};
 
 pub(super) mod asking;
@@ -74,15 +74,15 @@ fn load(task: &Task, address: SocketAddrV4, schedule: Schedule) -> io::Result<Lo
         connections: asked.connections,
         idle: asked.idle,
         pace: match asked.rate_per_s {
-            None => Pace::Closed {
+            None => RequestPace::Closed {
                 think: Duration::from_nanos(asked.think_ns),
             },
-            Some(rate) => Pace::Open { per_s: rate as f64 },
+            Some(rate) => RequestPace::Open { per_s: rate as f64 },
         },
         kept: asked.connect == bytecost_spec::Connect::Kept,
         depth: cell.depth,
         ramp: Duration::from_nanos(RAMP_NS * asked.all_connections()),
-        span: Span::Time {
+        span: LoadSpan::Time {
             warmup: Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns),
             window: Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns),
         },

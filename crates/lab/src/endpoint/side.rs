@@ -18,15 +18,15 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 
 use super::sending;
 use super::turn::Turn;
-use crate::conduct::{answer, content, mover_of, receiving_end};
 use crate::connection::ConnectionMeter;
 use crate::files;
 use crate::flow::{Intake, Window};
-use crate::hold::Hold;
+use crate::flow_setup::{answer, content, mover_of, receiving_end};
 use crate::marks::{self, Marks};
 use crate::passes::Passes;
-use crate::protocol::{Check, Done, Role, Task};
+use crate::protocol::{ContentCheck, Done, Role, Task};
 use crate::requests::Stretches;
+use crate::thread_binding::ThreadBinding;
 
 /// What one flow brings back.
 pub(super) struct FlowDone {
@@ -53,7 +53,7 @@ pub(super) fn one_flow(
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
         return sending::take_turns(task, flow, turn);
     }
-    let hold = Hold::take(&task.pins, flow, task.cell.mem_node)?;
+    let hold = ThreadBinding::take(&task.pins, flow, task.cell.mem_node)?;
     // Deadline threads cannot be pinned, so this comes after.
     let hold = hold.with_class(task.cell.class)?;
     let mut done = match task.role {
@@ -71,7 +71,7 @@ pub(super) fn one_flow(
 /// for its buffers.
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
     let cell = &task.cell;
-    task.check == Check::Full
+    task.check == ContentCheck::Full
         && mover.can_refill()
         && cell.payload == Payload::Prepared
         && cell.reaping == Reaping::Full
@@ -118,7 +118,7 @@ fn receive(
 
 /// What holds that against which comes: what was sent, as far as anybody knows it.
 fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
-    let (cell, full) = (&task.cell, task.check == Check::Full);
+    let (cell, full) = (&task.cell, task.check == ContentCheck::Full);
     let mover = mover_of(cell)?;
     Ok(match &task.file {
         Some(file) if !file.own => Checker::of_count(),

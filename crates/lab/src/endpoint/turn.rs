@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytecost_meter::{KnownThreads, WithWorkers};
 
-use crate::gate::{Gate, Phase, SharedGate};
+use crate::phase::{Gate, Phase, SharedGate};
 
 /// How long a thread sleeps at most before it looks at the gate again. Wake-ups may be spurious;
 /// the bound is for a wake-up that comes too early.

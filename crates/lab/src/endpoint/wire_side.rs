@@ -13,12 +13,12 @@ use bytecost_sys::clock;
 
 use super::follow;
 use super::turn::Signal;
-use crate::gate::{Gate, Phase, SharedGate};
-use crate::hold::Hold;
-use crate::protocol::{self, Answer, Done, Task};
+use crate::phase::{Gate, Phase, SharedGate};
+use crate::protocol::{self, Done, FromEndpoint, Task};
+use crate::thread_binding::ThreadBinding;
 use crate::transports::wire::FAR_END;
-use crate::transports::wire::responder::{Responder, Rules, Tally};
-use crate::transports::{HELLO_BYTES, wire::board::Seen};
+use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
+use crate::transports::{HELLO_BYTES, wire::shared_counters::FlowReceived};
 
 /// The life of a responder. Its counts come as those of a side, though it is none: nothing is
 /// received.
@@ -30,8 +30,8 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };
-    let far = Responder::new(far, map, rules)?;
-    let listening = Answer::Listening {
+    let far = WireResponder::new(far, map, rules)?;
+    let listening = FromEndpoint::Listening {
         address: FAR_END.to_string(),
         process: None,
     };
@@ -60,18 +60,18 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
 /// What was read at an edge of the window.
 struct Edge<S> {
     snapshot: S,
-    tally: Tally,
-    flows: Vec<Seen>,
+    tally: ResponderTally,
+    flows: Vec<FlowReceived>,
     at_ns: u64,
 }
 
 fn respond(
     task: &Task,
-    mut far: Responder,
+    mut far: WireResponder,
     gate: &SharedGate,
     tell: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
-    let hold = Hold::take(&task.pins, 0, None)?;
+    let hold = ThreadBinding::take(&task.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
     look_until(&mut far, patience_ns, "connected", |far| {
@@ -120,7 +120,7 @@ fn respond(
     })
 }
 
-fn look_through(far: &mut Responder, gate: &SharedGate, until: Phase) -> io::Result<()> {
+fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io::Result<()> {
     while gate.phase() < until {
         far.look()?;
     }
@@ -129,10 +129,10 @@ fn look_through(far: &mut Responder, gate: &SharedGate, until: Phase) -> io::Res
 
 /// Looks until it is so; no longer than patience lasts after anything last came.
 fn look_until(
-    far: &mut Responder,
+    far: &mut WireResponder,
     patience_ns: u64,
     what: &str,
-    is_so: impl Fn(&Responder) -> bool,
+    is_so: impl Fn(&WireResponder) -> bool,
 ) -> io::Result<()> {
     let began_ns = clock::monotonic_ns();
     while !is_so(far) {
@@ -152,7 +152,7 @@ fn look_until(
     Ok(())
 }
 
-fn counted(from: &Tally, to: &Tally) -> Readings {
+fn counted(from: &ResponderTally, to: &ResponderTally) -> Readings {
     let grown = [
         (Counter::WirePackets, from.packets, to.packets),
         (

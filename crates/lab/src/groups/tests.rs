@@ -33,7 +33,7 @@ fn machine(mounts: &str) -> (tempfile::TempDir, Roots) {
 /// The files of a group on a machine, each as `file=text`, and the doors below the first root.
 fn written(mounts: &str, asked: &str) -> Vec<String> {
     let (dir, roots) = machine(mounts);
-    let group = Group::make(&roots, &asked.parse().unwrap(), &[3, 4])
+    let group = ControlGroups::make(&roots, &asked.parse().unwrap(), &[3, 4])
         .unwrap()
         .unwrap();
     let mut all = Vec::new();
@@ -79,7 +79,7 @@ fn a_group_is_given_what_was_asked_in_the_words_of_its_version() {
     assert_eq!(written(V2, "cpuset"), ["sys/fs/cgroup/cpuset.cpus=3"]);
     let (_dir, roots) = machine(V2);
     assert!(
-        Group::make(&roots, &Cgroup::default(), &[])
+        ControlGroups::make(&roots, &Cgroup::default(), &[])
             .unwrap()
             .is_none()
     );
@@ -158,7 +158,7 @@ fn what_is_refused_is_told_and_leaves_nothing() {
     let (dir, roots) = machine(V1);
     let asked: Cgroup = "weight=5+cpuset".parse().unwrap();
     fs::remove_file(dir.path().join("sys/fs/cgroup/cpuset/cpuset.mems")).unwrap();
-    let why = Group::make(&roots, &asked, &[0]).unwrap_err();
+    let why = ControlGroups::make(&roots, &asked, &[0]).unwrap_err();
     assert!(why.contains("cpuset.mems cannot be read"), "{why}");
     assert!(
         fs::read_dir(dir.path().join("sys/fs/cgroup/cpuset"))
@@ -167,7 +167,7 @@ fn what_is_refused_is_told_and_leaves_nothing() {
             .is_none()
     );
     let lost = Roots::under(Path::new("/nowhere"));
-    assert!(Group::make(&lost, &asked, &[0]).is_err());
+    assert!(ControlGroups::make(&lost, &asked, &[0]).is_err());
     let denied = told(
         "made",
         Path::new("x"),
@@ -180,7 +180,7 @@ fn what_is_refused_is_told_and_leaves_nothing() {
 fn a_group_of_this_machine_is_made_and_removed_with_its_processes() {
     let roots = Roots::real();
     let asked: Cgroup = "max=50%".parse().unwrap();
-    let group = match Group::make(&roots, &asked, &[0]) {
+    let group = match ControlGroups::make(&roots, &asked, &[0]) {
         Ok(group) => group.unwrap(),
         Err(why) => return eprintln!("skipped: {why}"),
     };

@@ -5,14 +5,14 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Receiver;
-use bytecost_spec::hand::{Begun, End, Part, Second, Stretch, Summary};
+use bytecost_spec::hand::{Begun, Second, SessionEnd, SessionPart, Stretch, Summary};
 use bytecost_spec::{Axis, Cell, Nodelay, Pattern, Side, units};
 use bytecost_sys::clock;
 
-use super::crew::Crew;
+use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
 use super::wire::{after, connect, hear, is_readable, say};
-use super::{Drive, Event, GRACE, LAST_WORD, PATIENCE, PREPARATION, Trouble};
+use super::{Drive, GRACE, LAST_WORD, PATIENCE, PREPARATION, SessionError, SessionEvent};
 use crate::endpoint::explain;
 use crate::transports;
 
@@ -26,12 +26,12 @@ const SERVER_GONE: &str = "the server went away in mid-session";
 /// Receives in one session, until `stop`, the end of its time, or the server's end.
 ///
 /// # Errors
-/// [`Trouble`] when the session did not come about. What goes wrong within it is in its summary.
+/// [`SessionError`] when the session did not come about. What goes wrong within it is in its summary.
 pub fn drive(
     what: &Drive,
     stop: &AtomicBool,
-    events: &mut dyn FnMut(Event),
-) -> Result<Summary, Trouble> {
+    events: &mut dyn FnMut(SessionEvent),
+) -> Result<Summary, SessionError> {
     let (control, begun, token) = greeted(what, stop)?;
     let cell = &begun.cell;
     let mut sockets = Vec::with_capacity(cell.threads as usize);
@@ -41,11 +41,11 @@ pub fn drive(
         sockets.push(socket);
     }
     let told = |e: io::Error| io::Error::new(e.kind(), explain(&e));
-    let crew = Crew::start(Side::Receiver, cell, sockets).map_err(told)?;
+    let flow_threads = FlowThreads::start(Side::Receiver, cell, sockets).map_err(told)?;
     let client = Client {
         what,
         stop,
-        crew,
+        flow_threads,
         server: Server {
             control,
             part: None,
@@ -58,7 +58,7 @@ pub fn drive(
 }
 
 /// The server's answer to a greeting.
-fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Trouble> {
+fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), SessionError> {
     let mut plain = Cell {
         nodelay: Nodelay::On,
         ..Cell::default()
@@ -81,11 +81,11 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
             cell,
         } if version == greeting::VERSION => {
             let mut cell = Cell::from_id(&cell).ok_or_else(|| {
-                Trouble::Refused("the server sends what this bytecost does not know: use the same version on both ends".to_owned())
+                SessionError::Refused("the server sends what this bytecost does not know: use the same version on both ends".to_owned())
             })?;
             for (axis, value) in &what.wishes {
                 cell.set(*axis, value)
-                    .map_err(|e| Trouble::Refused(e.to_string()))?;
+                    .map_err(|e| SessionError::Refused(e.to_string()))?;
             }
             fits(&cell)?;
             let begun = Begun {
@@ -102,7 +102,7 @@ fn greeted(what: &Drive, stop: &AtomicBool) -> Result<(OwnedFd, Begun, u64), Tro
 }
 
 /// Whether what the server wants of this side is within reason.
-fn fits(cell: &Cell) -> Result<(), Trouble> {
+fn fits(cell: &Cell) -> Result<(), SessionError> {
     let answers = match cell.pattern {
         Pattern::Ask => cell.answer_bytes(),
         Pattern::Stream => 0,
@@ -110,14 +110,14 @@ fn fits(cell: &Cell) -> Result<(), Trouble> {
     let each = cell.read_bytes().saturating_add(answers);
     let needed = each.saturating_mul(cell.threads.into());
     if needed > MOST_BUFFER_BYTES {
-        return Err(Trouble::Refused(format!(
+        return Err(SessionError::Refused(format!(
             "buffers of {} would be needed, more than {}: choose a smaller --read-size or fewer --threads",
             units::bytes_in_words(needed),
             units::bytes_in_words(MOST_BUFFER_BYTES)
         )));
     }
     if Receiver::named(&cell.receiver).is_none() {
-        return Err(Trouble::Refused(format!(
+        return Err(SessionError::Refused(format!(
             "receiver `{}`, which the server names, is not known here: choose one with --receiver",
             cell.receiver
         )));
@@ -126,17 +126,17 @@ fn fits(cell: &Cell) -> Result<(), Trouble> {
 }
 
 /// The server's next word, a refusal aside.
-fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answered, Trouble> {
+fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answered, SessionError> {
     match hear(control, until_ns, stop) {
-        Ok(Answered::Refused { reason }) => Err(Trouble::Refused(format!(
+        Ok(Answered::Refused { reason }) => Err(SessionError::Refused(format!(
             "the server says: {}",
             units::one_line(&reason)
         ))),
         Ok(word) => Ok(word),
-        Err(_) if stop.load(Ordering::Relaxed) => Err(Trouble::Interrupted),
+        Err(_) if stop.load(Ordering::Relaxed) => Err(SessionError::Interrupted),
         Err(e) => Err(match e.kind() {
             io::ErrorKind::InvalidData => nonsense(),
-            io::ErrorKind::TimedOut => Trouble::Failed(io::Error::new(
+            io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
                 e.kind(),
                 "the server did not answer in time: is it `bytecost serve`?",
             )),
@@ -147,15 +147,15 @@ fn answer(control: &OwnedFd, until_ns: u64, stop: &AtomicBool) -> Result<Answere
 
 /// The server went away before the session began. No broken pipe: that is what a reader of this
 /// side's output leaves behind.
-fn closed(_: io::Error) -> Trouble {
-    Trouble::Failed(io::Error::new(
+fn closed(_: io::Error) -> SessionError {
+    SessionError::Failed(io::Error::new(
         io::ErrorKind::ConnectionAborted,
         "the server closed the connection: is it `bytecost serve`, and not too busy?",
     ))
 }
 
-fn nonsense() -> Trouble {
-    Trouble::Failed(io::Error::new(
+fn nonsense() -> SessionError {
+    SessionError::Failed(io::Error::new(
         io::ErrorKind::InvalidData,
         "what listens there does not speak as `bytecost serve` of this version does",
     ))
@@ -165,7 +165,7 @@ fn nonsense() -> Trouble {
 struct Server {
     control: OwnedFd,
     /// Its last word.
-    part: Option<Part>,
+    part: Option<SessionPart>,
     is_gone: bool,
     /// Its figures of the newest second that it told.
     heard: Option<(u64, Stretch)>,
@@ -209,23 +209,30 @@ impl Server {
 struct Client<'a> {
     what: &'a Drive,
     stop: &'a AtomicBool,
-    crew: Crew,
+    flow_threads: FlowThreads,
     server: Server,
     /// A second that waits for the server's figures, and until when.
     pending: Option<(Second, u64)>,
 }
 
 impl Client<'_> {
-    fn session(mut self, begun: Begun, events: &mut dyn FnMut(Event)) -> Result<Summary, Trouble> {
+    fn session(
+        mut self,
+        begun: Begun,
+        events: &mut dyn FnMut(SessionEvent),
+    ) -> Result<Summary, SessionError> {
         let until_ns = after(PREPARATION);
-        while !self.crew.is_ready() && !self.crew.has_ended() && clock::monotonic_ns() < until_ns {
+        while !self.flow_threads.is_ready()
+            && !self.flow_threads.has_ended()
+            && clock::monotonic_ns() < until_ns
+        {
             if self.stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Interrupted);
+                return Err(SessionError::Interrupted);
             }
             clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
         }
-        if self.crew.has_ended() {
-            let (_, failed) = self.crew.end_by(clock::monotonic_ns());
+        if self.flow_threads.has_ended() {
+            let (_, failed) = self.flow_threads.end_by(clock::monotonic_ns());
             return Err(failed
                 .unwrap_or_else(|| io::Error::other("a flow ended before it began"))
                 .into());
@@ -234,14 +241,14 @@ impl Client<'_> {
             Answered::Go => {}
             _ => return Err(nonsense()),
         }
-        self.crew.go();
-        events(Event::Began(Box::new(begun.clone())));
+        self.flow_threads.go();
+        events(SessionEvent::Began(Box::new(begun.clone())));
         let mut end = self.watch(events);
-        if end == End::Here {
+        if end == SessionEnd::Here {
             let _ = say(&self.server.control, &Said::Stop);
         }
         let sees = Receiver::named(&begun.cell.receiver).is_some_and(|r| r.sees_content);
-        let (mut own, failed) = self.crew.end_by(after(GRACE));
+        let (mut own, failed) = self.flow_threads.end_by(after(GRACE));
         own.failed = failed.map(|e| match e.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => SERVER_GONE.to_owned(),
             _ => e.to_string(),
@@ -249,7 +256,7 @@ impl Client<'_> {
         let _ = say(&self.server.control, &Said::Done(Box::new(own.clone())));
         self.server.hear_out();
         if let Some((second, _)) = self.pending.take() {
-            events(Event::Second(self.server.with_figures(second)));
+            events(SessionEvent::Second(self.server.with_figures(second)));
         }
         let peer = self.server.part;
         if let Some(why) = own
@@ -257,7 +264,7 @@ impl Client<'_> {
             .clone()
             .or_else(|| wrong(&own, peer.as_ref(), &end, sees))
         {
-            end = End::Failed(why);
+            end = SessionEnd::Failed(why);
         }
         Ok(Summary {
             begun,
@@ -268,16 +275,16 @@ impl Client<'_> {
     }
 
     /// Tells second by second, until something ends the session.
-    fn watch(&mut self, events: &mut dyn FnMut(Event)) -> End {
+    fn watch(&mut self, events: &mut dyn FnMut(SessionEvent)) -> SessionEnd {
         let began_ns = clock::monotonic_ns();
         let over_ns = self.what.duration.map_or(u64::MAX, after);
         let mut number = 1;
         loop {
             if self.stop.load(Ordering::Relaxed) || clock::monotonic_ns() >= over_ns {
-                return End::Here;
+                return SessionEnd::Here;
             }
-            if self.crew.has_ended() || self.server.is_gone || self.server.part.is_some() {
-                return End::There;
+            if self.flow_threads.has_ended() || self.server.is_gone || self.server.part.is_some() {
+                return SessionEnd::There;
             }
             let next_ns = began_ns + number * 1_000_000_000;
             let late_ns = self.pending.as_ref().map_or(u64::MAX, |(_, late)| *late);
@@ -288,7 +295,7 @@ impl Client<'_> {
             if clock::monotonic_ns() >= next_ns && next_ns <= over_ns {
                 let second = Second {
                     number,
-                    own: self.crew.second(),
+                    own: self.flow_threads.second(),
                     peer: None,
                 };
                 self.pending = Some((second, clock::monotonic_ns() + PEER_LATE_NS));
@@ -299,26 +306,31 @@ impl Client<'_> {
     }
 
     /// Tells the second that waits, with the server's figures or without them when they are late.
-    fn tell_pending(&mut self, events: &mut dyn FnMut(Event)) {
+    fn tell_pending(&mut self, events: &mut dyn FnMut(SessionEvent)) {
         let is_due = self.pending.as_ref().is_some_and(|(second, late_ns)| {
             let heard = self.server.heard.as_ref();
             heard.is_some_and(|(n, _)| *n >= second.number) || clock::monotonic_ns() >= *late_ns
         });
         if is_due && let Some((second, _)) = self.pending.take() {
-            events(Event::Second(self.server.with_figures(second)));
+            events(SessionEvent::Second(self.server.with_figures(second)));
         }
     }
 }
 
 /// What is wrong with what has arrived, if anything is: it must be what was sent.
-fn wrong(own: &Part, peer: Option<&Part>, end: &End, sees_content: bool) -> Option<String> {
+fn wrong(
+    own: &SessionPart,
+    peer: Option<&SessionPart>,
+    end: &SessionEnd,
+    sees_content: bool,
+) -> Option<String> {
     let flows = &own.whole.side.flows;
     let received: u64 = flows.iter().map(|f| f.bytes).sum();
     if sees_content && received > 0 && own.compared_bytes == 0 {
         return Some("the content was not compared".to_owned());
     }
     let Some(peer) = peer else {
-        return (*end == End::There).then(|| SERVER_GONE.to_owned());
+        return (*end == SessionEnd::There).then(|| SERVER_GONE.to_owned());
     };
     if let Some(why) = &peer.failed {
         return Some(format!("the server says: {}", units::one_line(why)));

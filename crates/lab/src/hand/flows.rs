@@ -1,7 +1,7 @@
 //! The loops of a session by hand: one flow of one side, from its first message to its end.
 //!
 //! As in a trial nothing here allocates, locks or formats while bytes move; once a second a flow
-//! writes what it has done on the [`Board`].
+//! writes what it has done on the [`FlowCounters`].
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,11 +18,11 @@ use bytecost_sys::{clock, process};
 use hdrhistogram::Histogram;
 
 use super::PATIENCE;
-use super::board::{Board, Entry, STOP, WAIT};
-use super::spread::Spread;
-use crate::conduct::{answer, content, mover_of, receiving_end, sending_end};
+use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT};
+use super::latency_histogram::LatencyHistogram;
 use crate::connection::ConnectionMeter;
 use crate::flow::{self, Ask, Intake};
+use crate::flow_setup::{answer, content, mover_of, receiving_end, sending_end};
 
 /// What one flow brings back, well or not.
 pub(super) struct FlowEnd {
@@ -38,8 +38,8 @@ pub(super) struct Flow<'a, R> {
     pub(super) side: Side,
     pub(super) cell: &'a Cell,
     pub(super) number: u32,
-    pub(super) board: &'a Board,
-    /// Told when it waits for the board.
+    pub(super) counters: &'a FlowCounters,
+    /// Called when it waits for the first reading.
     pub(super) ready: R,
 }
 
@@ -59,46 +59,46 @@ impl<R: FnOnce()> Flow<'_, R> {
     }
 
     fn send(self, socket: OwnedFd) -> io::Result<FlowEnd> {
-        let (cell, board, number) = (self.cell, self.board, self.number);
+        let (cell, counters, number) = (self.cell, self.counters, self.number);
         let mover = mover_of(cell)?;
         let kept = socket.try_clone()?;
         let mut engine = sending_end(cell, Some(socket), None, number, false, PATIENCE, None)?;
-        let mut desk = Desk::new(board, number, &kept);
+        let mut reporter = FlowReporter::new(counters, number, &kept);
         let from;
         let mut latency_ns = None;
-        let ended = match (cell.pattern, board.spread(number)) {
-            (Exchange::Ask, Some(spread)) => {
+        let ended = match (cell.pattern, counters.latencies(number)) {
+            (Exchange::Ask, Some(latencies)) => {
                 let mut ask = Ask::new(&mut *engine, &kept, answer(cell)?);
                 self.wait();
-                from = desk.meter.read_start();
-                let ended = asking(&mut ask, &mut desk, spread);
+                from = reporter.meter.read_start();
+                let ended = asking(&mut ask, &mut reporter, latencies);
                 latency_ns = Some(ask.latency_ns);
                 ended
             }
             _ => {
                 self.wait();
-                from = desk.meter.read_start();
-                streaming(&mut *engine, &mut desk)
+                from = reporter.meter.read_start();
+                streaming(&mut *engine, &mut reporter)
             }
         };
         let ended = ended.and_then(|()| flow::drain(&mut *engine));
-        let to = desk.meter.read_end();
+        let to = reporter.meter.read_end();
         let tally = engine.tally();
-        desk.tell(STOP, tally, to);
+        reporter.tell(STOP, tally, to);
         let shut = rustix::net::shutdown(&kept, rustix::net::Shutdown::Write);
         let completes = mover.release == Release::AtCompletion;
         Ok(FlowEnd {
             latency_ns,
             failed: ended.and_then(|()| Ok(shut?)).err(),
-            ..flow_end(&desk.meter, (from, to), tally, completes)
+            ..flow_end(&reporter.meter, (from, to), tally, completes)
         })
     }
 
     fn receive(self, socket: OwnedFd) -> io::Result<FlowEnd> {
-        let (cell, board, number) = (self.cell, self.board, self.number);
+        let (cell, counters, number) = (self.cell, self.counters, self.number);
         let kept = socket.try_clone()?;
         let mut receiver = receiving_end(cell, socket)?;
-        let mut desk = Desk::new(board, number, &kept);
+        let mut reporter = FlowReporter::new(counters, number, &kept);
         let mut intake = Intake {
             receiver: &mut *receiver,
             checker: Checker::new(content(cell, number, false), false),
@@ -106,55 +106,55 @@ impl<R: FnOnce()> Flow<'_, R> {
             answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
         };
         self.wait();
-        let from = desk.meter.read_start();
-        let ended = taking(&mut intake, &mut desk);
-        let to = desk.meter.read_end();
+        let from = reporter.meter.read_start();
+        let ended = taking(&mut intake, &mut reporter);
+        let to = reporter.meter.read_end();
         let tally = intake.tally();
-        desk.tell(STOP, tally, to);
+        reporter.tell(STOP, tally, to);
         Ok(FlowEnd {
             compared_bytes: intake.checker.compared(),
             failed: ended.err(),
-            ..flow_end(&desk.meter, (from, to), tally, false)
+            ..flow_end(&reporter.meter, (from, to), tally, false)
         })
     }
 
-    /// Says that it is ready, and waits until the board is turned for the first time.
+    /// Says that it is ready, and waits until the first reading is asked for.
     fn wait(self) {
         (self.ready)();
-        while self.board.number() == WAIT {
+        while self.counters.number() == WAIT {
             thread::park_timeout(Duration::from_millis(1));
         }
     }
 }
 
-/// Where a flow looks up, and tells once a second what it has done.
-struct Desk<'a> {
-    board: &'a Board,
+/// Publishes a flow's counters when a reading is asked for, once a second.
+struct FlowReporter<'a> {
+    counters: &'a FlowCounters,
     flow: u32,
     seen: u32,
     meter: ConnectionMeter<'a, ThreadMeter>,
 }
 
-impl<'a> Desk<'a> {
-    fn new(board: &'a Board, flow: u32, socket: &'a OwnedFd) -> Desk<'a> {
-        Desk {
-            board,
+impl<'a> FlowReporter<'a> {
+    fn new(counters: &'a FlowCounters, flow: u32, socket: &'a OwnedFd) -> FlowReporter<'a> {
+        FlowReporter {
+            counters,
             flow,
             seen: WAIT,
             meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
         }
     }
 
-    /// Whether the board was turned since the last look.
+    /// Whether a reading was asked for since the last one.
     #[inline]
-    fn is_turned(&self) -> bool {
-        self.board.number() != self.seen
+    fn is_asked(&self) -> bool {
+        self.counters.number() != self.seen
     }
 
     /// Tells; false when it is to stop.
     #[cold]
     fn look(&mut self, tally: Tally) -> bool {
-        self.seen = self.board.number();
+        self.seen = self.counters.number();
         if self.seen == STOP {
             return false;
         }
@@ -164,30 +164,34 @@ impl<'a> Desk<'a> {
     }
 
     fn tell(&self, number: u32, tally: Tally, (thread, tcp): Edge) {
-        let entry = Entry {
+        let entry = FlowTotals {
             tally,
             clock_ns: thread.clock_ns,
             cpu_ns: thread.cpu_ns,
             tcp,
         };
-        self.board.write(self.flow, number, &entry);
+        self.counters.write(self.flow, number, &entry);
     }
 }
 
-fn streaming(mover: &mut dyn Move, desk: &mut Desk<'_>) -> io::Result<()> {
+fn streaming(mover: &mut dyn Move, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
     loop {
-        if desk.is_turned() && !desk.look(mover.tally()) {
+        if reporter.is_asked() && !reporter.look(mover.tally()) {
             return Ok(());
         }
         flow::push(mover)?;
     }
 }
 
-fn asking(ask: &mut Ask<'_>, desk: &mut Desk<'_>, spread: &Spread) -> io::Result<()> {
+fn asking(
+    ask: &mut Ask<'_>,
+    reporter: &mut FlowReporter<'_>,
+    latencies: &LatencyHistogram,
+) -> io::Result<()> {
     let mut began_ns = clock::monotonic_ns();
     loop {
-        if desk.is_turned() {
-            if !desk.look(ask.mover.tally()) {
+        if reporter.is_asked() {
+            if !reporter.look(ask.mover.tally()) {
                 return Ok(());
             }
             began_ns = clock::monotonic_ns();
@@ -195,16 +199,16 @@ fn asking(ask: &mut Ask<'_>, desk: &mut Desk<'_>, spread: &Spread) -> io::Result
         ask.exchange()?;
         let ended_ns = clock::monotonic_ns();
         ask.latency_ns.saturating_record(ended_ns - began_ns);
-        spread.note(ended_ns - began_ns);
+        latencies.note(ended_ns - began_ns);
         began_ns = ended_ns;
     }
 }
 
 /// Until the sender has closed: also after it was told to stop, so that nothing is left behind.
-fn taking(intake: &mut Intake<'_>, desk: &mut Desk<'_>) -> io::Result<()> {
+fn taking(intake: &mut Intake<'_>, reporter: &mut FlowReporter<'_>) -> io::Result<()> {
     loop {
-        if desk.is_turned() {
-            desk.look(intake.tally());
+        if reporter.is_asked() {
+            reporter.look(intake.tally());
         }
         if !intake.pull()? {
             return Ok(());
@@ -270,22 +274,22 @@ mod tests {
         info.count_total
     }
 
-    fn sent(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+    fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
         let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None).unwrap();
-        let mut desk = Desk::new(board, 0, &kept);
+        let mut reporter = FlowReporter::new(counters, 0, &kept);
         let count = match cell.pattern {
             Exchange::Ask => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
-                counted(|| asking(&mut ask, &mut desk, board.spread(0).unwrap()))
+                counted(|| asking(&mut ask, &mut reporter, counters.latencies(0).unwrap()))
             }
-            Exchange::Stream => counted(|| streaming(&mut *mover, &mut desk)),
+            Exchange::Stream => counted(|| streaming(&mut *mover, &mut reporter)),
         };
         rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
         (count, mover.tally().bytes)
     }
 
-    fn took(cell: &Cell, socket: OwnedFd, board: &Board) -> (u64, u64) {
+    fn took(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
         let mut receiver = receiving_end(cell, socket).unwrap();
         let asked = cell.pattern == Exchange::Ask;
@@ -295,18 +299,18 @@ mod tests {
             size_bytes: cell.size_bytes,
             answers: asked.then(|| (&kept, answer(cell).unwrap())),
         };
-        let mut desk = Desk::new(board, 0, &kept);
-        let count = counted(|| taking(&mut intake, &mut desk));
+        let mut reporter = FlowReporter::new(counters, 0, &kept);
+        let count = counted(|| taking(&mut intake, &mut reporter));
         (count, intake.tally().bytes)
     }
 
     /// Has the flows of both boards tell again and again, until both have moved something; false
     /// where they do not.
-    fn told_often(here: &Board, there: &Board) -> bool {
+    fn told_often(here: &FlowCounters, there: &FlowCounters) -> bool {
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
         for number in 1.. {
-            here.turn(number);
-            there.turn(number);
+            here.request(number);
+            there.request(number);
             let told = || Some([here.read(0, number)?, there.read(0, number)?]);
             while told().is_none() {
                 if clock::monotonic_ns() > until_ns {
@@ -335,12 +339,12 @@ mod tests {
             let listener = transports::listen(&cell, None).unwrap();
             let sending = transports::connect(&cell, &listener.address()).unwrap();
             let taking = listener.accept(PATIENCE).unwrap();
-            let (here, there) = (Board::new(1, asks), Board::new(1, false));
+            let (here, there) = (FlowCounters::new(1, asks), FlowCounters::new(1, false));
             thread::scope(|scope| {
                 let sender = scope.spawn(|| sent(&cell, sending, &here));
                 let receiver = scope.spawn(|| took(&cell, taking, &there));
                 let told = told_often(&here, &there);
-                here.turn(STOP);
+                here.request(STOP);
                 let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
                 assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
                 assert_eq!(sent.1, got.1);

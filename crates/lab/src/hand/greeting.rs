@@ -4,7 +4,7 @@
 use std::io::{self, Read, Write};
 
 use bytecost_spec::Axis;
-use bytecost_spec::hand::{Part, Stretch};
+use bytecost_spec::hand::{SessionPart, Stretch};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub enum Said {
     /// End the session: finish what is under way.
     Stop,
     /// The last word: what the client's flows did.
-    Done(Box<Part>),
+    Done(Box<SessionPart>),
 }
 
 /// Server to client.
@@ -66,7 +66,7 @@ pub enum Answered {
         stretch: Box<Stretch>,
     },
     /// The last word: what the server's flows did.
-    Done(Box<Part>),
+    Done(Box<SessionPart>),
 }
 
 /// Writes one frame.
@@ -106,7 +106,7 @@ mod tests {
             messages: u64::MAX,
             elapsed_ns: u64::MAX,
         };
-        let mut part = Part::default();
+        let mut part = SessionPart::default();
         part.whole.side.flows = vec![flow; MAX_THREADS as usize];
         for row in COUNTERS {
             let long = Reading::absent("x".repeat(300));

@@ -8,16 +8,16 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_spec::hand::{Begun, End, Part, Second, Served, Summary};
+use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Summary};
 use bytecost_spec::{Axis, Cell, Side, units};
 use bytecost_sys::clock;
 use rustix::net::sockopt;
 
-use super::crew::Crew;
+use super::accept_queue::{AcceptQueue, Acceptor, WaitingClient};
+use super::flow_threads::FlowThreads;
 use super::greeting::{self, Answered, Said};
-use super::lobby::{Door, Guest, Lobby};
 use super::wire::{after, hear, is_readable, say};
-use super::{CLIENT_AXES, Event, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve};
+use super::{CLIENT_AXES, GRACE, LAST_WORD, LOOK, PATIENCE, PREPARATION, Serve, SessionEvent};
 use crate::endpoint::explain;
 use crate::transports;
 
@@ -29,10 +29,14 @@ const CLIENT_GONE: &str = "the client went away in mid-session";
 /// # Errors
 /// When it cannot listen: a port in use is `AddrInUse`. What goes wrong with a session ends that
 /// session alone.
-pub fn serve(what: &Serve, stop: &AtomicBool, events: &mut dyn FnMut(Event)) -> io::Result<Served> {
+pub fn serve(
+    what: &Serve,
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(SessionEvent),
+) -> io::Result<Served> {
     let listener = transports::listen_at(&what.cell, what.address)?;
     let address = listener.address().parse();
-    events(Event::Listening {
+    events(SessionEvent::Listening {
         address: address.map_err(io::Error::other)?,
     });
     let (closing, greeted, excess) = (
@@ -40,28 +44,28 @@ pub fn serve(what: &Serve, stop: &AtomicBool, events: &mut dyn FnMut(Event)) -> 
         AtomicUsize::new(0),
         AtomicU64::new(0),
     );
-    let door = Door {
+    let acceptor = Acceptor {
         listener: &*listener,
         closing: &closing,
         greeted: &greeted,
         excess: &excess,
     };
     // Greeters wait when this is full, and they are bounded too.
-    let (tell, arrivals) = mpsc::sync_channel(64);
+    let (tell, incoming) = mpsc::sync_channel(64);
     thread::scope(|scope| {
-        scope.spawn(move || door.keep(scope, &tell));
+        scope.spawn(move || acceptor.keep(scope, &tell));
         let mut server = Server {
             what,
             stop,
-            lobby: Lobby::new(arrivals, &excess),
+            queue: AcceptQueue::new(incoming, &excess),
             events,
             served: Served::default(),
         };
         server.run();
         closing.store(true, Ordering::Relaxed);
-        server.lobby.close();
+        server.queue.close();
         Ok(Served {
-            turned_away: server.lobby.turned_away,
+            turned_away: server.queue.turned_away,
             ..server.served
         })
     })
@@ -70,21 +74,21 @@ pub fn serve(what: &Serve, stop: &AtomicBool, events: &mut dyn FnMut(Event)) -> 
 struct Server<'a> {
     what: &'a Serve,
     stop: &'a AtomicBool,
-    lobby: Lobby<'a>,
-    events: &'a mut dyn FnMut(Event),
+    queue: AcceptQueue<'a>,
+    events: &'a mut dyn FnMut(SessionEvent),
     served: Served,
 }
 
 impl Server<'_> {
     fn run(&mut self) {
         while !self.is_over() {
-            self.lobby.look(LOOK, self.events);
-            if let Some(guest) = self.lobby.next() {
-                match self.prepared(&guest) {
-                    Ok((cell, crew)) => self.session(&guest, cell, crew),
-                    Err(why) => self.lobby.turn_away(&guest, &why, self.events),
+            self.queue.look(LOOK, self.events);
+            if let Some(client) = self.queue.next() {
+                match self.prepared(&client) {
+                    Ok((cell, flow_threads)) => self.session(&client, cell, flow_threads),
+                    Err(why) => self.queue.turn_away(&client, &why, self.events),
                 }
-                self.lobby.give_up();
+                self.queue.give_up();
             }
         }
     }
@@ -94,51 +98,51 @@ impl Server<'_> {
     }
 
     /// What is sent in this session, and flows that are ready to send it; else why not.
-    fn prepared(&mut self, guest: &Guest) -> Result<(Cell, Crew), String> {
-        let cell = wished(&self.what.cell, &guest.wishes)?;
+    fn prepared(&mut self, client: &WaitingClient) -> Result<(Cell, FlowThreads), String> {
+        let cell = wished(&self.what.cell, &client.wishes)?;
         let token = RandomState::new().build_hasher().finish();
-        self.lobby.expect(token, cell.threads);
+        self.queue.expect(token, cell.threads);
         let welcome = Answered::Welcome {
             version: greeting::VERSION,
             session: self.served.sessions + 1,
             token,
             cell: cell.id(),
         };
-        say(&guest.socket, &welcome).map_err(told)?;
-        let sockets = self.until(guest, PATIENCE, |lobby| lobby.gathered())?;
+        say(&client.socket, &welcome).map_err(told)?;
+        let sockets = self.until(client, PATIENCE, |queue| queue.gathered())?;
         for socket in &sockets {
             transports::set_patience(socket, PATIENCE).map_err(told)?;
             sockopt::set_tcp_nodelay(socket, cell.sends_at_once()).map_err(|e| told(e.into()))?;
         }
-        let crew = Crew::start(Side::Sender, &cell, sockets).map_err(told)?;
-        self.until(guest, PREPARATION, |_| {
-            (crew.is_ready() || crew.has_ended()).then_some(())
+        let flow_threads = FlowThreads::start(Side::Sender, &cell, sockets).map_err(told)?;
+        self.until(client, PREPARATION, |_| {
+            (flow_threads.is_ready() || flow_threads.has_ended()).then_some(())
         })?;
-        if crew.has_ended() {
-            let (_, failed) = crew.end_by(clock::monotonic_ns());
+        if flow_threads.has_ended() {
+            let (_, failed) = flow_threads.end_by(clock::monotonic_ns());
             return Err(failed.map_or("a flow ended before it began".to_owned(), told));
         }
-        Ok((cell, crew))
+        Ok((cell, flow_threads))
     }
 
     /// Waits for something while the client is there.
     fn until<T>(
         &mut self,
-        guest: &Guest,
+        client: &WaitingClient,
         patience: Duration,
-        mut so: impl FnMut(&mut Lobby<'_>) -> Option<T>,
+        mut so: impl FnMut(&mut AcceptQueue<'_>) -> Option<T>,
     ) -> Result<T, String> {
         let until_ns = after(patience);
         loop {
-            self.lobby.look(Duration::from_millis(2), self.events);
-            if let Some(it) = so(&mut self.lobby) {
+            self.queue.look(Duration::from_millis(2), self.events);
+            if let Some(it) = so(&mut self.queue) {
                 return Ok(it);
             }
             if self.is_over() {
                 return Err("the server is ending".to_owned());
             }
             // It has nothing to say before its flows stand: it is gone, or talks nonsense.
-            if is_readable(&guest.socket, 0) {
+            if is_readable(&client.socket, 0) {
                 return Err("the client went away before its flows stood".to_owned());
             }
             if clock::monotonic_ns() >= until_ns {
@@ -150,43 +154,43 @@ impl Server<'_> {
         }
     }
 
-    fn session(&mut self, guest: &Guest, cell: Cell, mut crew: Crew) {
+    fn session(&mut self, client: &WaitingClient, cell: Cell, mut flow_threads: FlowThreads) {
         self.served.sessions += 1;
         let begun = Begun {
             session: self.served.sessions,
             own: Side::Sender,
-            peer: guest.from.clone(),
+            peer: client.from.clone(),
             completes: super::completes(&cell),
             cell,
         };
-        (self.events)(Event::Began(Box::new(begun.clone())));
-        let mut end = match say(&guest.socket, &Answered::Go) {
+        (self.events)(SessionEvent::Began(Box::new(begun.clone())));
+        let mut end = match say(&client.socket, &Answered::Go) {
             Ok(()) => {
-                crew.go();
-                self.watch(guest, &mut crew)
+                flow_threads.go();
+                self.watch(client, &mut flow_threads)
             }
-            Err(_) => End::Failed(CLIENT_GONE.to_owned()),
+            Err(_) => SessionEnd::Failed(CLIENT_GONE.to_owned()),
         };
-        crew.stop();
-        let (mut own, failed) = crew.end_by(after(GRACE));
+        flow_threads.stop();
+        let (mut own, failed) = flow_threads.end_by(after(GRACE));
         if let Some(failed) = failed {
             // What a flow met explains more than that it ended, unless its peer was gone.
-            if end != End::Failed(CLIENT_GONE.to_owned()) {
-                end = End::Failed(told(failed));
+            if end != SessionEnd::Failed(CLIENT_GONE.to_owned()) {
+                end = SessionEnd::Failed(told(failed));
             }
         }
-        if let End::Failed(why) = &end {
+        if let SessionEnd::Failed(why) = &end {
             own.failed = Some(why.clone());
         }
-        let peer = self.last_word(guest, &own);
-        if let (End::Here | End::There, Some(why)) =
+        let peer = self.last_word(client, &own);
+        if let (SessionEnd::Here | SessionEnd::There, Some(why)) =
             (&end, peer.as_ref().and_then(|p| p.failed.as_ref()))
         {
-            end = End::Failed(format!("the client says: {}", units::one_line(why)));
+            end = SessionEnd::Failed(format!("the client says: {}", units::one_line(why)));
         }
-        self.served.failed += u64::from(matches!(end, End::Failed(_)));
+        self.served.failed += u64::from(matches!(end, SessionEnd::Failed(_)));
         self.served.bytes += own.whole.side.flows.iter().map(|f| f.bytes).sum::<u64>();
-        (self.events)(Event::Ended(Box::new(Summary {
+        (self.events)(SessionEvent::Ended(Box::new(Summary {
             begun,
             end,
             own,
@@ -195,44 +199,44 @@ impl Server<'_> {
     }
 
     /// Tells second by second, until something ends the session.
-    fn watch(&mut self, guest: &Guest, crew: &mut Crew) -> End {
+    fn watch(&mut self, client: &WaitingClient, flow_threads: &mut FlowThreads) -> SessionEnd {
         let began_ns = clock::monotonic_ns();
         let mut number = 1;
         loop {
             if self.is_over() {
-                return End::Here;
+                return SessionEnd::Here;
             }
             let next_ns = began_ns + number * 1_000_000_000;
-            if is_readable(&guest.socket, next_ns) {
-                return match hear(&guest.socket, after(LAST_WORD), &AtomicBool::new(false)) {
-                    Ok(Said::Stop) => End::There,
+            if is_readable(&client.socket, next_ns) {
+                return match hear(&client.socket, after(LAST_WORD), &AtomicBool::new(false)) {
+                    Ok(Said::Stop) => SessionEnd::There,
                     Err(e) if e.kind() != io::ErrorKind::InvalidData => {
-                        End::Failed(CLIENT_GONE.to_owned())
+                        SessionEnd::Failed(CLIENT_GONE.to_owned())
                     }
-                    _ => End::Failed("the client spoke out of turn".to_owned()),
+                    _ => SessionEnd::Failed("the client spoke out of turn".to_owned()),
                 };
             }
-            if crew.has_ended() {
+            if flow_threads.has_ended() {
                 // The control connection may tell a moment later that its process is gone.
-                return match is_readable(&guest.socket, after(LOOK)) {
-                    true => End::Failed(CLIENT_GONE.to_owned()),
-                    false => End::Failed("a flow ended before its time".to_owned()),
+                return match is_readable(&client.socket, after(LOOK)) {
+                    true => SessionEnd::Failed(CLIENT_GONE.to_owned()),
+                    false => SessionEnd::Failed("a flow ended before its time".to_owned()),
                 };
             }
-            self.lobby.look(Duration::ZERO, self.events);
+            self.queue.look(Duration::ZERO, self.events);
             if clock::monotonic_ns() >= next_ns {
                 let second = Second {
                     number,
-                    own: crew.second(),
+                    own: flow_threads.second(),
                     peer: None,
                 };
                 let word = Answered::Second {
                     number,
                     stretch: Box::new(second.own.clone()),
                 };
-                (self.events)(Event::Second(Box::new(second)));
-                if say(&guest.socket, &word).is_err() {
-                    return End::Failed(CLIENT_GONE.to_owned());
+                (self.events)(SessionEvent::Second(Box::new(second)));
+                if say(&client.socket, &word).is_err() {
+                    return SessionEnd::Failed(CLIENT_GONE.to_owned());
                 }
                 // Seconds that were slept through are not made up for.
                 number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
@@ -241,13 +245,13 @@ impl Server<'_> {
     }
 
     /// Tells the client what was done, and hears what it did.
-    fn last_word(&self, guest: &Guest, own: &Part) -> Option<Part> {
-        say(&guest.socket, &Answered::Done(Box::new(own.clone()))).ok()?;
+    fn last_word(&self, client: &WaitingClient, own: &SessionPart) -> Option<SessionPart> {
+        say(&client.socket, &Answered::Done(Box::new(own.clone()))).ok()?;
         let until_ns = after(LAST_WORD);
         // Its wish to stop may have crossed ours. The flag is of no use here: it may be set.
         let heed = AtomicBool::new(false);
         for _ in 0..2 {
-            match hear(&guest.socket, until_ns, &heed).ok()? {
+            match hear(&client.socket, until_ns, &heed).ok()? {
                 Said::Done(part) => return Some(*part),
                 Said::Stop => {}
                 Said::Hello { .. } => return None,

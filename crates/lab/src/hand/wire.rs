@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, sockopt};
 use serde::Serialize;
 
-use super::{LOOK, PATIENCE, Trouble, greeting};
+use super::{LOOK, PATIENCE, SessionError, greeting};
 use crate::endpoint::explain;
 use crate::transports::{self, Socket};
 
@@ -27,14 +27,14 @@ pub(super) fn after(duration: Duration) -> u64 {
 }
 
 /// Reads from a socket until a deadline, however slowly bytes drip in.
-pub(super) struct Timed<'a> {
+pub(super) struct DeadlineReader<'a> {
     pub(super) socket: &'a OwnedFd,
     /// In ns of CLOCK_MONOTONIC.
     pub(super) until_ns: u64,
     pub(super) stop: &'a AtomicBool,
 }
 
-impl Read for Timed<'_> {
+impl Read for DeadlineReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         await_event(self.socket, PollFlags::IN, self.until_ns, self.stop)?;
         Ok(rustix::net::recv(self.socket, buf, RecvFlags::empty())?.0)
@@ -85,21 +85,21 @@ pub(super) fn connect(
     cell: &Cell,
     address: SocketAddr,
     stop: &AtomicBool,
-) -> Result<OwnedFd, Trouble> {
+) -> Result<OwnedFd, SessionError> {
     let told = |e: io::Error| match e.kind() {
-        io::ErrorKind::ConnectionRefused => Trouble::Failed(io::Error::new(
+        io::ErrorKind::ConnectionRefused => SessionError::Failed(io::Error::new(
             e.kind(),
             format!(
                 "nothing listens at {address}: start `bytecost serve` there, or choose another --port"
             ),
         )),
-        io::ErrorKind::TimedOut => Trouble::Failed(io::Error::new(
+        io::ErrorKind::TimedOut => SessionError::Failed(io::Error::new(
             e.kind(),
             format!(
                 "{address} does not answer: is the address right, and does a firewall let the port through?"
             ),
         )),
-        _ => Trouble::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
+        _ => SessionError::Failed(io::Error::new(e.kind(), format!("{address}: {e}"))),
     };
     let socket =
         transports::tcp_socket(cell, address).map_err(|e| io::Error::new(e.kind(), explain(&e)))?;
@@ -111,7 +111,7 @@ pub(super) fn connect(
         Err(Errno::INPROGRESS) => {
             let waited = await_event(&socket, PollFlags::OUT, after(PATIENCE), stop);
             if stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Interrupted);
+                return Err(SessionError::Interrupted);
             }
             waited.map_err(told)?;
             let outcome = sockopt::socket_error(&socket).map_err(io::Error::from)?;
@@ -136,7 +136,7 @@ pub(super) fn hear<T: serde::de::DeserializeOwned>(
     until_ns: u64,
     stop: &AtomicBool,
 ) -> io::Result<T> {
-    greeting::read(&mut Timed {
+    greeting::read(&mut DeadlineReader {
         socket,
         until_ns,
         stop,

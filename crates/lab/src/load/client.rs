@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester};
 
-use super::wire::Trouble;
+use super::client_loop::ConnectionError;
 
 /// A request under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(super) struct Tongue {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ClientState {
     /// It has no connection, or waits until the driver lets it go on.
     Resting,
     /// It has asked for a connection.
@@ -48,7 +48,7 @@ pub(super) enum State {
 pub(super) struct Client {
     /// The number that its requests carry.
     name: u32,
-    pub(super) state: State,
+    pub(super) state: ClientState,
     /// Requests made so far, those that failed included.
     pub(super) asked: u64,
     /// Requests that have no answer yet, oldest first.
@@ -70,7 +70,7 @@ impl Client {
     pub(super) fn new(name: u32, depth: usize) -> Client {
         Client {
             name,
-            state: State::Resting,
+            state: ClientState::Resting,
             asked: 0,
             under_way: VecDeque::with_capacity(depth),
             wanted: Due {
@@ -87,7 +87,7 @@ impl Client {
     /// Has no connection any more, and says how many requests are lost with it.
     pub(super) fn disconnect(&mut self) -> usize {
         let lost = self.under_way.len();
-        self.state = State::Resting;
+        self.state = ClientState::Resting;
         self.under_way.clear();
         self.sends = 0;
         self.held = None;
@@ -112,11 +112,15 @@ impl Client {
 
     /// Takes in what has come, and says how many answers are complete now; the oldest so many of
     /// `under_way` are theirs.
-    pub(super) fn hear(&mut self, tongue: &Tongue, mut bytes: &[u8]) -> Result<usize, Trouble> {
+    pub(super) fn hear(
+        &mut self,
+        tongue: &Tongue,
+        mut bytes: &[u8],
+    ) -> Result<usize, ConnectionError> {
         let mut complete = 0;
         while !bytes.is_empty() {
             if complete == self.under_way.len() {
-                return Err(Trouble::Wrong); // nobody asked for this
+                return Err(ConnectionError::Wrong); // nobody asked for this
             }
             let number = self.asked - (self.under_way.len() - complete) as u64;
             let (used, is_complete) = match tongue.framing {
@@ -135,10 +139,10 @@ impl Client {
         number: u64,
         size: usize,
         bytes: &[u8],
-    ) -> Result<(usize, bool), Trouble> {
+    ) -> Result<(usize, bool), ConnectionError> {
         let piece = &bytes[..bytes.len().min(size - self.heard)];
         if !question.is_right(self.name, number, self.heard, piece) {
-            return Err(Trouble::Wrong);
+            return Err(ConnectionError::Wrong);
         }
         self.heard += piece.len();
         let is_complete = self.heard == size;
@@ -153,11 +157,11 @@ impl Client {
         question: &dyn Requester,
         number: u64,
         bytes: &[u8],
-    ) -> Result<(usize, bool), Trouble> {
+    ) -> Result<(usize, bool), ConnectionError> {
         let end = bytes.iter().position(|b| *b == b'\n');
         let piece = &bytes[..end.map_or(bytes.len(), |at| at + 1)];
         if self.line.len() + piece.len() > MOST_ANSWER_BYTES {
-            return Err(Trouble::Wrong);
+            return Err(ConnectionError::Wrong);
         }
         if end.is_none() {
             self.line.extend_from_slice(piece);
@@ -174,7 +178,7 @@ impl Client {
         if is_right {
             Ok((piece.len(), true))
         } else {
-            Err(Trouble::Wrong)
+            Err(ConnectionError::Wrong)
         }
     }
 }

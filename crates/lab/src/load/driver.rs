@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_sys::clock::{monotonic_ns, thread_cpu_ns};
 
-use super::client::{Client, Due, State, Tongue};
-use super::outcome::{Outcome, record};
-use super::start::Start;
-use super::wire::Wire;
-use super::{Load, Pace, Span, Stage};
+use super::client::{Client, ClientState, Due, Tongue};
+use super::client_loop::ClientLoop;
+use super::outcome::{LoadOutcome, record};
+use super::start_gate::StartGate;
+use super::{Load, LoadSpan, RequestPace, Stage};
 
 mod turn;
 
@@ -65,7 +65,7 @@ pub(super) struct Driver<'a, W> {
     trying: usize,
     /// Clients that have set out and are not greeted; none where nobody is.
     greeting: Option<usize>,
-    start: &'a Start,
+    start: &'a StartGate,
     is_ready: bool,
     /// When the first round began; 0 before, and where there is none.
     round_from_ns: u64,
@@ -78,15 +78,15 @@ pub(super) struct Driver<'a, W> {
     busy_ns: u64,
     cpu_from_ns: u64,
     next_sweep_ns: u64,
-    outcome: Outcome,
+    outcome: LoadOutcome,
 }
 
-impl<'a, W: Wire> Driver<'a, W> {
+impl<'a, W: ClientLoop> Driver<'a, W> {
     pub(super) fn new(
         load: &'a Load,
         wire: W,
         nth: u32,
-        start: &'a Start,
+        start: &'a StartGate,
     ) -> io::Result<Driver<'a, W>> {
         let all = load.connections + load.idle;
         let depth = load.depth as usize;
@@ -118,12 +118,16 @@ impl<'a, W: Wire> Driver<'a, W> {
             busy_ns: 0,
             cpu_from_ns: 0,
             next_sweep_ns: 0,
-            outcome: Outcome::new(load.connections)?,
+            outcome: LoadOutcome::new(load.connections)?,
             load,
         })
     }
 
-    pub(super) fn run(mut self, stop: &AtomicBool, told: &dyn Fn(Stage)) -> io::Result<Outcome> {
+    pub(super) fn run(
+        mut self,
+        stop: &AtomicBool,
+        told: &dyn Fn(Stage),
+    ) -> io::Result<LoadOutcome> {
         let start_ns = monotonic_ns();
         self.set_out(start_ns);
         let mut woke_ns = start_ns;
@@ -161,7 +165,7 @@ impl<'a, W: Wire> Driver<'a, W> {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(self.load.pace, Pace::Closed { .. })
+        matches!(self.load.pace, RequestPace::Closed { .. })
     }
 
     fn is_idle(&self, i: u32) -> bool {
@@ -181,7 +185,7 @@ impl<'a, W: Wire> Driver<'a, W> {
 
     fn set_out_askers(&mut self, start_ns: u64) {
         self.set_out_some(0..self.load.connections, start_ns);
-        if let (Span::Requests(_), true) = (self.load.span, self.is_closed()) {
+        if let (LoadSpan::Requests(_), true) = (self.load.span, self.is_closed()) {
             self.opens_ns = start_ns;
         }
     }
@@ -233,12 +237,12 @@ impl<'a, W: Wire> Driver<'a, W> {
         }
         let base_ns = match (self.load.span, self.start.at_ns()) {
             // All requests count, from the first on.
-            (Span::Requests(_), _) if self.is_closed() && self.opens_ns != u64::MAX => now_ns,
+            (LoadSpan::Requests(_), _) if self.is_closed() && self.opens_ns != u64::MAX => now_ns,
             (_, Some(at_ns)) => at_ns,
             (_, None) => return,
         };
         self.base_ns = base_ns;
-        if let Span::Time { warmup, window } = self.load.span {
+        if let LoadSpan::Time { warmup, window } = self.load.span {
             let rounds_ns = u64::from(self.load.rounds_least) * self.start.round_ns();
             self.opens_ns = base_ns + warmup.as_nanos() as u64;
             self.closes_ns = self.opens_ns + rounds_ns.max(window.as_nanos() as u64);
@@ -273,27 +277,27 @@ impl<'a, W: Wire> Driver<'a, W> {
     /// Whether a load of a fixed number of requests is through.
     fn has_asked_all(&self) -> bool {
         match (self.load.span, self.is_closed()) {
-            (Span::Time { .. }, _) => false,
-            (Span::Requests(_), true) => self.unfinished == 0,
-            (Span::Requests(_), false) => self.next_due().is_none() && self.under_way() == 0,
+            (LoadSpan::Time { .. }, _) => false,
+            (LoadSpan::Requests(_), true) => self.unfinished == 0,
+            (LoadSpan::Requests(_), false) => self.next_due().is_none() && self.under_way() == 0,
         }
     }
 
     fn under_way(&self) -> usize {
         let asks = self.clients[..self.load.connections as usize].iter();
-        asks.filter(|c| !c.under_way.is_empty() || c.state == State::Connecting)
+        asks.filter(|c| !c.under_way.is_empty() || c.state == ClientState::Connecting)
             .count()
     }
 
     /// Open loop: when the next request is due, if one is.
     fn next_due(&self) -> Option<u64> {
-        let Pace::Open { per_s } = self.load.pace else {
+        let RequestPace::Open { per_s } = self.load.pace else {
             return None;
         };
         let due_ns = self.base_ns + (self.handed as f64 * 1e9 / per_s) as u64;
         let is_last = match self.load.span {
-            Span::Time { .. } => due_ns >= self.closes_ns,
-            Span::Requests(each) => {
+            LoadSpan::Time { .. } => due_ns >= self.closes_ns,
+            LoadSpan::Requests(each) => {
                 self.handed >= each.saturating_mul(u64::from(self.load.connections))
             }
         };
@@ -342,7 +346,7 @@ impl<'a, W: Wire> Driver<'a, W> {
             if is_asker && !self.is_closed() && !self.load.kept {
                 self.tried(i);
                 self.free.push_back((i, now_ns));
-            } else if is_asker && self.clients[i as usize].state == State::Connected {
+            } else if is_asker && self.clients[i as usize].state == ClientState::Connected {
                 self.leaving.push(at_ns);
                 self.ask(i, Due::at(now_ns), 1);
             } else {
@@ -359,7 +363,7 @@ impl<'a, W: Wire> Driver<'a, W> {
             let Some((i, since_ns)) = self.free.pop_front() else {
                 break;
             };
-            if !self.load.kept || self.clients[i as usize].state == State::Connected {
+            if !self.load.kept || self.clients[i as usize].state == ClientState::Connected {
                 handed = true;
                 self.handed += 1;
                 self.leaving.push(due_ns.max(since_ns));

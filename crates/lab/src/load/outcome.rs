@@ -6,7 +6,7 @@ use std::io;
 use bytecost_spec::service::is_saturated;
 use hdrhistogram::Histogram;
 
-use super::Way;
+use super::LoadInterface;
 
 /// The longest latency that is told apart, in ns; longer ones count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -17,7 +17,7 @@ const NEGLIGIBLE_NS: u64 = 100_000;
 
 /// What a load found.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// How long each request took, in ns: all that were answered, and as lower bounds those that
     /// were given up or not answered in time.
     pub latency_ns: Histogram<u64>,
@@ -38,7 +38,7 @@ pub struct Outcome {
     /// Answers in the window by connection.
     pub answers_by_connection: Vec<u64>,
     /// What the generator itself had to do.
-    pub generator: Generator,
+    pub generator: GeneratorLoad,
 }
 
 /// What went wrong, by kind.
@@ -101,7 +101,7 @@ pub struct Fairness {
 
 /// What the generator itself had to do within the window.
 #[derive(Clone, Debug)]
-pub struct Generator {
+pub struct GeneratorLoad {
     /// Share of the time in which it had something to do, from 0 to 1; the highest of its
     /// threads. Being off the CPU while there was something to do counts.
     pub busy_share: f64,
@@ -110,8 +110,8 @@ pub struct Generator {
     /// How much later than possible requests were sent, in ns: after they were due and a
     /// connection was free.
     pub late_ns: Histogram<u64>,
-    /// How it reached the kernel: never [`Way::Best`].
-    pub way: Way,
+    /// How it reached the kernel: never [`LoadInterface::Best`].
+    pub way: LoadInterface,
     /// Why it had no ring, where it was to have one if possible.
     pub no_ring: Option<String>,
 }
@@ -156,9 +156,9 @@ impl fmt::Display for Limit {
     }
 }
 
-impl Outcome {
-    pub(super) fn new(connections: u32) -> io::Result<Outcome> {
-        Ok(Outcome {
+impl LoadOutcome {
+    pub(super) fn new(connections: u32) -> io::Result<LoadOutcome> {
+        Ok(LoadOutcome {
             latency_ns: histogram()?,
             answers: 0,
             answers_in_window: 0,
@@ -167,11 +167,11 @@ impl Outcome {
             errors: Errors::default(),
             opened: 0,
             answers_by_connection: vec![0; connections as usize],
-            generator: Generator {
+            generator: GeneratorLoad {
                 busy_share: 0.0,
                 cpu_ns: 0,
                 late_ns: histogram()?,
-                way: Way::Uring,
+                way: LoadInterface::Uring,
                 no_ring: None,
             },
         })
@@ -215,7 +215,7 @@ impl Outcome {
     }
 
     /// Adds what another thread found.
-    pub(super) fn add(&mut self, other: &Outcome) -> io::Result<()> {
+    pub(super) fn add(&mut self, other: &LoadOutcome) -> io::Result<()> {
         self.latency_ns
             .add(&other.latency_ns)
             .map_err(io::Error::other)?;
@@ -250,8 +250,8 @@ pub(super) fn record(histogram: &mut Histogram<u64>, ns: u64) {
 mod tests {
     use super::*;
 
-    fn outcome(counts: &[u64], latencies_ns: &[u64]) -> Outcome {
-        let mut outcome = Outcome::new(0).unwrap();
+    fn outcome(counts: &[u64], latencies_ns: &[u64]) -> LoadOutcome {
+        let mut outcome = LoadOutcome::new(0).unwrap();
         outcome.answers_by_connection = counts.to_vec();
         for ns in latencies_ns {
             record(&mut outcome.latency_ns, *ns);

@@ -16,8 +16,8 @@ fn pins(sender: &[&[u32]], receiver: &[&[u32]]) -> Pins {
 }
 
 /// What was found of a machine, by the share of elapsed time in a thread's CPU time.
-fn means(percent: u64, no_task_clock: Option<&str>) -> Means {
-    Means {
+fn means(percent: u64, no_task_clock: Option<&str>) -> AvailableCounters {
+    AvailableCounters {
         clock: Some(CpuClock {
             tries: 10,
             elapsed_ns: 100,
@@ -25,7 +25,7 @@ fn means(percent: u64, no_task_clock: Option<&str>) -> Means {
             ..CpuClock::default()
         }),
         no_task_clock: no_task_clock.map(str::to_owned),
-        ..Means::default()
+        ..AvailableCounters::default()
     }
 }
 
@@ -35,10 +35,10 @@ const SHORT: Duration = Duration::from_millis(40);
 #[test]
 fn a_clock_that_keeps_interrupts_is_the_means() {
     let apart = pins(&[&[0]], &[&[1]]);
-    for means in [means(99, None), Means::default()] {
+    for means in [means(99, None), AvailableCounters::default()] {
         assert_eq!(means.cpu_by(&Cell::default(), &apart, LONG), CpuBy::Thread);
     }
-    let not_told = Means {
+    let not_told = AvailableCounters {
         clock: Some(CpuClock::default()),
         ..means(0, None)
     };
@@ -85,7 +85,7 @@ fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
     let four = pins(&[&[0], &[2]], &[&[1], &[3]]);
     assert_eq!(by(&four, LONG, 2), CpuBy::Interrupts);
     // Known by its configuration alone, the clock may have them after all.
-    let configured = Means {
+    let configured = AvailableCounters {
         clock: Some(CpuClock {
             configured: Some(true),
             ..CpuClock::default()
@@ -181,11 +181,13 @@ fn hardware_counters_are_for_one_thread_that_does_not_wait() {
 
 #[test]
 fn each_absence_has_its_own_reason() {
-    let with = |no_hardware: Option<&str>| Means {
+    let with = |no_hardware: Option<&str>| AvailableCounters {
         no_hardware: no_hardware.map(str::to_owned),
-        ..Means::default()
+        ..AvailableCounters::default()
     };
-    let why = |means: &Means, cell: &Cell| means.meters(cell, &pins(&[], &[]), SHORT).no_hardware;
+    let why = |means: &AvailableCounters, cell: &Cell| {
+        means.meters(cell, &pins(&[], &[]), SHORT).no_hardware
+    };
     let asks = cell(|c| c.pattern = Pattern::Ask);
     let lacking = with(Some("no such counter"));
     for cell in [&Cell::default(), &asks] {

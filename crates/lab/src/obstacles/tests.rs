@@ -5,7 +5,7 @@ use bytecost_sys::network::Network;
 
 use super::*;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::Pair;
+use crate::transports::veth::VethPair;
 use crate::transports::wire::Wire;
 
 fn tc(words: &str) -> bool {
@@ -109,22 +109,22 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
             )
         }]
     };
-    if let Ok(pair) = Pair::new(link) {
+    if let Ok(pair) = VethPair::new(link) {
         cell.set(Axis::Transport, "veth").unwrap();
-        assert_eq!(of(&cell, Some(Between::Pair(&pair))), []);
+        assert_eq!(of(&cell, Some(NetworkPath::Pair(&pair))), []);
         if pair.of(Role::Sender).within(bucket).unwrap() {
-            assert_eq!(of(&cell, Some(Between::Pair(&pair))), told());
+            assert_eq!(of(&cell, Some(NetworkPath::Pair(&pair))), told());
         }
     }
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
         cell.set(Axis::Transport, "wire").unwrap();
-        assert_eq!(of(&cell, Some(Between::Wire(&wire))), []);
+        assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), []);
         if wire.network().within(bucket).unwrap() {
-            assert_eq!(of(&cell, Some(Between::Wire(&wire))), told());
+            assert_eq!(of(&cell, Some(NetworkPath::Wire(&wire))), told());
         }
     }
     cell.set(Axis::Transport, "unix").unwrap();
-    assert_eq!(of(&cell, Some(Between::Nothing)), []);
+    assert_eq!(of(&cell, Some(NetworkPath::Nothing)), []);
     assert_eq!(of(&Cell::default(), None), []);
 }
 

@@ -9,7 +9,7 @@ use bytecost_spec::{Cell, Transport};
 
 use super::{PATIENCE, SIZE, SLOTS, cell};
 use crate::transports;
-use crate::transports::wire::responder::{Responder, Rules};
+use crate::transports::wire::responder::{Rules, WireResponder};
 use crate::transports::wire::{FAR_END, Wire};
 
 /// Where nobody receives, one name stands for all.
@@ -33,7 +33,7 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> i
         acknowledge_bytes: size as u64,
         flows_most: 1,
     };
-    let mut far = Responder::new(far?, map?, rules)?;
+    let mut far = WireResponder::new(far?, map?, rules)?;
     let sent = AtomicBool::new(false);
     thread::scope(|scope| {
         let sending = scope.spawn(|| {

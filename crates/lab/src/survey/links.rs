@@ -7,7 +7,7 @@ use bytecost_spec::survey::LinkSupport;
 use bytecost_spec::{Cell, Transport};
 
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::Pair;
+use crate::transports::veth::VethPair;
 use crate::transports::wire::Wire;
 
 /// Makes one of each link that these cells lie on, and gives what became of it. Which MTU and which
@@ -40,7 +40,7 @@ fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option
     if transport.is_wire() {
         wire(device)?.segment_bytes_most()
     } else {
-        Pair::new(LinkChoice::default())?.segment_bytes_most()
+        VethPair::new(LinkChoice::default())?.segment_bytes_most()
     }
 }
 

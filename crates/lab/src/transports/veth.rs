@@ -1,7 +1,7 @@
 //! A veth pair, veth(4), between two network namespaces of the run's own.
 //!
 //! Neither the namespaces nor the links are ever seen from the host's network: the namespaces
-//! have no names, both links are made inside, and the descriptors of the [`Pair`] are all that
+//! have no names, both links are made inside, and the descriptors of the [`VethPair`] are all that
 //! holds them, besides the endpoints that run there. Endpoints die with their coordinator, and its
 //! descriptors with its process, however that ends; the kernel then removes namespaces and links
 //! by itself. There is no other clean-up that a SIGKILL could prevent.
@@ -32,12 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Two namespaces and the link between them. Dropping it drops both.
 #[derive(Debug)]
-pub struct Pair {
+pub struct VethPair {
     sender: Network,
     receiver: Network,
 }
 
-impl Pair {
+impl VethPair {
     /// Makes one, with both ends up. Segmentation offloads stay at the kernel's defaults, but for
     /// the bound that is asked for.
     ///
@@ -45,8 +45,8 @@ impl Pair {
     /// In a sentence, with what to do: no rights (CAP_SYS_ADMIN and CAP_NET_ADMIN), a kernel
     /// without network namespaces or without veth, an MTU or a bound that it refuses, a link that
     /// does not come up.
-    pub fn new(link: LinkChoice) -> io::Result<Pair> {
-        let pair = Pair {
+    pub fn new(link: LinkChoice) -> io::Result<VethPair> {
+        let pair = VethPair {
             sender: Network::new().map_err(|e| told("network namespaces", &e))?,
             receiver: Network::new().map_err(|e| told("network namespaces", &e))?,
         };
@@ -163,15 +163,15 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     /// A pair; none, and the reason printed, without the rights for one.
-    fn pair(mtu_bytes: u32) -> Option<Pair> {
+    fn pair(mtu_bytes: u32) -> Option<VethPair> {
         pair_of(LinkChoice {
             mtu_bytes,
             ..LinkChoice::default()
         })
     }
 
-    fn pair_of(link: LinkChoice) -> Option<Pair> {
-        match Pair::new(link) {
+    fn pair_of(link: LinkChoice) -> Option<VethPair> {
+        match VethPair::new(link) {
             Ok(pair) => Some(pair),
             Err(e) => {
                 assert!(!rustix::process::geteuid().is_root(), "{e}");
@@ -189,14 +189,14 @@ mod tests {
         cell
     }
 
-    fn listener(pair: &Pair) -> Box<dyn Listen> {
+    fn listener(pair: &VethPair) -> Box<dyn Listen> {
         let within = pair
             .of(Role::Receiver)
             .within(|| listen(&cell(), None).unwrap());
         within.unwrap()
     }
 
-    fn connection(pair: &Pair) -> (OwnedFd, OwnedFd) {
+    fn connection(pair: &VethPair) -> (OwnedFd, OwnedFd) {
         let listener = listener(pair);
         let address = listener.address();
         let sender = pair
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn packets_are_no_larger_than_they_may_be() {
         const BYTES: usize = 4 << 20;
-        let sent = |pair: &Pair| {
+        let sent = |pair: &VethPair| {
             let dev = || fs::read_to_string("/proc/thread-self/net/dev").unwrap();
             let dev = pair.of(Role::Sender).within(dev).unwrap();
             let line = dev

@@ -3,7 +3,7 @@
 //!
 //! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of
 //! every zero-copy send. Here a BPF program on the egress of a [`device`] takes the packets off,
-//! notes how far each flow has come, and has them freed ([`board`]); a [`responder`] on a CPU of
+//! notes how far each flow has come, and has them freed ([`shared_counters`]); a [`responder`] on a CPU of
 //! its own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of
 //! sending alone, and the most that a network card could give. UDP goes the same way, without an
 //! answer ([`udp`]).
@@ -22,11 +22,11 @@ use super::link::LinkChoice;
 use super::veth::NAMES;
 use crate::netlink::Netlink;
 
-pub mod board;
 pub mod device;
 pub mod packet;
 mod program;
 pub mod responder;
+pub mod shared_counters;
 pub mod udp;
 
 /// The sender's address; as that of veth, of a range that is set aside for such things (RFC 2544).

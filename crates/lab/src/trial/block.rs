@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_meter::{ClocksRead, Whose};
+use bytecost_meter::{ClocksRead, ProcessOwner};
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, Record, TrialKey};
 use bytecost_sys::clock;
 
-use super::{Lab, Outcome};
+use super::{Lab, TrialOutcome};
 use crate::event::Event;
 use crate::watch::Watch;
 
@@ -47,8 +47,8 @@ impl Lab {
             };
             events(Event::TrialStarted { trial });
             let (record, idle) = match self.trial(trial, &cell, stop) {
-                Outcome::Ended(record, idle) => (record, idle),
-                Outcome::Interrupted => return None,
+                TrialOutcome::Ended(record, idle) => (record, idle),
+                TrialOutcome::Interrupted => return None,
             };
             events(Event::TrialEnded(record));
             if idle && self.lengthen(&cell) {
@@ -84,9 +84,9 @@ impl Lab {
             attempt,
             ended_ms: self.elapsed_ms(),
             elapsed_ns,
-            others_ns: of(Whose::Other),
+            others_ns: of(ProcessOwner::Other),
             others: self.clocks.largest(before, &after),
-            kernel_threads_ns: of(Whose::Kernel),
+            kernel_threads_ns: of(ProcessOwner::Kernel),
             longer: self.longer.clone(),
             repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
         };

@@ -12,14 +12,14 @@ use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
 
 use super::Lab;
-use crate::beside::{Around, owners};
 use crate::endpoint::looked_at;
-use crate::ends::{Endpoint, PATIENCE, Trouble, wait, wait_until};
-use crate::networks::{self, Between};
+use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait, wait_until};
+use crate::networks::{self, NetworkPath};
 use crate::obstacles;
-use crate::parts::Parts;
-use crate::protocol::{Answer, Done, Order, Role, Schedule, Task};
+use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
+use crate::whole_machine::{WholeMachine, owners};
 use crate::window::{GRACE_NS, LEAD_NS, out_of_turn};
 
 /// How long everyone may take to connect and to be answered, in ns, and how much longer for each
@@ -42,25 +42,25 @@ impl Lab {
         cell: &Cell,
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
-    ) -> Result<Parts, Trouble> {
-        let pins = Pins::of(cell, true, &self.host).map_err(Trouble::Failed)?;
+    ) -> Result<TrialOutput, TrialError> {
+        let pins = Pins::of(cell, true, &self.host).map_err(TrialError::Failed)?;
         let task = self.task(cell, None, &pins)?;
         let program = &self.settings.program;
         let soon = || clock::monotonic_ns() + GRACE_NS;
         let mut ends = Vec::with_capacity(2);
         ends.push(Endpoint::start(program, Role::Server, None)?);
-        ends[SERVER].order(&Order::Prepare(Box::new(Task {
+        ends[SERVER].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Server,
             port: self.settings.port,
             ..task.clone()
         })))?;
         let (address, process) = match wait(&mut ends, soon(), stop)? {
-            (_, Answer::Listening { address, process }) => (address, process),
+            (_, FromEndpoint::Listening { address, process }) => (address, process),
             (_, other) => return Err(out_of_turn(&other)),
         };
         ready(&mut ends, soon(), stop)?;
         ends.push(Endpoint::start(program, Role::Client, None)?);
-        ends[CLIENT].order(&Order::Prepare(Box::new(Task {
+        ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
             address: Some(address),
             pins: pins.receiver,
@@ -85,25 +85,25 @@ impl Lab {
         network: &NetworkMeter,
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
-    ) -> Result<(Readings, [Done; 2]), Trouble> {
+    ) -> Result<(Readings, [Done; 2]), TrialError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let round = ROUND * cell.serving.connections;
         let warmup = self.settings.warmup.max(NOTICE) + look(cell) + round;
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
         let window = self.window(cell, watch.as_deref());
-        ends[CLIENT].order(&Order::Go(Schedule {
+        ends[CLIENT].order(&ToEndpoint::Go(Schedule {
             begin_ns,
             window_from_ns,
             window_to_ns: window_from_ns + window.as_nanos() as u64,
             steady_by_ns: None,
         }))?;
         let schedule = connected(cell, ends, begin_ns, stop)?;
-        ends[SERVER].order(&Order::Go(schedule))?;
+        ends[SERVER].order(&ToEndpoint::Go(schedule))?;
         if let Some(watch) = &mut watch {
             watch.schedule(&schedule);
         }
         self.clocks.list(&owners(ends, None, cell));
-        let mut around = Around {
+        let mut around = WholeMachine {
             meter: &mut self.machine,
             clocks: &mut self.clocks,
             frequency: &FrequencyMeter::default(),
@@ -144,12 +144,14 @@ impl Lab {
             let (end, answer) = wait(ends, deadline_ns, stop)?;
             heard.take(end, answer)?;
         }
-        ends[SERVER].order(&Order::Stop)?;
+        ends[SERVER].order(&ToEndpoint::Stop)?;
         match (
             wait(ends, clock::monotonic_ns() + GRACE_NS, stop)?,
             heard.client,
         ) {
-            ((SERVER, Answer::Done(server)), Some(client)) => Ok((machine, [*server, client])),
+            ((SERVER, FromEndpoint::Done(server)), Some(client)) => {
+                Ok((machine, [*server, client]))
+            }
             ((_, other), _) => Err(out_of_turn(&other)),
         }
     }
@@ -161,13 +163,13 @@ fn connected(
     ends: &mut [Endpoint],
     begin_ns: u64,
     stop: &AtomicBool,
-) -> Result<Schedule, Trouble> {
+) -> Result<Schedule, TrialError> {
     let all = cell.serving.all_connections();
     let patience_ns = CONNECT_NS + CONNECT_EACH_NS * all;
     match wait_until(ends, begin_ns + patience_ns, stop)? {
         Some((
             CLIENT,
-            Answer::Connected {
+            FromEndpoint::Connected {
                 opens_ns,
                 closes_ns,
             },
@@ -178,7 +180,7 @@ fn connected(
             steady_by_ns: None,
         }),
         Some((_, other)) => Err(out_of_turn(&other)),
-        None => Err(Trouble::Failed(format!(
+        None => Err(TrialError::Failed(format!(
             "{all} connections were not all open and answered within {} s: choose fewer --connections, or quieten the machine",
             patience_ns / 1_000_000_000
         ))),
@@ -194,34 +196,34 @@ struct Heard {
 }
 
 impl Heard {
-    fn take(&mut self, end: usize, answer: Answer) -> Result<(), Trouble> {
+    fn take(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
         match (end, answer) {
-            (SERVER, Answer::Closed) if !self.server_closed => self.server_closed = true,
-            (CLIENT, Answer::Closed) if !self.client_closed => self.client_closed = true,
-            (CLIENT, Answer::Done(done)) if self.client_closed => self.client = Some(*done),
+            (SERVER, FromEndpoint::Closed) if !self.server_closed => self.server_closed = true,
+            (CLIENT, FromEndpoint::Closed) if !self.client_closed => self.client_closed = true,
+            (CLIENT, FromEndpoint::Done(done)) if self.client_closed => self.client = Some(*done),
             (_, other) => return Err(out_of_turn(&other)),
         }
         Ok(())
     }
 }
 
-/// How long the server's household is looked at before its window opens.
+/// How long the server's process tree is looked at before its window opens.
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
     let looked_at = server.map_or(0, |server| looked_at(server, cell));
     Duration::from_nanos(look_takes_ns(looked_at))
 }
 
-fn ready(ends: &mut [Endpoint], until_ns: u64, stop: &AtomicBool) -> Result<(), Trouble> {
+fn ready(ends: &mut [Endpoint], until_ns: u64, stop: &AtomicBool) -> Result<(), TrialError> {
     match wait(ends, until_ns, stop)? {
-        (_, Answer::Ready) => Ok(()),
+        (_, FromEndpoint::Ready) => Ok(()),
         (_, other) => Err(out_of_turn(&other)),
     }
 }
 
 /// The clients are the sending side, the server the receiving one. What was answered the clients
 /// know, who have checked each answer.
-fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Parts {
+fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
     let told = &client.side.readings;
     for counter in [Counter::Messages, Counter::Bytes] {
         if let Some(reading) = told.get(&counter) {
@@ -236,13 +238,13 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Part
         compared_bytes: client.compared_bytes,
         checked: "content".to_owned(),
     });
-    Parts {
+    TrialOutput {
         sender: client,
         receiver: Some(server),
         machine,
         truth,
         neighbour: Vec::new(),
         packet_sockets: Vec::new(),
-        obstacles: obstacles::of(cell, Some(Between::Nothing)),
+        obstacles: obstacles::of(cell, Some(NetworkPath::Nothing)),
     }
 }

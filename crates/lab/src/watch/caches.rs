@@ -1,14 +1,14 @@
 //! The caches in which a sender looks for what it displaces.
 
 use bytecost_spec::Host;
-use bytecost_spec::host::Cache;
+use bytecost_spec::host::CpuCache;
 
 use super::Watch;
 
 impl Watch {
     /// The caches that the sender is to look at: those of the CPU that it is held on, else those
     /// of the first.
-    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<Cache> {
+    pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<CpuCache> {
         if !self.probes {
             return Vec::new();
         }
@@ -19,9 +19,9 @@ impl Watch {
 }
 
 /// The caches of data of a CPU, nearest first, each level once.
-fn caches_of(host: &Host, cpu: u32) -> Vec<Cache> {
-    let own = |c: &&Cache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
-    let mut caches: Vec<Cache> = host.caches.iter().filter(own).cloned().collect();
+fn caches_of(host: &Host, cpu: u32) -> Vec<CpuCache> {
+    let own = |c: &&CpuCache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
+    let mut caches: Vec<CpuCache> = host.caches.iter().filter(own).cloned().collect();
     caches.sort_by_key(|c| c.level);
     caches.dedup_by_key(|c| c.level);
     caches
@@ -35,13 +35,13 @@ mod tests {
 
     #[test]
     fn the_caches_are_those_of_the_cpu_that_the_sender_is_held_on() {
-        let cache = |level, kind: &str, size_bytes, cpu| Cache {
+        let cache = |level, kind: &str, size_bytes, cpu| CpuCache {
             level,
             kind: kind.to_owned(),
             size_bytes,
             shared_by: vec![cpu],
         };
-        let both = |size_bytes| Cache {
+        let both = |size_bytes| CpuCache {
             shared_by: vec![0, 1],
             ..cache(3, "Unified", size_bytes, 0)
         };

@@ -2,7 +2,7 @@
 
 use bytecost_engine::Mover;
 use bytecost_spec::Cache;
-use bytecost_spec::evidence::{CopyMeans, Leg};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 
 /// Copies that a byte may seem to have had too many or too few; of what goes over TCP, which sends
 /// a segment again here and there, which is copied again.
@@ -16,7 +16,7 @@ pub struct Case<'k> {
     pub means: CopyMeans,
     pub mover: &'static Mover,
     pub cache: Cache,
-    pub leg: Leg,
+    pub leg: CopyPlace,
     pub kind: &'k str,
 }
 
@@ -43,7 +43,7 @@ impl Case<'_> {
     }
 
     fn may_be_absent(&self) -> bool {
-        let is_of_file = matches!(self.leg, Leg::FromFile | Leg::IntoFile);
+        let is_of_file = matches!(self.leg, CopyPlace::FromFile | CopyPlace::IntoFile);
         let is_plain = ["tmpfs", "ext4", "xfs", "btrfs"].contains(&self.kind);
         let mut calls = self.mover.states.calls.iter();
         let splices = calls.any(|call| TAKING.contains(&call.name));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytecost_engine::Service;
 use bytecost_engine::services;
 use bytecost_host::Roots;
-use bytecost_lab::load::{Load, Outcome, Span, Way};
+use bytecost_lab::load::{Load, LoadInterface, LoadOutcome, LoadSpan};
 
 pub const SIZE: usize = 64;
 /// Longer than anything here takes on a busy machine.
@@ -72,7 +72,7 @@ pub fn honest() -> SocketAddrV4 {
     server(|_, socket, message| socket.write_all(message).is_ok())
 }
 
-pub fn load(address: SocketAddrV4, way: Way) -> Load {
+pub fn load(address: SocketAddrV4, way: LoadInterface) -> Load {
     let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
     load.way = way;
     load.patience = PATIENCE;
@@ -80,21 +80,21 @@ pub fn load(address: SocketAddrV4, way: Way) -> Load {
 }
 
 /// Every way that can be had here: io_uring may be forbidden.
-pub fn ways() -> Vec<Way> {
-    let mut best = load(honest(), Way::Best);
-    best.span = Span::Requests(1);
+pub fn ways() -> Vec<LoadInterface> {
+    let mut best = load(honest(), LoadInterface::Best);
+    best.span = LoadSpan::Requests(1);
     match run(&best).generator.way {
-        Way::Uring => vec![Way::Epoll, Way::Uring],
-        _ => vec![Way::Epoll],
+        LoadInterface::Uring => vec![LoadInterface::Epoll, LoadInterface::Uring],
+        _ => vec![LoadInterface::Epoll],
     }
 }
 
-pub fn run(load: &Load) -> Outcome {
+pub fn run(load: &Load) -> LoadOutcome {
     load.run(&AtomicBool::new(false), &|_| ()).unwrap()
 }
 
-pub fn time(warmup_ms: u64, window_ms: u64) -> Span {
-    Span::Time {
+pub fn time(warmup_ms: u64, window_ms: u64) -> LoadSpan {
+    LoadSpan::Time {
         warmup: Duration::from_millis(warmup_ms),
         window: Duration::from_millis(window_ms),
     }

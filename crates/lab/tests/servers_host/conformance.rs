@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
-use bytecost_lab::load::{Errors, Load, Pace, Span};
+use bytecost_lab::load::{Errors, Load, LoadSpan, RequestPace};
 use libtest_mimic::Failed;
 
 use crate::process::{Running, Start};
@@ -95,10 +95,10 @@ pub fn check(server: &'static Server, service: &'static Service, way: &Way) -> R
         load.kept = way.kept;
         load.depth = way.depth;
         load.threads = threads;
-        load.span = Span::Requests(each);
+        load.span = LoadSpan::Requests(each);
         load.patience = Duration::from_secs(60);
         if let Some(per_s) = way.open_per_s {
-            load.pace = Pace::Open { per_s };
+            load.pace = RequestPace::Open { per_s };
         }
         let outcome = load.run(&AtomicBool::new(false), &|_| ())?;
         let all = each * u64::from(connections);

@@ -8,7 +8,7 @@ use bytecost_engine::Server;
 use bytecost_engine::services::ServiceSetup;
 use bytecost_host::Roots;
 use bytecost_lab::descriptors::make_room;
-use bytecost_lab::load::{Errors, Load, Span};
+use bytecost_lab::load::{Errors, Load, LoadSpan};
 use libtest_mimic::Failed;
 
 use crate::process::{Running, Start};
@@ -42,7 +42,7 @@ pub fn check(server: &'static Server) -> Result<(), Failed> {
     let mut load = Load::once(running.address, start.service, asking);
     load.connections = ASKING;
     load.idle = CONNECTIONS - ASKING;
-    load.span = Span::Requests(3);
+    load.span = LoadSpan::Requests(3);
     load.patience = Duration::from_secs(60);
     let outcome = load.run(&AtomicBool::new(false), &|_| ())?;
     assert_eq!(outcome.errors, Errors::default());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_lab::load::{Load, Span, Stage};
+use bytecost_lab::load::{Load, LoadSpan, Stage};
 use rustix::process::{Signal, kill_process};
 
 use crate::faults::{
@@ -57,7 +57,7 @@ fn stopped_under_load(server: &'static Server) {
     let running = Running::start(&start);
     let mut load = Load::once(running.address, start.service, setup(64));
     load.connections = if server.in_turn { 1 } else { 20 };
-    load.span = Span::Time {
+    load.span = LoadSpan::Time {
         warmup: Duration::from_millis(20),
         window: Duration::from_millis(LONG_MS),
     };

@@ -18,7 +18,7 @@ struct MadeUp {
 
 struct MadeUpGroup(Vec<PerfEvent>);
 
-const WORK: Work = Work {
+const WORK: KnownWork = KnownWork {
     turns: 1_000,
     cpu_ns: 50_000,
     waits: 3,
@@ -83,7 +83,7 @@ impl Pmu for MadeUp {
         })
     }
 
-    fn work(&mut self) -> Work {
+    fn work(&mut self) -> KnownWork {
         self.worked += 1;
         WORK
     }
@@ -353,7 +353,7 @@ fn a_group_shared_while_it_is_tested_is_kept() {
             read.values = [0; MAX_EVENTS];
             Some(read)
         }
-        fn work(&mut self) -> Work {
+        fn work(&mut self) -> KnownWork {
             self.0.work()
         }
         fn paranoid(&self) -> Option<i32> {

@@ -22,7 +22,7 @@ fn tree(files: &[(&str, &str)]) -> TempDir {
 
 const STAT_TEXT: &str = "cpu  8546 0 5377 280452 1490 0 166 1380 0 0\ncpu0 3584 0 2143\n";
 
-fn accounts(files: &[(&str, &str)]) -> (Option<u64>, Option<CpuLine>, Option<u32>) {
+fn accounts(files: &[(&str, &str)]) -> (Option<u64>, Option<StatLine>, Option<u32>) {
     let root = tree(files);
     let read = MachineMeter::open(root.path()).read_start();
     (read.cpuacct_ns, read.stat, read.cpus)
@@ -30,7 +30,7 @@ fn accounts(files: &[(&str, &str)]) -> (Option<u64>, Option<CpuLine>, Option<u32
 
 #[test]
 fn the_accounts_of_each_kind_of_host() {
-    let stat = Some(CpuLine {
+    let stat = Some(StatLine {
         idle: 281_942,
         softirq: 166,
         steal: 1380,
@@ -137,7 +137,7 @@ fn snapshot(clock_ms: u64, idle: u64, steal: u64, cpuacct_ms: Option<u64>) -> Ma
     MachineSnapshot {
         clock_ns: clock_ms * MS,
         cpus: Some(2),
-        stat: Some(CpuLine {
+        stat: Some(StatLine {
             idle,
             softirq: 0,
             steal,
@@ -206,7 +206,7 @@ fn what_went_backwards_or_away_is_absent() {
 
 fn any_snapshot() -> impl Strategy<Value = MachineSnapshot> {
     let line =
-        (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(idle, softirq, steal)| CpuLine {
+        (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(idle, softirq, steal)| StatLine {
             idle,
             softirq,
             steal,

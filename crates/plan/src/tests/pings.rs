@@ -1,7 +1,7 @@
 //! Two threads that take turns, and memory in pages as asked: what a plan makes of them.
 
 use bytecost_host::pairs;
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{Axis, Cell, Host, Study, Survey};
 
@@ -36,7 +36,7 @@ fn host(cpus: u32) -> Host {
             })
             .collect(),
         cpus_allowed: (0..cpus).collect(),
-        caches: vec![Cache {
+        caches: vec![CpuCache {
             level: 3,
             kind: "Unified".into(),
             size_bytes: 32 << 20,

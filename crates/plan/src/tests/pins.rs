@@ -1,6 +1,6 @@
 //! Placements, memory and neighbours made exact, or refused with the reason.
 
-use bytecost_spec::host::{Cache, Cpu};
+use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::{Axis, Cell, Host};
 
 use crate::Pins;
@@ -13,7 +13,7 @@ fn host() -> Host {
         siblings: vec![n % 4, n % 4 + 4],
         ..Cpu::default()
     };
-    let cache = |cpus: [u32; 4]| Cache {
+    let cache = |cpus: [u32; 4]| CpuCache {
         level: 3,
         kind: "Unified".into(),
         size_bytes: 1 << 20,

@@ -1,6 +1,6 @@
 //! Seconds and summaries for programs: one JSON object a line.
 
-use bytecost_spec::hand::{Begun, End, Part, Second, Served, Stretch, Summary};
+use bytecost_spec::hand::{Begun, Second, Served, SessionEnd, SessionPart, Stretch, Summary};
 use bytecost_spec::{Counter, Readings, Side};
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ struct PartLine<'a> {
 }
 
 impl PartLine<'_> {
-    fn of(part: &Part) -> PartLine<'_> {
+    fn of(part: &SessionPart) -> PartLine<'_> {
         let figures = Figures::of(&part.whole);
         PartLine {
             numbers: Numbers::of(&part.whole),
@@ -136,9 +136,9 @@ pub fn second_json(begun: &Begun, second: &Second) -> String {
 #[must_use]
 pub fn summary_json(summary: &Summary) -> String {
     let (ended, failed) = match &summary.end {
-        End::Here => ("here", None),
-        End::There => ("there", None),
-        End::Failed(why) => ("failed", Some(why.as_str())),
+        SessionEnd::Here => ("here", None),
+        SessionEnd::There => ("there", None),
+        SessionEnd::Failed(why) => ("failed", Some(why.as_str())),
     };
     line(&SummaryLine {
         kind: "summary",

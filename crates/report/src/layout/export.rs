@@ -8,7 +8,7 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::{Axis, Cell, Counter, Imported, Manifest, Reading, Sample, Side, SideReadings};
 
-use super::{Column, FIELDS, Layout, What};
+use super::{Column, ColumnLayout, FIELDS, What};
 
 /// The most decimals of a number.
 const MOST_DECIMALS: usize = 12;
@@ -20,7 +20,7 @@ const MOST_DECIMALS: usize = 12;
 /// # Errors
 /// That the run has no cell that the layout has a row for, and which those would be.
 pub fn csv(
-    layout: &Layout,
+    layout: &ColumnLayout,
     manifest: &Manifest,
     cells: &[Cell],
     samples: &[Sample],
@@ -62,7 +62,7 @@ pub fn csv(
 
 /// Renders a table as it was read.
 #[must_use]
-pub fn csv_of_imported(layout: &Layout, imported: &Imported) -> String {
+pub fn csv_of_imported(layout: &ColumnLayout, imported: &Imported) -> String {
     let mut out = header(layout);
     for (cell, numbers) in imported.published.cells.iter().zip(&imported.rows) {
         let value = |column: &Column| numbers.get(column.name).copied();
@@ -91,7 +91,7 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
 }
 
 /// Whether a layout has a row for a cell: what it does not tell apart is not mixed.
-fn is_of(layout: &Layout, cell: &Cell) -> bool {
+fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
     let mut told = layout.axes.iter().filter(|(axis, _)| decides(axis));
     cell.fields == FIELDS
@@ -101,7 +101,7 @@ fn is_of(layout: &Layout, cell: &Cell) -> bool {
 }
 
 /// In how many things a cell does as the published programs did.
-fn likeness(layout: &Layout, cell: &Cell) -> usize {
+fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
     let alike = layout
         .axes
         .iter()
@@ -109,7 +109,7 @@ fn likeness(layout: &Layout, cell: &Cell) -> usize {
     alike.count()
 }
 
-fn nothing(layout: &Layout) -> String {
+fn nothing(layout: &ColumnLayout) -> String {
     let of = |wanted: Axis| {
         let row = layout.axes.iter().find(|(axis, _)| *axis == wanted);
         row.map_or("", |(_, value)| *value)
@@ -124,12 +124,17 @@ fn nothing(layout: &Layout) -> String {
     )
 }
 
-fn header(layout: &Layout) -> String {
+fn header(layout: &ColumnLayout) -> String {
     let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
     names.join(",") + "\n"
 }
 
-fn row(layout: &Layout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>, out: &mut String) {
+fn row(
+    layout: &ColumnLayout,
+    cell: &Cell,
+    value: impl Fn(&Column) -> Option<f64>,
+    out: &mut String,
+) {
     let values = layout.columns.iter().map(|column| match column.what {
         What::Impl => layout.name_of(&cell.mover).unwrap_or_default().to_owned(),
         What::Size => layout.size_of(cell).to_string(),
@@ -161,7 +166,7 @@ pub(super) fn written(value: f64, decimals: usize) -> String {
 
 /// What one window says of a column.
 fn read(
-    layout: &Layout,
+    layout: &ColumnLayout,
     what: What,
     cell: &Cell,
     sample: &Sample,
@@ -197,7 +202,7 @@ fn read(
     }
 }
 
-fn counters_of(layout: &Layout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
+fn counters_of(layout: &ColumnLayout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
     let side = match layout.counted {
         Side::Receiver => sample.receiver.as_ref()?,
         _ => &sample.sender,

@@ -3,13 +3,13 @@
 use bytecost_spec::table::TableError;
 use bytecost_spec::{Cell, Imported, Manifest, Published, Sample, Study};
 
-use super::{LAYOUTS, Layout, RUNS, Runs};
+use super::{ColumnLayout, LAYOUTS, RUNS, Runs};
 
 /// A layout: of cells in rows, or of single runs of programs.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// A row a cell.
-    Cells(&'static Layout),
+    Cells(&'static ColumnLayout),
     /// A row a run of a program.
     Runs(&'static Runs),
 }

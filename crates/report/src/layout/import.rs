@@ -8,8 +8,9 @@ use bytecost_spec::table::{TableError, number};
 use bytecost_spec::{
     Axis, Cell, Imported, Measure, Metric, Published, PublishedCell, Table, units,
 };
+use itertools::Itertools as _;
 
-use super::{FIELDS, Layout, What};
+use super::{ColumnLayout, FIELDS, What};
 
 /// Beyond this a number is a slip: more than a year of cycles of a thousand CPUs.
 const MOST: f64 = 1e21;
@@ -19,7 +20,7 @@ const MOST: f64 = 1e21;
 /// # Errors
 /// The first line that is wrong: other columns, an unknown implementation, a size or a number of
 /// threads out of bounds, a number that is none, negative or beyond all measure, a row twice.
-pub fn import(layout: &Layout, text: &str) -> Result<Imported, TableError> {
+pub fn import(layout: &ColumnLayout, text: &str) -> Result<Imported, TableError> {
     let table = Table::parse(layout.name, text)?;
     let names: Vec<&str> = layout.columns.iter().map(|c| c.name).collect();
     if table.columns != names {
@@ -89,7 +90,7 @@ pub(super) fn fail<T>(line: u64, message: String) -> Result<T, TableError> {
 /// The study that a table would be a run of, in the published design: its cells are those of
 /// the table.
 #[must_use]
-pub fn study(layout: &Layout, published: &Published) -> Study {
+pub fn study(layout: &ColumnLayout, published: &Published) -> Study {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     let latency = Metric::both(Measure::LatencyUsP50);
     let figure = |title: &str, x: Axis, y: Metric| Figure {
@@ -146,17 +147,12 @@ pub(super) fn study_of(name: &str) -> Study {
 }
 
 /// One part where the rows are a whole product, else one a row.
-fn tiers(layout: &Layout, published: &Published) -> Vec<Tier> {
+fn tiers(layout: &ColumnLayout, published: &Published) -> Vec<Tier> {
     let part = |title: &str, cells: &[PublishedCell]| {
         let fixed = layout.axes.iter().map(|(a, v)| (*a, vec![(*v).to_owned()]));
         let varied = [Axis::Mover, Axis::Size, Axis::Threads].map(|axis| {
-            let mut values: Vec<String> = Vec::new();
-            for value in cells.iter().map(|c| c.cell.value(axis)) {
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
-            (axis, values)
+            let values = cells.iter().map(|c| c.cell.value(axis)).unique();
+            (axis, values.collect())
         });
         let fields = (Axis::Fields, vec![FIELDS.to_string()]);
         Tier {
@@ -174,7 +170,7 @@ fn tiers(layout: &Layout, published: &Published) -> Vec<Tier> {
 }
 
 /// What the published programs did, in every cell.
-fn first(layout: &Layout) -> Cell {
+fn first(layout: &ColumnLayout) -> Cell {
     let mut cell = Cell {
         fields: FIELDS,
         ..Cell::default()
@@ -186,7 +182,7 @@ fn first(layout: &Layout) -> Cell {
     cell
 }
 
-fn mover(layout: &Layout, value: &str) -> Result<String, String> {
+fn mover(layout: &ColumnLayout, value: &str) -> Result<String, String> {
     match layout.impls.iter().find(|(theirs, _)| *theirs == value) {
         Some((_, mover)) => Ok((*mover).to_owned()),
         None => {
@@ -196,7 +192,7 @@ fn mover(layout: &Layout, value: &str) -> Result<String, String> {
     }
 }
 
-fn size(layout: &Layout, value: &str) -> Result<u64, String> {
+fn size(layout: &ColumnLayout, value: &str) -> Result<u64, String> {
     let fields = u64::from(FIELDS);
     let factor = if layout.sizes_are_of_fields {
         fields
@@ -224,7 +220,11 @@ fn threads(value: &str) -> Result<u32, String> {
 
 /// What of a row are metrics. A counter of all threads over the bytes of the first client has a
 /// meaning only where there is one.
-fn metrics(layout: &Layout, cell: &Cell, numbers: &BTreeMap<String, f64>) -> BTreeMap<Metric, f64> {
+fn metrics(
+    layout: &ColumnLayout,
+    cell: &Cell,
+    numbers: &BTreeMap<String, f64>,
+) -> BTreeMap<Metric, f64> {
     let of = |what: What| {
         let column = layout.columns.iter().find(|c| c.what == what)?;
         numbers.get(column.name).copied().filter(|n| *n > 0.0)

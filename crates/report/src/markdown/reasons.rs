@@ -4,10 +4,10 @@ use bytecost_analysis::{Analysis, Published};
 
 use super::prose;
 use crate::audit::ruling;
-use crate::beside::beside;
 use crate::crossing::Crossings;
-use crate::facts;
+use crate::descriptions;
 use crate::overview;
+use crate::published_tables::beside;
 
 /// How many times as fast one way of each pair is.
 pub(super) fn overview(a: &Analysis, out: &mut Vec<String>) {
@@ -68,7 +68,10 @@ pub(super) fn explanations(a: &Analysis, out: &mut Vec<String>) {
     for e in &a.explanations {
         let answer = match &e.answer {
             Some(answer) => prose(answer),
-            None => format!("Not answered by this run: {}", prose(facts::missing(e))),
+            None => format!(
+                "Not answered by this run: {}",
+                prose(descriptions::missing(e))
+            ),
         };
         out.push(format!("- **{}** {answer}", prose(&e.question)));
         for n in &e.numbers {
@@ -156,9 +159,9 @@ pub(super) fn published(a: &Analysis, out: &mut Vec<String>) {
 pub(super) fn imported(published: &Published, out: &mut Vec<String>) {
     out.push(format!(
         "**{}**\n",
-        prose(&facts::imported_sentence(published))
+        prose(&descriptions::imported_sentence(published))
     ));
-    out.push(format!("{}\n", facts::IMPORTED));
+    out.push(format!("{}\n", descriptions::IMPORTED));
     let mut metrics: Vec<_> = published
         .cells
         .iter()
@@ -167,14 +170,18 @@ pub(super) fn imported(published: &Published, out: &mut Vec<String>) {
     metrics.sort();
     metrics.dedup();
     let mut header = vec!["Cell".to_owned()];
-    header.extend(metrics.iter().map(|m| crate::beside::heading(**m)));
+    header.extend(
+        metrics
+            .iter()
+            .map(|m| crate::published_tables::heading(**m)),
+    );
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let rows = published.cells.iter().map(|c| {
         let number = |m: &&bytecost_spec::Metric| {
             let value = c.values.get(*m);
             value.map_or("–".to_owned(), |v| bytecost_spec::units::number(*v))
         };
-        let mut row = vec![crate::beside::name(published, c)];
+        let mut row = vec![crate::published_tables::name(published, c)];
         row.extend(metrics.iter().map(number));
         row
     });

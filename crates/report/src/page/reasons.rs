@@ -5,10 +5,10 @@ use bytecost_analysis::{Analysis, AuditFigure};
 
 use super::rests_on;
 use crate::audit::{RULINGS, ruling};
-use crate::beside::{Beside, beside};
 use crate::crossing::Crossings;
-use crate::facts;
-use crate::prose::{Span, clean, count, spans};
+use crate::descriptions;
+use crate::published_tables::{PublishedTables, beside};
+use crate::text::{TextSpan, clean, count, spans};
 
 /// Sentences about crossovers that stand above their table.
 const SENTENCES_MOST: usize = 4;
@@ -17,36 +17,36 @@ const SENTENCES_MOST: usize = 4;
 pub(super) struct Reasons {
     pub crossings: Crossings,
     /// The sentences of the first crossovers that are decided.
-    pub sentences: Vec<Vec<Span>>,
+    pub sentences: Vec<Vec<TextSpan>>,
     /// The sentences of the others that are.
-    pub more_sentences: Vec<Vec<Span>>,
+    pub more_sentences: Vec<Vec<TextSpan>>,
     pub explanations: Vec<ExplanationText>,
     pub rulings: Vec<RulingText>,
     /// How often each ruling was reached: class, sign, words and number.
     pub ruled: Vec<(&'static str, &'static str, &'static str, usize)>,
-    pub beside: Option<Beside>,
+    pub beside: Option<PublishedTables>,
     /// Of an imported run: what it is.
     pub imported: Option<String>,
 }
 
 pub(super) struct ExplanationText {
-    pub question: Vec<Span>,
-    pub answer: Option<Vec<Span>>,
-    pub missing: Vec<Span>,
-    pub numbers: Vec<Vec<Span>>,
-    pub evidence: Vec<Vec<Span>>,
-    pub would_change: Option<Vec<Span>>,
+    pub question: Vec<TextSpan>,
+    pub answer: Option<Vec<TextSpan>>,
+    pub missing: Vec<TextSpan>,
+    pub numbers: Vec<Vec<TextSpan>>,
+    pub evidence: Vec<Vec<TextSpan>>,
+    pub would_change: Option<Vec<TextSpan>>,
     /// Rows of the table of comparisons.
     pub rests_on: Vec<usize>,
 }
 
 pub(super) struct RulingText {
     pub source: String,
-    pub claim: Vec<Span>,
+    pub claim: Vec<TextSpan>,
     pub class: &'static str,
     pub mark: &'static str,
     pub words: &'static str,
-    pub because: Vec<Span>,
+    pub because: Vec<TextSpan>,
     pub figures: Vec<FigureText>,
     pub rests_on: Vec<usize>,
 }
@@ -83,7 +83,7 @@ impl Reasons {
     pub fn of(a: &Analysis) -> Reasons {
         let crossings = Crossings::of(a);
         let decided = crossings.decided.iter();
-        let mut sentences: Vec<Vec<Span>> = decided.map(|c| spans(&c.sentence)).collect();
+        let mut sentences: Vec<Vec<TextSpan>> = decided.map(|c| spans(&c.sentence)).collect();
         let more_sentences = sentences.split_off(sentences.len().min(SENTENCES_MOST));
         let ruled = RULINGS.iter().map(|row| {
             let number = a.audit.iter().filter(|c| c.ruling == row.ruling).count();
@@ -97,7 +97,7 @@ impl Reasons {
             rulings: rulings(a),
             ruled: ruled.filter(|r| r.3 > 0).collect(),
             beside: beside(a),
-            imported: facts::imported(a).map(|p| clean(&facts::imported_sentence(p))),
+            imported: descriptions::imported(a).map(|p| clean(&descriptions::imported_sentence(p))),
         }
     }
 }
@@ -109,7 +109,7 @@ fn explanations(a: &Analysis) -> Vec<ExplanationText> {
         .map(|e| ExplanationText {
             question: spans(&e.question),
             answer: e.answer.as_deref().map(spans),
-            missing: spans(facts::missing(e)),
+            missing: spans(descriptions::missing(e)),
             numbers: list(&e.numbers),
             evidence: list(&e.evidence),
             would_change: e.would_change.as_deref().map(spans),

@@ -5,7 +5,7 @@ use bytecost_analysis::Analysis;
 
 use super::{COLUMNS, LINE_HEIGHT, MARGIN, Picture, foot, slug};
 use crate::heat::{Heat, heats};
-use crate::prose::wrap;
+use crate::text::wrap;
 
 #[derive(Template)]
 #[template(path = "heat_picture.svg", escape = "html", whitespace = "minimize")]
@@ -32,7 +32,7 @@ fn picture(a: &Analysis, h: Heat) -> Picture {
             })
             .collect::<Vec<_>>()
     };
-    let plain = |spans: &[crate::prose::Span]| -> String {
+    let plain = |spans: &[crate::text::TextSpan]| -> String {
         spans.iter().map(|span| span.text.as_str()).collect()
     };
     let subtitles = lines(std::slice::from_ref(&h.sub), COLUMNS.1, &mut y);

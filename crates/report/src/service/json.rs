@@ -1,18 +1,18 @@
 //! Answers, loads and tallies for programs: one JSON object a line.
 
-use bytecost_spec::service::{Answer, Asked, Asking, Pace, Tally};
+use bytecost_spec::service::{Asked, Asking, Pace, Response, ServiceTally};
 use serde_json::{Map, Value, json};
 
 /// The answer to one question as one line of JSON, with its line feed.
 #[must_use]
-pub fn answer_json(asking: &Asking, answer: &Answer) -> String {
+pub fn answer_json(asking: &Asking, answer: &Response) -> String {
     let mut object = json!({
         "kind": "answer",
         "address": asking.address,
         "service": asking.service,
     });
     match answer {
-        Answer::Busiest(processes) => {
+        Response::Busiest(processes) => {
             object["processes"] = processes
                 .iter()
                 .map(|p| {
@@ -22,7 +22,7 @@ pub fn answer_json(asking: &Asking, answer: &Answer) -> String {
                 })
                 .collect();
         }
-        Answer::Content { bytes } => object["bytes"] = (*bytes).into(),
+        Response::Content { bytes } => object["bytes"] = (*bytes).into(),
     }
     line(&object)
 }
@@ -81,7 +81,7 @@ pub fn asked_json(asked: &Asked) -> String {
 
 /// What a server has done as one line of JSON.
 #[must_use]
-pub fn tally_json(tally: &Tally) -> String {
+pub fn tally_json(tally: &ServiceTally) -> String {
     line(&json!({
         "kind": "tally",
         "model": tally.model,

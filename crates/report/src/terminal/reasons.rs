@@ -5,15 +5,15 @@ use bytecost_spec::units;
 
 use super::{Page, fitting};
 use crate::audit::ruling;
-use crate::beside::{beside, heading};
 use crate::crossing::Crossings;
-use crate::facts;
-use crate::grid::Layout;
-use crate::overlay;
+use crate::descriptions;
+use crate::grid::TextGrid;
 use crate::overview;
-use crate::prose::{clean, columns};
+use crate::published_series;
+use crate::published_tables::{beside, heading};
 use crate::question::value_in_words;
 use crate::style::Ink;
+use crate::text::{clean, columns};
 
 /// The most lines of each part; the page has the others.
 const LINES_MOST: usize = 12;
@@ -69,7 +69,7 @@ impl Page {
             match &e.answer {
                 Some(answer) => self.prose(None, &format!("{} {answer}", e.question), "• ", "  "),
                 None => {
-                    let text = format!("{} Not answered: {}", e.question, facts::missing(e));
+                    let text = format!("{} Not answered: {}", e.question, descriptions::missing(e));
                     self.prose(Some(Ink::Faint), &text, "• ", "  ");
                 }
             }
@@ -106,22 +106,22 @@ impl Page {
     pub(super) fn imported(&mut self, a: &Analysis, published: &Published) {
         self.prose(
             Some(Ink::Strong),
-            &facts::imported_sentence(published),
+            &descriptions::imported_sentence(published),
             "",
             "",
         );
-        self.prose(None, facts::IMPORTED, "", "");
-        let figures = overlay::figures(a);
+        self.prose(None, descriptions::IMPORTED, "", "");
+        let figures = published_series::figures(a);
         let first = figures.first().map(|f| f.y);
         for f in figures.iter().filter(|f| Some(f.y) == first) {
             self.heading(&heading(f.y));
-            self.prose(Some(Ink::Faint), &facts::panel(&f.panel), "  ", "  ");
-            self.numbers(&overlay::overlaid(a, f));
+            self.prose(Some(Ink::Faint), &descriptions::panel(&f.panel), "  ", "  ");
+            self.numbers(&published_series::overlaid(a, f));
         }
     }
 
     /// The numbers of a figure without its intervals.
-    fn numbers(&mut self, overlaid: &overlay::Overlaid) {
+    fn numbers(&mut self, overlaid: &published_series::Overlaid) {
         let f: &FigureData = &overlaid.data;
         let headings: Vec<String> = f.x_values.iter().map(|v| value_in_words(f.x, v)).collect();
         let rows: Vec<Vec<String>> = f
@@ -156,7 +156,7 @@ impl Page {
                 cells.extend(row.iter().take(range.end).skip(range.start).cloned());
                 cells
             });
-            let layout = Layout {
+            let layout = TextGrid {
                 width: self.style.columns() + 2,
                 indent: "  ",
                 most: &[label.max(1), 16],

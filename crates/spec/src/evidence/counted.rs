@@ -37,7 +37,7 @@ impl CopyMeans {
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Leg {
+pub enum CopyPlace {
     /// From the page cache to memory.
     FromFile,
     /// From the sender's memory to the kernel's.
@@ -50,25 +50,25 @@ pub enum Leg {
     ToReader,
 }
 
-impl Leg {
+impl CopyPlace {
     /// All of them, in the order of the way.
-    pub const ALL: &[Leg] = &[
-        Leg::FromFile,
-        Leg::IntoKernel,
-        Leg::IntoFile,
-        Leg::Delivery,
-        Leg::ToReader,
+    pub const ALL: &[CopyPlace] = &[
+        CopyPlace::FromFile,
+        CopyPlace::IntoKernel,
+        CopyPlace::IntoFile,
+        CopyPlace::Delivery,
+        CopyPlace::ToReader,
     ];
 
     /// What it is called in figures and sentences.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Leg::FromFile => "out of the page cache",
-            Leg::IntoKernel => "into the kernel",
-            Leg::IntoFile => "into the page cache",
-            Leg::Delivery => "on delivery",
-            Leg::ToReader => "to the reader",
+            CopyPlace::FromFile => "out of the page cache",
+            CopyPlace::IntoKernel => "into the kernel",
+            CopyPlace::IntoFile => "into the page cache",
+            CopyPlace::Delivery => "on delivery",
+            CopyPlace::ToReader => "to the reader",
         }
     }
 
@@ -76,8 +76,8 @@ impl Leg {
     #[must_use]
     pub fn side(self) -> Side {
         match self {
-            Leg::FromFile | Leg::IntoKernel | Leg::IntoFile => Side::Sender,
-            Leg::Delivery | Leg::ToReader => Side::Receiver,
+            CopyPlace::FromFile | CopyPlace::IntoKernel | CopyPlace::IntoFile => Side::Sender,
+            CopyPlace::Delivery | CopyPlace::ToReader => Side::Receiver,
         }
     }
 }
@@ -87,7 +87,7 @@ impl Leg {
 #[serde(deny_unknown_fields)]
 pub struct Copied {
     /// Where.
-    pub leg: Leg,
+    pub leg: CopyPlace,
     /// By what means that was counted; none where it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub means: Option<CopyMeans>,
@@ -101,7 +101,7 @@ pub struct Copied {
 pub struct CopiedBytes {
     /// Payload that was moved meanwhile.
     pub payload_bytes: u64,
-    /// Each place that the cell has, in the order of [`Leg::ALL`].
+    /// Each place that the cell has, in the order of [`CopyPlace::ALL`].
     pub legs: Vec<Copied>,
     /// What could not be hooked in this kernel, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,11 +113,11 @@ macro_rules! events {
         /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[allow(missing_docs)] // told by the rows
-        pub enum Event { $(#[serde(rename = $name)] $variant,)* }
+        pub enum CountedEvent { $(#[serde(rename = $name)] $variant,)* }
 
         /// All events, in the order of tables.
         pub const EVENTS: &[EventRow] = &[
-            $(EventRow { event: Event::$variant, name: $name, of: EventOf::$of, title: $title, summary: $summary },)*
+            $(EventRow { event: CountedEvent::$variant, name: $name, of: EventOf::$of, title: $title, summary: $summary },)*
         ];
     };
 }
@@ -135,7 +135,7 @@ pub enum EventOf {
 #[derive(Clone, Copy, Debug)]
 pub struct EventRow {
     /// The event.
-    pub event: Event,
+    pub event: CountedEvent,
     /// Its name in files.
     pub name: &'static str,
     /// Whose it is.
@@ -158,7 +158,7 @@ events! {
     Retransmits "retransmits" Connection "retransmits" "packets sent again (tcp_retransmit_skb)";
 }
 
-impl Event {
+impl CountedEvent {
     /// The event's row.
     #[must_use]
     pub fn row(self) -> &'static EventRow {
@@ -174,7 +174,7 @@ impl Event {
 #[serde(deny_unknown_fields)]
 pub struct EventCount {
     /// What.
-    pub event: Event,
+    pub event: CountedEvent,
     /// On which side; both for what is the connection's.
     pub side: Side,
     /// How often, or why that was not counted.
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_way_of_a_byte_goes_from_the_sender_to_the_receiver() {
-        let sides: Vec<Side> = Leg::ALL.iter().map(|l| l.side()).collect();
+        let sides: Vec<Side> = CopyPlace::ALL.iter().map(|l| l.side()).collect();
         let first = sides.iter().position(|s| *s == Side::Receiver).unwrap();
         assert!(sides[..first].iter().all(|s| *s == Side::Sender));
         assert!(sides[first..].iter().all(|s| *s == Side::Receiver));

@@ -1,6 +1,6 @@
 //! How far two CPUs are from each other, as far as the kernel tells.
 
-use super::{Cache, Cpu, Host};
+use super::{Cpu, CpuCache, Host};
 use crate::cell::Nearness;
 use crate::units::bytes_in_words;
 
@@ -41,7 +41,7 @@ impl Host {
 
     /// The nearest cache of data that both use.
     #[must_use]
-    pub fn common_cache(&self, a: u32, b: u32) -> Option<&Cache> {
+    pub fn common_cache(&self, a: u32, b: u32) -> Option<&CpuCache> {
         (self.caches.iter())
             .filter(|c| c.kind != "Instruction")
             .filter(|c| c.shared_by.contains(&a) && c.shared_by.contains(&b))
@@ -121,7 +121,7 @@ mod tests {
             kind: n / 2 % 2,
             ..Cpu::default()
         };
-        let cache = |level, cpus: &[u32]| Cache {
+        let cache = |level, cpus: &[u32]| CpuCache {
             level,
             kind: "Unified".into(),
             size_bytes: 32 << 20,

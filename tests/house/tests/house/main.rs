@@ -4,6 +4,7 @@ mod documents;
 mod guide;
 mod imports;
 mod invariants;
+mod names;
 mod pure;
 mod sizes;
 mod source;

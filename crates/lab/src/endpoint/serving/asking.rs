@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_meter::HouseholdSnapshot;
+use bytecost_meter::ProcessTreeSnapshot;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Counter, Reading, Readings};
 
@@ -13,8 +13,8 @@ use super::{hold, load, rows};
 use crate::descriptors;
 use crate::endpoint::out_of_turn;
 use crate::endpoint::side::encode;
-use crate::load::{Limit, Outcome, Stage};
-use crate::protocol::{self, Answer, Done, Order, Task};
+use crate::load::{Limit, LoadOutcome, Stage};
+use crate::protocol::{self, Done, FromEndpoint, Task, ToEndpoint};
 
 /// Asks as the cell says, and tells what came of it.
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
@@ -22,14 +22,14 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     let address = task.address.as_ref().and_then(|a| a.parse().ok());
     let address = address.ok_or(io::ErrorKind::InvalidInput)?;
     hold(task)?;
-    let household = task.meters.household(cell);
+    let tree = task.meters.process_tree(cell);
     descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;
-    protocol::write(control, &Answer::Ready)?;
-    let Order::Go(schedule) = protocol::read(control)? else {
+    protocol::write(control, &FromEndpoint::Ready)?;
+    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
     let load = load(task, address, schedule)?;
-    let edges: Mutex<Vec<HouseholdSnapshot>> = Mutex::new(Vec::with_capacity(2));
+    let edges: Mutex<Vec<ProcessTreeSnapshot>> = Mutex::new(Vec::with_capacity(2));
     let failed = Mutex::new(None);
     let told = |stage| {
         let mut to = &*control;
@@ -39,17 +39,17 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
                 closes_ns,
             } => protocol::write(
                 &mut to,
-                &Answer::Connected {
+                &FromEndpoint::Connected {
                     opens_ns,
                     closes_ns,
                 },
             ),
             Stage::WindowOpens | Stage::WindowCloses => {
                 if let Ok(mut edges) = edges.lock() {
-                    edges.push(household.read_own());
+                    edges.push(tree.read_own());
                 }
                 match stage {
-                    Stage::WindowCloses => protocol::write(&mut to, &Answer::Closed),
+                    Stage::WindowCloses => protocol::write(&mut to, &FromEndpoint::Closed),
                     _ => Ok(()),
                 }
             }
@@ -68,13 +68,13 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     };
     let (_, service, _) = rows(cell)?;
     let size = service.sizes.map(|_| cell.size_bytes);
-    let mut readings = household.difference(start, end, true);
+    let mut readings = tree.difference(start, end, true);
     task.meters.take_cpu(&mut readings);
     done(readings, &outcome, size)
 }
 
 /// What the clients tell; `size` is that of an answer, where all have the same.
-fn done(readings: Readings, outcome: &Outcome, size: Option<u64>) -> io::Result<Done> {
+fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Result<Done> {
     let mut done = Done::default();
     done.side.readings = readings;
     let answers = outcome.answers_in_window;

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_meter::{Household, MOST_THREADS, look_takes_ns, memory_of};
+use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::{children, clock, process, usage};
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use super::{congestion, hold, rows};
 use crate::descriptors;
 use crate::endpoint::out_of_turn;
-use crate::protocol::{self, Answer, Done, Order, Schedule, Task};
+use crate::protocol::{self, Done, FromEndpoint, Schedule, Task, ToEndpoint};
 
 /// Connections beside those of the load for which there is room: new ones may come before the
 /// server has seen the end of the old ones.
@@ -58,22 +58,22 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     if let Some(name) = congestion(cell) {
         sockopt::set_tcp_congestion(&listener, name)?;
     }
-    let household = task.meters.household(cell);
+    let tree = task.meters.process_tree(cell);
     let mut child = Child::start(task, listener)?;
-    let listening = Answer::Listening {
+    let listening = FromEndpoint::Listening {
         address: address.to_string(),
         process: Some(child.pid),
     };
     protocol::write(control, &listening)?;
-    protocol::write(control, &Answer::Ready)?;
-    let Order::Go(schedule) = protocol::read(control)? else {
+    protocol::write(control, &FromEndpoint::Ready)?;
+    let ToEndpoint::Go(schedule) = protocol::read(control)? else {
         return Err(out_of_turn());
     };
     let mut done = Done::default();
-    done.side.readings = child.watch(server, cell, &household, schedule)?;
+    done.side.readings = child.watch(server, cell, &tree, schedule)?;
     task.meters.take_cpu(&mut done.side.readings);
-    protocol::write(control, &Answer::Closed)?;
-    let Order::Stop = protocol::read(control)? else {
+    protocol::write(control, &FromEndpoint::Closed)?;
+    let ToEndpoint::Stop = protocol::read(control)? else {
         return Err(out_of_turn());
     };
     child.end()?;
@@ -125,7 +125,7 @@ impl Child {
         &self,
         server: &Server,
         cell: &Cell,
-        household: &Household,
+        tree: &ProcessTreeMeter,
         schedule: Schedule,
     ) -> io::Result<Readings> {
         let ahead_ns = look_takes_ns(looked_at(server, cell));
@@ -135,9 +135,9 @@ impl Child {
         let memory = memory_of(self.pid);
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
-            let look = household.look(self.pid);
+            let look = tree.look(self.pid);
             clock::sleep_until_ns(at_ns);
-            let read = household.read_other(look, self.pid, self.told.as_fd());
+            let read = tree.read_other(look, self.pid, self.told.as_fd());
             read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => self.ended_with(status).err().unwrap_or(e),
                 _ => self.why(e),
@@ -146,7 +146,7 @@ impl Child {
         let start = read(schedule.window_from_ns)?;
         let end = read(schedule.window_to_ns)?;
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
-        let mut readings = household.difference(&start, &end, !come_and_go);
+        let mut readings = tree.difference(&start, &end, !come_and_go);
         readings.extend(memory);
         let cpus = match process::affinity_of(self.number()) {
             Ok(cpus) => Reading::Measured(cpus.len() as u64),

@@ -2,17 +2,17 @@
 
 use std::cmp::Reverse;
 
-use super::super::client::{Due, State};
+use super::super::client::{ClientState, Due};
+use super::super::client_loop::{ClientLoop, ConnectionError, LoopEvent, Sending};
 use super::super::outcome::record;
-use super::super::wire::{Happened, Sending, Trouble, Wire};
-use super::super::{Pace, Span};
+use super::super::{LoadSpan, RequestPace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
 
 /// How long a client rests after something went wrong, so that a server that refuses is not
 /// overrun.
 const BACK_OFF_NS: u64 = 10_000_000;
 
-impl<W: Wire> Driver<'_, W> {
+impl<W: ClientLoop> Driver<'_, W> {
     /// Whether a client is not to set out yet, since too many wait to be greeted.
     pub(super) fn is_held_up(&self, i: u32) -> bool {
         let is_new = self.not_tried[i as usize] && !self.is_idle(i);
@@ -51,7 +51,7 @@ impl<W: Wire> Driver<'_, W> {
         }
         match self.wire.connect(i) {
             Ok(connected) => {
-                client.state = State::Connecting;
+                client.state = ClientState::Connecting;
                 if connected {
                     self.settle(i);
                 }
@@ -64,7 +64,7 @@ impl<W: Wire> Driver<'_, W> {
     fn settle(&mut self, i: u32) {
         self.outcome.opened += 1;
         let client = &mut self.clients[i as usize];
-        client.state = State::Connected;
+        client.state = ClientState::Connected;
         let wanted = client.wanted;
         let now_ns = self.wire.now_ns();
         if self.greeting.is_some() && self.phase == Phase::Connecting && !self.is_idle(i) {
@@ -90,7 +90,7 @@ impl<W: Wire> Driver<'_, W> {
     /// Closed loop: has a client ask for the first time, if it is there and has not asked already.
     pub(super) fn begin(&mut self, i: u32) {
         let client = &self.clients[i as usize];
-        if client.state == State::Connected && client.under_way.is_empty() {
+        if client.state == ClientState::Connected && client.under_way.is_empty() {
             self.ask(i, Due::at(self.wire.now_ns()), self.load.depth as usize);
         }
     }
@@ -100,7 +100,7 @@ impl<W: Wire> Driver<'_, W> {
         self.phase = Phase::FirstRound;
         self.round_from_ns = now_ns;
         for i in 0..self.load.connections {
-            if self.clients[i as usize].state == State::Connected {
+            if self.clients[i as usize].state == ClientState::Connected {
                 self.not_tried[i as usize] = true;
                 self.trying += 1;
                 self.begin(i);
@@ -114,9 +114,9 @@ impl<W: Wire> Driver<'_, W> {
     pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
         let client = &mut self.clients[i as usize];
         let mut left = times;
-        if let (Span::Requests(most), true) = (
+        if let (LoadSpan::Requests(most), true) = (
             self.load.span,
-            matches!(self.load.pace, Pace::Closed { .. }),
+            matches!(self.load.pace, RequestPace::Closed { .. }),
         ) {
             left = left.min(usize::try_from(most.saturating_sub(client.asked)).unwrap_or(left));
         }
@@ -131,7 +131,7 @@ impl<W: Wire> Driver<'_, W> {
             left -= times;
             client.ask(due, times);
             self.send(i);
-            if self.clients[i as usize].state != State::Connected {
+            if self.clients[i as usize].state != ClientState::Connected {
                 return;
             }
         }
@@ -149,28 +149,28 @@ impl<W: Wire> Driver<'_, W> {
     }
 
     /// Deals with what the kernel tells.
-    pub(super) fn happen(&mut self, happened: Happened<W::Piece>) {
+    pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
         match happened {
-            Happened::Connected(i, Ok(())) => self.settle(i),
-            Happened::Heard(i, Ok(piece)) => self.hear(i, piece),
-            Happened::Room(i) => {
+            LoopEvent::Connected(i, Ok(())) => self.settle(i),
+            LoopEvent::Heard(i, Ok(piece)) => self.hear(i, piece),
+            LoopEvent::Room(i) => {
                 self.send(i);
                 self.fill(i);
             }
-            Happened::Sent(i, Ok(())) => {
+            LoopEvent::Sent(i, Ok(())) => {
                 self.clients[i as usize].sends = 0;
                 self.fill(i);
             }
-            Happened::Connected(i, Err(trouble))
-            | Happened::Heard(i, Err(trouble))
-            | Happened::Sent(i, Err(trouble)) => self.fail(i, trouble),
+            LoopEvent::Connected(i, Err(trouble))
+            | LoopEvent::Heard(i, Err(trouble))
+            | LoopEvent::Sent(i, Err(trouble)) => self.fail(i, trouble),
         }
     }
 
     /// Makes the requests that a socket without room held up.
     fn fill(&mut self, i: u32) {
         let client = &mut self.clients[i as usize];
-        if client.sends > 0 || client.state != State::Connected {
+        if client.sends > 0 || client.state != ClientState::Connected {
             return;
         }
         if let Some(due) = client.held.take() {
@@ -215,9 +215,9 @@ impl<W: Wire> Driver<'_, W> {
     /// Whether a request belongs to the window: see [`Outcome::answers`].
     fn counts(&self, due: Due, now_ns: u64) -> bool {
         let decides_ns = match (self.load.span, self.load.pace) {
-            (Span::Requests(_), _) => return true,
-            (_, Pace::Closed { .. }) => now_ns,
-            (_, Pace::Open { .. }) => due.intended_ns,
+            (LoadSpan::Requests(_), _) => return true,
+            (_, RequestPace::Closed { .. }) => now_ns,
+            (_, RequestPace::Open { .. }) => due.intended_ns,
         };
         (self.opens_ns..self.closes_ns).contains(&decides_ns)
     }
@@ -235,9 +235,9 @@ impl<W: Wire> Driver<'_, W> {
         }
         let client = &self.clients[i as usize];
         match (self.load.pace, self.load.span) {
-            (Pace::Open { .. }, _) => self.free.push_back((i, now_ns)),
-            (_, Span::Requests(most)) if client.asked >= most => self.finish(i),
-            (Pace::Closed { think }, _) if !think.is_zero() => {
+            (RequestPace::Open { .. }, _) => self.free.push_back((i, now_ns)),
+            (_, LoadSpan::Requests(most)) if client.asked >= most => self.finish(i),
+            (RequestPace::Closed { think }, _) if !think.is_zero() => {
                 let until_ns = now_ns + think.as_nanos() as u64;
                 self.timers.push(Reverse((until_ns, i)));
             }
@@ -249,31 +249,31 @@ impl<W: Wire> Driver<'_, W> {
 
     fn finish(&mut self, i: u32) {
         let client = &mut self.clients[i as usize];
-        if client.under_way.is_empty() && client.state != State::Done {
-            client.state = State::Done;
+        if client.under_way.is_empty() && client.state != ClientState::Done {
+            client.state = ClientState::Done;
             self.unfinished -= 1;
         }
     }
 
     /// Counts what went wrong, and has the client rest.
-    fn fail(&mut self, i: u32, trouble: Trouble) {
+    fn fail(&mut self, i: u32, trouble: ConnectionError) {
         let now_ns = self.wire.now_ns();
         self.tried(i);
         self.wire.hang_up(i);
         let is_idle = self.is_idle(i);
         let client = &mut self.clients[i as usize];
-        let is_done = client.state == State::Done;
+        let is_done = client.state == ClientState::Done;
         if is_done {
             return;
         }
-        if trouble == Trouble::Timeout
+        if trouble == ConnectionError::Timeout
             && let Some(due) = client.under_way.front().copied()
             && self.counts(due, now_ns)
         {
             record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);
         }
         let client = &mut self.clients[i as usize];
-        let was_free = client.state == State::Connected && client.under_way.is_empty();
+        let was_free = client.state == ClientState::Connected && client.under_way.is_empty();
         let lost = client.disconnect();
         trouble.count(&mut self.outcome.errors, lost.max(1) as u64);
         if is_idle {
@@ -282,7 +282,7 @@ impl<W: Wire> Driver<'_, W> {
         if lost == 0 && !was_free {
             client.asked += 1; // the request for which it was to connect
         }
-        if let (Span::Requests(most), true) = (self.load.span, self.is_closed())
+        if let (LoadSpan::Requests(most), true) = (self.load.span, self.is_closed())
             && self.clients[i as usize].asked >= most
         {
             return self.finish(i);
@@ -305,11 +305,11 @@ impl<W: Wire> Driver<'_, W> {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             let oldest = match client.state {
-                State::Connecting => Some(client.wanted),
+                ClientState::Connecting => Some(client.wanted),
                 _ => client.under_way.front().copied(),
             };
             if oldest.is_some_and(|due| due.sent_ns + patience_ns < now_ns) {
-                self.fail(i as u32, Trouble::Timeout);
+                self.fail(i as u32, ConnectionError::Timeout);
             }
         }
     }

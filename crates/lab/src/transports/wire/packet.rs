@@ -36,7 +36,7 @@ pub const ACK: u8 = 16;
 
 /// A packet that asks for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct SynPacket {
     /// Who asks.
     pub from: SocketAddrV4,
     /// Whom.
@@ -60,12 +60,12 @@ pub enum Strange {
     NoOpening,
 }
 
-impl Opening {
+impl SynPacket {
     /// Reads a packet, without what a device puts before it.
     ///
     /// # Errors
     /// What is strange about it.
-    pub fn parse(ip: &[u8]) -> Result<Opening, Strange> {
+    pub fn parse(ip: &[u8]) -> Result<SynPacket, Strange> {
         let ip_head: &[u8; IP_BYTES] = ip.first_chunk().ok_or(Strange::Short)?;
         let ip_bytes = usize::from(ip_head[0] & 15) * 4;
         let total = usize::from(u16_at(ip_head, 2));
@@ -89,7 +89,7 @@ impl Opening {
             let [a, b, c, d] = [at, at + 1, at + 2, at + 3].map(|i| ip_head[i]);
             SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16_at(head, port))
         };
-        Ok(Opening {
+        Ok(SynPacket {
             from: address(12, 0),
             to: address(16, 2),
             sequence: u32::from_be_bytes([head[4], head[5], head[6], head[7]]),
@@ -255,19 +255,19 @@ mod tests {
 
     #[test]
     fn an_opening_is_read_as_it_was_written() {
-        let expected = |scales| Opening {
+        let expected = |scales| SynPacket {
             from: saying(SYN).from,
             to: saying(SYN).to,
             sequence: 7,
             scales,
         };
-        assert_eq!(Opening::parse(&opening()), Ok(expected(true)));
+        assert_eq!(SynPacket::parse(&opening()), Ok(expected(true)));
         let unscaled = Packet::opened(Device::Veth, saying(SYN), 1500, false);
-        assert_eq!(Opening::parse(unscaled.ip()), Ok(expected(false)));
+        assert_eq!(SynPacket::parse(unscaled.ip()), Ok(expected(false)));
         let mut followed = opening();
         followed.extend([0; 20]);
         assert_eq!(
-            Opening::parse(&followed),
+            SynPacket::parse(&followed),
             Ok(expected(true)),
             "padding is none of it"
         );
@@ -278,7 +278,7 @@ mod tests {
         let check = |change: &dyn Fn(&mut Vec<u8>), expected| {
             let mut bytes = opening();
             change(&mut bytes);
-            assert_eq!(Opening::parse(&bytes), Err(expected));
+            assert_eq!(SynPacket::parse(&bytes), Err(expected));
         };
         let tcp = IP_BYTES;
         check(&|b| b.truncate(19), Strange::Short);

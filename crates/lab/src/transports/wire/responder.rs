@@ -1,7 +1,7 @@
 //! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted.
 //! Flows of UDP it only watches.
 //!
-//! It never sees a byte of payload. It looks at the program's board again and again, which costs
+//! It never sees a byte of payload. It looks at the program's counters again and again, which costs
 //! the sender nothing, and needs a CPU of its own for that.
 
 use std::io;
@@ -14,9 +14,9 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::board::{Board, Seen};
 use super::device::lead_bytes;
-use super::packet::{ACK, FIN, MOST_BYTES, Opening, Packet, SYN, Saying};
+use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket};
+use super::shared_counters::{FlowReceived, WireCounters};
 use super::udp;
 
 /// After so long without anything new, what has come is acknowledged although it is less than
@@ -51,7 +51,7 @@ pub struct Rules {
 
 /// What was done and seen so far, all flows together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ResponderTally {
     /// Acknowledgements written.
     pub acknowledgements: u64,
     /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
@@ -92,9 +92,9 @@ enum End {
 
 /// The far end of all flows over one device.
 #[derive(Debug)]
-pub struct Responder {
+pub struct WireResponder {
     far: OwnedFd,
-    board: Board,
+    counters: WireCounters,
     rules: Rules,
     flows: Vec<Flow>,
     acknowledgements: u64,
@@ -102,16 +102,16 @@ pub struct Responder {
     busy_ns: u64,
 }
 
-impl Responder {
+impl WireResponder {
     /// Ready to answer at the far end of a device, given its descriptor and the program's map; see
     /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
     ///
     /// # Errors
     /// What mapping the map or reading the device answers.
-    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<Responder> {
-        let responder = Responder {
+    pub fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<WireResponder> {
+        let responder = WireResponder {
             far,
-            board: Board::new(map)?,
+            counters: WireCounters::new(map)?,
             rules,
             flows: Vec::with_capacity(rules.flows_most.min(1024)),
             acknowledgements: 0,
@@ -163,8 +163,8 @@ impl Responder {
     }
 
     /// What has come of each flow, in the order in which they were opened.
-    pub fn seen(&self) -> impl Iterator<Item = Seen> {
-        self.flows.iter().map(|f| self.board.seen(f.from.port()))
+    pub fn seen(&self) -> impl Iterator<Item = FlowReceived> {
+        self.flows.iter().map(|f| self.counters.seen(f.from.port()))
     }
 
     /// Flows whose senders have closed and were told so, or have given up.
@@ -181,11 +181,11 @@ impl Responder {
 
     /// What was done and seen so far.
     #[must_use]
-    pub fn tally(&self) -> Tally {
-        let mut tally = Tally {
+    pub fn tally(&self) -> ResponderTally {
+        let mut tally = ResponderTally {
             acknowledgements: self.acknowledgements,
             writing_ns: self.writing_ns,
-            ..Tally::default()
+            ..ResponderTally::default()
         };
         for seen in self.seen() {
             tally.packets += seen.packets;
@@ -215,7 +215,7 @@ impl Responder {
             let Some(bytes) = self.read(&mut packet)? else {
                 break;
             };
-            let opening = Opening::parse(bytes).ok();
+            let opening = SynPacket::parse(bytes).ok();
             let tcp = opening.map(|o| (o.from, Some(o.to)));
             let Some((from, to)) = tcp.or_else(|| Some((udp::opened(bytes)?, None))) else {
                 continue;
@@ -264,7 +264,7 @@ impl Responder {
     #[inline]
     fn answer(&mut self, at: usize, now_ns: u64) -> io::Result<()> {
         let flow = &mut self.flows[at];
-        let seen = self.board.seen(flow.from.port());
+        let seen = self.counters.seen(flow.from.port());
         if seen.bytes != flow.looked {
             flow.looked = seen.bytes;
             flow.grew_ns = now_ns;

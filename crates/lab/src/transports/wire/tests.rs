@@ -3,7 +3,7 @@ use bytecost_engine::{Move, Mover, Offer, Setup};
 use bytecost_spec::Cell;
 use bytecost_spec::cell::{Device, LINK_MTU_BYTES};
 use bytecost_sys::tun;
-use responder::{Responder, Rules};
+use responder::{Rules, WireResponder};
 use rustix::net::SendFlags;
 use std::fs;
 use std::io::Write;
@@ -39,7 +39,7 @@ fn wire(link: LinkChoice) -> Option<Wire> {
     }
 }
 
-fn responder(wire: &Wire, flows_most: usize) -> Responder {
+fn responder(wire: &Wire, flows_most: usize) -> WireResponder {
     let [far, map] = wire
         .descriptors()
         .map(|fd| fd.try_clone_to_owned().unwrap());
@@ -49,14 +49,14 @@ fn responder(wire: &Wire, flows_most: usize) -> Responder {
         acknowledge_bytes: ACKNOWLEDGE_BYTES,
         flows_most,
     };
-    Responder::new(far, map, rules).unwrap()
+    WireResponder::new(far, map, rules).unwrap()
 }
 
 /// Does something in the wire's network while the responder looks, until it has answered the end
 /// of as many flows.
 fn answered<T: Send>(
     wire: &Wire,
-    responder: &mut Responder,
+    responder: &mut WireResponder,
     ends: usize,
     work: impl FnOnce() -> T + Send,
 ) -> T {

@@ -1,0 +1,263 @@
+//! What tests look things up in: cells and pairs of cells, doubts, published numbers.
+
+use bytecost_spec::axis::AXES;
+use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
+use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, Route, units};
+
+use super::Grounds;
+use crate::grid;
+use crate::pairing::{Pairing, contrasted};
+use crate::phrases;
+use crate::result::{Analysis, CellResult, Finding, Input};
+use crate::trials::{CellTrials, Trials};
+
+/// All that a test of one claim may look at.
+pub(super) struct ClaimContext<'d> {
+    pub(super) input: &'d Input<'d>,
+    pub(super) analysis: &'d Analysis,
+    pub(super) trials: &'d Trials<'d>,
+    pub(super) grounds: &'d Grounds<'d>,
+    pub(super) claim: &'d Claim,
+}
+
+/// Axes by which a published cell is told apart; what else it varies in comes to them.
+const TOLD_APART: [Axis; 5] = [
+    Axis::Transport,
+    Axis::Pattern,
+    Axis::Mover,
+    Axis::Size,
+    Axis::Threads,
+];
+
+impl<'d> ClaimContext<'d> {
+    /// Cells of the run that fulfil the conditions and have another end.
+    pub(super) fn cells<'p>(
+        &'p self,
+        place: &'p Place,
+    ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
+        self.trials.moving().filter(|c| is_at(c.cell, place))
+    }
+
+    /// The pairs of a contrast, in the order of the plan.
+    pub(super) fn pairs<'p>(&'p self, contrast: &'p Contrast) -> Vec<Pairing<'p, 'p>> {
+        contrasted(
+            self.trials,
+            contrast.axis,
+            &contrast.value,
+            &contrast.against,
+            &contrast.place,
+        )
+    }
+
+    /// The run's own finding of a pair, and whether it stands the other way round.
+    pub(super) fn finding(
+        &self,
+        metric: Metric,
+        baseline: &str,
+        other: &str,
+    ) -> Option<(&'d Finding, bool)> {
+        let findings = self.analysis.findings.iter().filter(|f| f.metric == metric);
+        findings
+            .filter_map(|f| {
+                if f.baseline == baseline && f.cell == other {
+                    Some((f, false))
+                } else if f.baseline == other && f.cell == baseline {
+                    Some((f, true))
+                } else {
+                    None
+                }
+            })
+            .next()
+    }
+
+    /// What was found in a cell.
+    pub(super) fn result(&self, id: &str) -> Option<&'d CellResult> {
+        self.analysis.cells.iter().find(|c| c.id == id)
+    }
+
+    /// Whether a doubt of that kind touches a cell.
+    pub(super) fn doubted(&self, kind: &str, id: &str) -> bool {
+        let doubts = self.analysis.doubts.iter().filter(|d| d.kind == kind);
+        doubts
+            .into_iter()
+            .any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
+    }
+
+    /// Whether one side of a pair waits for a timer and the other does not, where that is not
+    /// what they differ in.
+    pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
+        let timers = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
+        !timers.contains(&pair.axis)
+            && self.doubted(NAGLE_STALL, &pair.baseline.id)
+                != self.doubted(NAGLE_STALL, &pair.other.id)
+    }
+
+    /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
+    pub(super) fn copied_note(&self, pairs: &[Pairing<'_, '_>]) -> Option<String> {
+        let copied = |c: &CellTrials<'_>| self.doubted("zero-copy-copied", &c.id);
+        let mover = pairs
+            .iter()
+            .flat_map(|p| [p.other, p.baseline])
+            .find(|c| copied(c))
+            .map(|c| c.cell.mover.as_str())?;
+        Some(format!(
+            "The kernel copied the buffers of `{mover}` after all."
+        ))
+    }
+
+    /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
+    /// where the study varies those; with a neighbour, where there is one; but for some.
+    pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<String> {
+        let apart = grid::varied(cells.iter().copied());
+        let always = [Axis::Mover, Axis::Size, Axis::Threads];
+        let varied = |a: &Axis| always.contains(a) && self.analysis.study.varied.contains(a);
+        let axes = AXES.iter().map(|row| row.axis);
+        // A neighbour is told where there is one: without it the numbers mean something else.
+        let beside =
+            |a: &Axis| *a == Axis::Neighbour && cells.iter().any(|c| !c.neighbour.is_idle());
+        let axes: Vec<Axis> = axes
+            .filter(|a| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a)))
+            .collect();
+        let survey = &self.input.manifest.survey;
+        let of_memory = |cell: &Cell| {
+            let route = survey.mover(&cell.mover).map(|m| m.route);
+            matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
+        };
+        cells
+            .iter()
+            .map(|cell| in_words(cell, &axes, of_memory(cell)))
+            .collect()
+    }
+
+    /// What was published of the cell that is set up again here.
+    pub(super) fn published(&self, cell: &Cell, metric: Metric) -> Option<f64> {
+        let published = self.publication()?;
+        let like = like(published, cell)?;
+        published.cells[like].values.get(&metric).copied()
+    }
+
+    /// The same of two cells, the first and the second, where they are not the same one there.
+    pub(super) fn published_pair(&self, cells: [&Cell; 2], metric: Metric) -> Option<(f64, f64)> {
+        let published = self.publication()?;
+        let [one, other] = [like(published, cells[0])?, like(published, cells[1])?];
+        let value = |place: usize| published.cells[place].values.get(&metric).copied();
+        (one != other).then_some((value(one)?, value(other)?))
+    }
+
+    fn publication(&self) -> Option<&'d Published> {
+        let of_source = |p: &&Published| p.source == self.claim.source;
+        self.grounds.published.iter().find(of_source)
+    }
+
+    /// A study by its name, and how to run it where it can be run.
+    pub(super) fn study(&self, name: &str) -> String {
+        if self.grounds.studies.contains(&name) {
+            format!("a run of the study `{name}` (`bytecost run {name}`)")
+        } else {
+            format!("a study of {name}, which this version does not have")
+        }
+    }
+
+    /// Why the run has no such cells: the refusal, or how they would be had.
+    pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> String {
+        let asked = |cell: &Cell| {
+            is_at(cell, place)
+                && contrast
+                    .is_none_or(|c| has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against))
+        };
+        let refusals = self.analysis.refusals.iter();
+        let refused = refusals
+            .filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)))
+            .find(|(cell, _)| asked(cell));
+        if let Some((_, why)) = refused {
+            return format!("the cells cannot be had here: {why}");
+        }
+        let mut wanted: Vec<String> = place
+            .iter()
+            .map(|(axis, values)| format!("{} {}", axis.name(), values.join(" or ")))
+            .collect();
+        if let Some(c) = contrast {
+            wanted.push(format!("{} {} and {}", c.axis.name(), c.value, c.against));
+        }
+        let mut runnable = self.claim.studies.iter();
+        let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
+        let cure = match runnable {
+            Some(study) if !self.claim.is_of_study(&self.analysis.study.name) => {
+                format!("; `bytecost run {study}` measures them")
+            }
+            _ => String::new(),
+        };
+        format!(
+            "this run has no cells with {}{cure}",
+            phrases::list(&wanted)
+        )
+    }
+
+    /// CPUs that the run could use.
+    pub(super) fn cpus(&self) -> usize {
+        let host = &self.input.manifest.host;
+        if host.cpus_allowed.is_empty() {
+            host.cpus.len()
+        } else {
+            host.cpus_allowed.len()
+        }
+    }
+}
+
+/// Where a cell is; a size with its fields, where it has some, since some publications count those.
+fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
+    let words = grid::coordinates(cell, axes)
+        .into_iter()
+        .map(|(axis, value)| {
+            let circumstance = axis.circumstance(&value);
+            let fields = u64::from(cell.fields);
+            if axis == Axis::Size
+                && has_fields
+                && fields > 1
+                && cell.size_bytes.is_multiple_of(fields)
+            {
+                let field = units::bytes_in_words(cell.field_bytes());
+                format!("{circumstance} ({fields} × {field})")
+            } else {
+                circumstance
+            }
+        });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// The place of the published cell that a cell sets up again: alike in what tells published
+/// cells apart.
+fn like(published: &Published, cell: &Cell) -> Option<usize> {
+    let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
+    axes.extend(TOLD_APART);
+    let tells = &published.tells;
+    axes.retain(|a| tells.is_empty() || tells.contains(a) || *a != Axis::Transport);
+    let alike = |other: &Cell| axes.iter().all(|a| other.value(*a) == cell.value(*a));
+    published.cells.iter().position(|c| alike(&c.cell))
+}
+
+/// A published table by the cells of a run that set it up again, so that each has the id of the
+/// cell that it stands beside: in the order of `cells`, those that were not published left out.
+#[must_use]
+pub fn beside(published: &Published, cells: &[Cell]) -> Published {
+    let found = cells.iter().filter_map(|cell| {
+        let mut like = published.cells[like(published, cell)?].clone();
+        like.id = cell.id();
+        like.cell = cell.clone();
+        Some(like)
+    });
+    Published {
+        cells: found.collect(),
+        ..published.clone()
+    }
+}
+
+/// Threads of a cell that want a CPU at the same time: both of a flow while streaming, and one
+/// where they wait for each other.
+pub(super) fn runnable(cell: &Cell) -> usize {
+    let per_flow = match cell.pattern {
+        Pattern::Stream => 2,
+        Pattern::Ask => 1,
+    };
+    per_flow * cell.threads as usize
+}

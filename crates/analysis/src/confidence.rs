@@ -1,0 +1,10 @@
+//! How sure a statement must be.
+
+/// Confidence level of every interval.
+pub(crate) const LEVEL: f64 = 0.95;
+
+/// Fewest trials, or pairs of trials, that an interval is made of.
+pub(crate) const FEWEST: usize = 3;
+
+/// The error rate of a study: the chance of even one false better or worse.
+pub(crate) const ERROR_RATE: f64 = 1.0 - LEVEL;

@@ -1,0 +1,60 @@
+//! All that is known of a run, as whoever says something of it asks for it.
+
+use bytecost_spec::{Measure, Metric};
+
+use crate::rate_limits::RateLimits;
+use crate::result::{
+    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Finding,
+    Input, NoiseFloor, Twin,
+};
+use crate::stalls::Stalls;
+use crate::trials::{CellTrials, Trials};
+
+/// What doubts, answers, crossovers and explanations look at.
+pub(crate) struct View<'v> {
+    pub(crate) input: &'v Input<'v>,
+    pub(crate) trials: &'v Trials<'v>,
+    pub(crate) cells: &'v [CellResult],
+    pub(crate) findings: &'v [Finding],
+    pub(crate) stalls: &'v Stalls,
+    /// Empty while doubts are looked for, which it is made of.
+    pub(crate) limits: &'v RateLimits,
+    pub(crate) cpu_time: &'v [CellTime],
+    pub(crate) copies: &'v [CellCopies],
+    pub(crate) counts: &'v [CellCounts],
+    pub(crate) cost: Option<CountingCost>,
+    pub(crate) footprints: &'v [CellFootprint],
+    pub(crate) books: &'v [CellBooks],
+    pub(crate) twins: &'v [Twin],
+    pub(crate) noise_floor: Option<&'v NoiseFloor>,
+}
+
+impl<'v> View<'v> {
+    /// Cells with another end and at least one trial that counts.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.trials.moving().filter(|c| !c.by_block.is_empty())
+    }
+
+    /// The same without those that have a server: what moves bytes by a mover.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.measured().filter(|c| !c.cell.is_served())
+    }
+
+    /// The first metric of the first comparison: what the answer speaks of.
+    pub(crate) fn main_metric(&self) -> Metric {
+        let compare = self.input.manifest.study.compare.first();
+        compare
+            .and_then(|c| c.metrics.first().copied())
+            .unwrap_or(Metric::both(Measure::CpuSPerGb))
+    }
+
+    /// CPUs that the run could use.
+    pub(crate) fn cpus(&self) -> usize {
+        let host = &self.input.manifest.host;
+        if host.cpus_allowed.is_empty() {
+            host.cpus.len()
+        } else {
+            host.cpus_allowed.len()
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! All that is known of a run, read from its directory.
+
+use anyhow::Result;
+use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
+use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
+use bytecost_plan::Plan;
+use bytecost_spec::evidence::TrialEvidence;
+use bytecost_spec::sample::Block;
+use bytecost_spec::{Cell, Failure, Host, Imported, LeftOut, Published, Record, Refusal, Sample};
+use bytecost_store::{Root, Run};
+
+use crate::failure::bad_input;
+use crate::published::Library;
+
+/// A run with its samples; of an imported one, what was published in their place.
+pub struct RecordedRun<'r> {
+    pub run: &'r Run,
+    pub cells: Vec<Cell>,
+    pub samples: Vec<Sample>,
+    pub failures: Vec<Failure>,
+    blocks: Vec<Block>,
+    watched: Vec<TrialEvidence>,
+    pub imported: Option<Imported>,
+    refusals: Vec<Refusal>,
+    left_out: Vec<LeftOut>,
+    notes: Vec<String>,
+    ended_early: Option<String>,
+    /// What its log lacks.
+    pub damage: Option<String>,
+    ceiling: Option<Ceiling>,
+}
+
+impl<'r> RecordedRun<'r> {
+    /// Reads all of a run.
+    ///
+    /// # Errors
+    /// What of the directory cannot be read, or that its samples are of other cells.
+    pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
+        if let Some(imported) = run.published()? {
+            let cells = imported.published.cells.iter().map(|c| c.cell.clone());
+            return Ok(RecordedRun {
+                run,
+                cells: cells.collect(),
+                samples: Vec::new(),
+                failures: Vec::new(),
+                blocks: Vec::new(),
+                watched: Vec::new(),
+                imported: Some(imported),
+                refusals: Vec::new(),
+                left_out: Vec::new(),
+                notes: Vec::new(),
+                ended_early: None,
+                damage: None,
+                ceiling: None,
+            });
+        }
+        let loaded = run.records()?;
+        let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
+        for record in &loaded.records {
+            let (cell, id) = match record {
+                Record::Sample(s) => (s.trial.cell, &s.cell),
+                Record::Failure(f) => (f.trial.cell, &f.cell),
+                Record::Evidence(e) => (e.trial.cell, &e.cell),
+                Record::Block(_) => continue,
+            };
+            // A version that chose cells otherwise would give every number to the wrong cell.
+            if plan.cells.get(cell as usize).map(|c| c.id()).as_ref() != Some(id) {
+                return Err(bad_input(format!(
+                    "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
+                    run.dir().display(),
+                    run.manifest().bytecost_version
+                )));
+            }
+        }
+        let mut samples = Vec::with_capacity(loaded.records.len());
+        let mut failures = Vec::new();
+        let mut watched = Vec::new();
+        let mut blocks = Vec::new();
+        for record in loaded.records {
+            match record {
+                Record::Sample(sample) => samples.push(sample),
+                Record::Failure(failure) => failures.push(failure),
+                Record::Evidence(found) => watched.push(found),
+                Record::Block(block) => blocks.push(block),
+            }
+        }
+        Ok(RecordedRun {
+            run,
+            cells: plan.cells,
+            samples,
+            failures,
+            blocks,
+            watched,
+            imported: None,
+            refusals: plan.refusals,
+            left_out: plan.left_out,
+            notes: plan.notes,
+            ended_early: run.ending()?.and_then(|e| e.early),
+            damage: run.damage()?,
+            ceiling: newest_ceiling(run),
+        })
+    }
+
+    /// The run as the analysis takes it, with what was published beside it.
+    pub fn input<'e>(&'e self, published: Option<&'e Published>) -> Input<'e> {
+        Input {
+            manifest: self.run.manifest(),
+            cells: &self.cells,
+            refusals: &self.refusals,
+            left_out: &self.left_out,
+            samples: &self.samples,
+            failures: &self.failures,
+            blocks: &self.blocks,
+            evidence: &self.watched,
+            notes: &self.notes,
+            ended_early: self.ended_early.as_deref(),
+            damage: self.damage.as_deref(),
+            published: published.or(self.imported.as_ref().map(|i| &i.published)),
+            ceiling: self.ceiling.as_ref(),
+        }
+    }
+
+    /// Whether all that was to be measured is there: no trial failed, and none is lost.
+    pub fn is_whole(&self) -> bool {
+        self.failures.is_empty() && self.damage.is_none()
+    }
+
+    /// The run judged, with the claims that its study settles.
+    pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
+        let input = self.input(published);
+        let mut analysis = analyse(input);
+        let library = Library::of_study(&self.run.manifest().study.name)?;
+        if self.imported.is_none() && !library.claims.is_empty() {
+            analysis.audit = audit(input, &analysis, &library.grounds());
+        }
+        Ok(analysis)
+    }
+}
+
+/// The newest ceiling that was measured on the machine of a run, among the runs in the same
+/// directory; none where none was. A ceiling has none, and what cannot be read is passed over.
+fn newest_ceiling(run: &Run) -> Option<Ceiling> {
+    if run.manifest().study.name == STUDY {
+        return None;
+    }
+    find(&Root::at(run.dir().parent()?), &run.manifest().host)
+}
+
+fn find(root: &Root, host: &Host) -> Option<Ceiling> {
+    let runs = root.runs().ok()?.into_iter().rev();
+    let mut ceilings = runs.filter(|r| r.facts.as_ref().is_ok_and(|f| f.study == STUDY));
+    ceilings.find_map(|summary| {
+        let run = root.open(&summary.id).ok()?;
+        if !is_same_machine(&run.manifest().host, host) {
+            return None;
+        }
+        measured_ceiling(&run)
+    })
+}
+
+/// What a run of the study measured; none where it cannot be read, or measured nothing.
+pub fn measured_ceiling(run: &Run) -> Option<Ceiling> {
+    let recorded = RecordedRun::of(run).ok()?;
+    ceiling(run.manifest(), &analyse(recorded.input(None)))
+}

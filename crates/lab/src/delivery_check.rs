@@ -1,0 +1,83 @@
+//! Whether a trial moved what it says: count and content.
+
+use bytecost_engine::{Mover, Receiver};
+use bytecost_spec::Cell;
+use bytecost_spec::sample::Truth;
+
+use crate::endpoint_process::TrialError;
+use crate::protocol::Done;
+
+/// What was checked in a trial; none of a mover that moves nothing.
+pub(crate) fn of(
+    cell: &Cell,
+    mover: Option<&Mover>,
+    own: bool,
+    sender: &Done,
+    receiver: Option<&Done>,
+) -> Result<Option<Truth>, TrialError> {
+    Ok(match receiver {
+        Some(receiver) => Some(of_both(cell, own, sender, receiver)?),
+        None if mover.is_some_and(|m| m.route.is_of_cpus()) => Some(of_work(sender)),
+        None => mover.filter(|m| !m.moves_nothing()).map(|_| of_one(sender)),
+    })
+}
+
+/// What arrived must be what was sent: the content is checked where it arrives, the count here.
+/// What a file of the user's holds is not known, which is not bytecost's `own`.
+fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
+    for (flow, (sent, got)) in sender
+        .total_bytes
+        .iter()
+        .zip(&receiver.total_bytes)
+        .enumerate()
+    {
+        if sent != got {
+            return Err(TrialError::Failed(format!(
+                "flow {flow}: {sent} bytes were sent, {got} arrived"
+            )));
+        }
+    }
+    let sees_content = own
+        && cell.transport.has_receiver()
+        && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
+    let received: u64 = receiver.total_bytes.iter().sum();
+    if sees_content && received > 0 && receiver.compared_bytes == 0 {
+        return Err(TrialError::Failed(
+            "the content was not compared".to_owned(),
+        ));
+    }
+    Ok(Truth {
+        sent_bytes: sender.total_bytes.iter().sum(),
+        received_bytes: received,
+        compared_bytes: receiver.compared_bytes,
+        checked: if sees_content { "content" } else { "count" }.to_owned(),
+    })
+}
+
+/// Work checks the result of each of its units, a ping-pong each number; they fail where one is
+/// wrong.
+fn of_work(mover: &Done) -> Truth {
+    let bytes = mover.total_bytes.iter().sum();
+    Truth {
+        sent_bytes: bytes,
+        received_bytes: bytes,
+        compared_bytes: bytes,
+        checked: "result".to_owned(),
+    }
+}
+
+/// Without another end what was moved is the mover's own count; what was compared, it has compared.
+fn of_one(mover: &Done) -> Truth {
+    let bytes = mover.total_bytes.iter().sum();
+    let checked = if mover.compared_bytes > 0 {
+        "content"
+    } else {
+        "count"
+    };
+    Truth {
+        sent_bytes: bytes,
+        received_bytes: bytes,
+        compared_bytes: mover.compared_bytes,
+        checked: checked.to_owned(),
+    }
+}

@@ -1,0 +1,326 @@
+//! The two processes of a trial, as the coordinator sees them.
+
+use std::io::{self, Read};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::java::PASSED_ON;
+use bytecost_sys::clock;
+use bytecost_sys::network::Network;
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::classes::REALTIME_MOST_US;
+use crate::program::{Program, another_build};
+use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
+
+/// How long a call may go without progress.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often the coordinator looks up to see whether it was told to stop.
+const LOOK_NS: u64 = 50_000_000;
+/// How long the other side is listened to when one has failed.
+const LAST_WORDS_NS: u64 = 200_000_000;
+
+/// Why a trial is given up.
+pub(crate) enum TrialError {
+    /// It was told to stop.
+    Interrupted,
+    /// Something went wrong, in a sentence.
+    Failed(String),
+}
+
+impl From<io::Error> for TrialError {
+    fn from(error: io::Error) -> TrialError {
+        TrialError::Failed(error.to_string())
+    }
+}
+
+/// One side's process. Dropping it ends the process and waits for it.
+pub(crate) struct Endpoint {
+    role: Role,
+    child: Child,
+    control: UnixStream,
+    /// The build that it must be.
+    build: String,
+    greeted: bool,
+    over: bool,
+}
+
+impl Endpoint {
+    /// Starts it, in a network of its own where there is one.
+    pub(crate) fn start(
+        program: &Program,
+        role: Role,
+        network: Option<&Network>,
+    ) -> io::Result<Endpoint> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = program.command();
+        if let Some(network) = network {
+            network.start_in(&mut command)?;
+        }
+        let child = command
+            .arg("endpoint")
+            .arg(std::process::id().to_string())
+            .env_clear()
+            .envs(
+                PASSED_ON
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // So that Ctrl-C at a terminal reaches the coordinator alone, which ends the trial.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| {
+                io::Error::new(
+                    e.kind(),
+                    format!(
+                        "the {} cannot be started from {}: {e}",
+                        role.name(),
+                        program.path().display()
+                    ),
+                )
+            })?;
+        ours.set_read_timeout(Some(PATIENCE))?;
+        ours.set_write_timeout(Some(PATIENCE))?;
+        let mut end = Endpoint {
+            role,
+            child,
+            control: ours,
+            build: program.build.clone(),
+            greeted: false,
+            over: false,
+        };
+        // One that is gone already is told as such by the first order or answer.
+        let hello = ToEndpoint::Hello {
+            build: end.build.clone(),
+        };
+        let _ = protocol::write(&mut end.control, &hello);
+        Ok(end)
+    }
+
+    /// The side that it plays.
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Gives it an order.
+    pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        match protocol::write(&mut self.control, order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Gives it descriptors that belong to the last order.
+    pub(crate) fn hand_over(
+        &mut self,
+        descriptors: [BorrowedFd<'_>; protocol::HANDED_OVER],
+    ) -> Result<(), TrialError> {
+        match protocol::hand_over(&self.control, descriptors) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
+        match protocol::read(&mut self.control) {
+            Ok(FromEndpoint::Hello { build }) if build == self.build => {
+                self.greeted = true;
+                Ok(FromEndpoint::Hello { build })
+            }
+            // A version from before builds were told says something else first.
+            Ok(answer) if !self.greeted => {
+                let build = match answer {
+                    FromEndpoint::Hello { build } => build,
+                    FromEndpoint::Failed { reason } => format!("unknown: {reason}"),
+                    _ => "unknown".to_owned(),
+                };
+                let _ = self.child.kill();
+                let name = self.role.name();
+                Err(TrialError::Failed(another_build(name, &build, &self.build)))
+            }
+            Ok(FromEndpoint::Failed { reason }) => Err(TrialError::Failed(format!(
+                "{}: {reason}",
+                self.role.name()
+            ))),
+            Ok(answer) => {
+                self.over = matches!(answer, FromEndpoint::Done(_));
+                Ok(answer)
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(TrialError::Failed(format!(
+                "{}: it answered nonsense: {e}",
+                self.role.name()
+            ))),
+            Err(_) => Err(self.gone()),
+        }
+    }
+
+    /// Says how the process ended.
+    fn gone(&mut self) -> TrialError {
+        let _ = self.child.kill();
+        let how = match self.child.wait() {
+            Ok(status) => match status.signal() {
+                // A mapped file that ends before the mapping does.
+                Some(signal) if signal == rustix::process::Signal::BUS.as_raw() => format!(
+                    "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
+                ),
+                Some(signal) if signal == rustix::process::Signal::XCPU.as_raw() => format!(
+                    "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
+                    REALTIME_MOST_US / 1_000_000
+                ),
+                Some(signal) => format!("was ended by signal {signal}"),
+                None => format!("ended with status {}", status.code().unwrap_or(-1)),
+            },
+            Err(e) => format!("is gone: {e}"),
+        };
+        let mut said = Vec::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            let _ = stderr.take(2048).read_to_end(&mut said);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let said = said
+            .lines()
+            .next()
+            .map(|l| format!(" ({})", l.trim()))
+            .unwrap_or_default();
+        TrialError::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // One that has told its result ends by itself; anything else is ended.
+        if !self.over {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// The next answer of any side.
+pub(crate) fn wait(
+    ends: &mut [Endpoint],
+    deadline_ns: u64,
+    stop: &AtomicBool,
+) -> Result<(usize, FromEndpoint), TrialError> {
+    wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
+        let waiting: Vec<&str> = ends
+            .iter()
+            .filter(|e| !e.over)
+            .map(|e| e.role.name())
+            .collect();
+        TrialError::Failed(format!(
+            "no answer from the {} in time",
+            waiting.join(" and the ")
+        ))
+    })
+}
+
+/// The next answer of any side, or none by `until_ns`.
+pub(crate) fn wait_until(
+    ends: &mut [Endpoint],
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TrialError::Interrupted);
+        }
+        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+        let slice_ns = left_ns.min(LOOK_NS);
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: slice_ns as _,
+        };
+        let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
+        let mut polled: Vec<PollFd<'_>> = waiting
+            .iter()
+            .map(|&i| PollFd::new(&ends[i].control, PollFlags::IN))
+            .collect();
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(0) if left_ns <= LOOK_NS => return Ok(None),
+            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) => {}
+            Err(e) => return Err(io::Error::from(e).into()),
+        }
+        let Some(at) = polled.iter().position(|p| !p.revents().is_empty()) else {
+            continue;
+        };
+        let i = waiting[at];
+        drop(polled);
+        return match ends[i].answer() {
+            Ok(FromEndpoint::Hello { .. }) => continue,
+            Ok(answer) => Ok(Some((i, answer))),
+            Err(TrialError::Failed(reason)) => {
+                Err(TrialError::Failed(told_by_all(ends, i, reason)))
+            }
+            Err(interrupted) => Err(interrupted),
+        };
+    }
+}
+
+/// A side that fails takes the other one along, and either may be heard first: what the other
+/// one says shortly after belongs to the reason.
+fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: LAST_WORDS_NS as _,
+    };
+    let others = ends.iter_mut().enumerate();
+    let mut reasons = vec![reason];
+    for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
+        loop {
+            let mut polled = [PollFd::new(&end.control, PollFlags::IN)];
+            if rustix::event::poll(&mut polled, Some(&timeout)) != Ok(1) {
+                break;
+            }
+            match end.answer() {
+                Ok(FromEndpoint::Hello { .. }) => continue,
+                Err(TrialError::Failed(why)) => reasons.push(why),
+                // One that is well says something else, which nobody waits for any more.
+                _ => {}
+            }
+            break;
+        }
+    }
+    reasons.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    /// What is said of an endpoint that is ended by this signal: `yes` in its place.
+    fn ended_by(signal: Signal) -> String {
+        let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
+        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let pid = Pid::from_raw(ends[0].pid() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+        let until_ns = clock::monotonic_ns() + 60_000_000_000;
+        match wait(&mut ends, until_ns, &AtomicBool::new(false)) {
+            Err(TrialError::Failed(why)) => why,
+            _ => panic!("it was not told"),
+        }
+    }
+
+    #[test]
+    fn how_an_endpoint_ended_is_told_with_what_to_do() {
+        let told = ended_by(Signal::XCPU);
+        assert!(told.contains("did not block for 10 s"), "{told}");
+        assert!(told.contains("shorten --window"), "{told}");
+        let told = ended_by(Signal::KILL);
+        assert!(told.contains("the sender was ended by signal 9"), "{told}");
+    }
+}

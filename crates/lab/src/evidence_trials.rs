@@ -1,0 +1,91 @@
+//! Trials for evidence, one after the other: each of a cell, watched.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_spec::evidence::TrialEvidence;
+use bytecost_spec::{Cell, Failure, Record, TrialKey};
+use bytecost_sys::clock;
+
+use crate::endpoint_process::TrialError;
+use crate::event::Event;
+use crate::trial::{Lab, TrialOutcome};
+use crate::watch::Watch;
+
+mod known;
+
+impl Lab {
+    /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
+    /// after so long a time. False when it was interrupted.
+    pub fn watched(
+        &mut self,
+        watch: &mut Watch,
+        cells: impl IntoIterator<Item = (u32, Cell)>,
+        most: Option<Duration>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> bool {
+        let began_ns = clock::monotonic_ns();
+        for (number, cell) in cells {
+            let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
+            if most.is_some_and(|most| spent >= most) {
+                return true;
+            }
+            let trial = TrialKey {
+                block: watch.round(),
+                cell: number,
+                attempt: 0,
+            };
+            events(Event::TrialStarted { trial });
+            match self.watched_trial(watch, trial, &cell, stop) {
+                TrialOutcome::Ended(record, _) => events(Event::TrialEnded(record)),
+                TrialOutcome::Interrupted => return false,
+            }
+        }
+        true
+    }
+
+    fn watched_trial(
+        &mut self,
+        watch: &mut Watch,
+        trial: TrialKey,
+        cell: &Cell,
+        stop: &AtomicBool,
+    ) -> TrialOutcome {
+        let (began_ns, started_ms) = (clock::monotonic_ns(), self.elapsed_ms());
+        let failed = |reason: String| {
+            Record::Failure(Failure {
+                trial,
+                cell: cell.id(),
+                started_ms,
+                reason: format!("while it was watched: {reason}"),
+            })
+        };
+        let attempted = self.doubted(watch, cell, stop);
+        let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
+        let record = match attempted {
+            Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
+            Err(TrialError::Failed(reason)) => failed(reason),
+            Ok((doubted, parts)) => {
+                let flows = &parts.sender.side.flows;
+                let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
+                let counts = watch.counts(cell, &parts);
+                Record::Evidence(TrialEvidence {
+                    trial,
+                    cell: cell.id(),
+                    started_ms,
+                    sent_bytes: flows.iter().map(|f| f.bytes).sum(),
+                    sent_messages: flows.iter().map(|f| f.messages).sum(),
+                    trial_ms: (clock::monotonic_ns() - began_ns) / 1_000_000,
+                    elapsed_ns: flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0),
+                    time: watch.seen.time.take(),
+                    footprint: parts.sender.footprint,
+                    copies,
+                    counts,
+                    accounts: watch.seen.accounts.take(),
+                })
+            }
+        };
+        TrialOutcome::Ended(Box::new(record), false)
+    }
+}

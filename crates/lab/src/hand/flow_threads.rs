@@ -1,0 +1,207 @@
+//! The flow threads of one side of a session.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+
+use bytecost_spec::hand::{Latency, SessionPart, Stretch};
+use bytecost_spec::{Cell, Pattern, Side, SideReadings};
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+use rustix::net::{Shutdown, sockopt};
+
+use super::flow_counters::{CountersReader, FlowCounters, STOP};
+use super::flows::{Flow, FlowEnd};
+
+/// How many flows have come how far.
+#[derive(Debug, Default)]
+struct Progress {
+    ready: AtomicUsize,
+    ended: AtomicUsize,
+}
+
+/// Flow threads at work. Dropping it cuts them off and waits for them.
+pub(super) struct FlowThreads {
+    counters: Arc<FlowCounters>,
+    reader: CountersReader,
+    /// The flows' sockets, to cut them off with.
+    sockets: Vec<OwnedFd>,
+    threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
+    progress: Arc<Progress>,
+    congestion: String,
+    cut: bool,
+}
+
+impl FlowThreads {
+    /// Starts one thread a socket. They wait until [`FlowThreads::go`].
+    ///
+    /// # Errors
+    /// When a socket or a thread cannot be had.
+    pub(super) fn start(side: Side, cell: &Cell, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
+        let asks = cell.pattern == Pattern::Ask && side == Side::Sender;
+        let completes = side == Side::Sender && super::completes(cell);
+        let counters = Arc::new(FlowCounters::new(sockets.len() as u32, asks));
+        let mut flow_threads = FlowThreads {
+            reader: CountersReader::new(&counters, completes),
+            congestion: sockets.first().map_or(String::new(), |socket| {
+                sockopt::tcp_congestion(socket).unwrap_or_default()
+            }),
+            sockets: sockets
+                .iter()
+                .map(OwnedFd::try_clone)
+                .collect::<io::Result<_>>()?,
+            counters,
+            progress: Arc::default(),
+            threads: Vec::with_capacity(sockets.len()),
+            cut: false,
+        };
+        for (number, socket) in sockets.into_iter().enumerate() {
+            let (cell, counters) = (cell.clone(), Arc::clone(&flow_threads.counters));
+            let progress = Arc::clone(&flow_threads.progress);
+            let thread = thread::Builder::new().spawn(move || {
+                let flow = Flow {
+                    side,
+                    cell: &cell,
+                    number: number as u32,
+                    counters: &counters,
+                    ready: || {
+                        progress.ready.fetch_add(1, Ordering::AcqRel);
+                    },
+                };
+                let end = flow.run(socket);
+                progress.ended.fetch_add(1, Ordering::AcqRel);
+                end
+            })?;
+            flow_threads.threads.push(thread);
+        }
+        Ok(flow_threads)
+    }
+
+    /// Whether all flows wait to be set going.
+    pub(super) fn is_ready(&self) -> bool {
+        self.progress.ready.load(Ordering::Acquire) == self.threads.len()
+    }
+
+    /// Whether a flow has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.progress.ended.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether all have.
+    pub(super) fn have_all_ended(&self) -> bool {
+        self.progress.ended.load(Ordering::Acquire) == self.threads.len()
+    }
+
+    /// Sets the flows going.
+    pub(super) fn go(&mut self) {
+        self.reader.read(&self.counters);
+        self.threads.iter().for_each(|t| t.thread().unpark());
+    }
+
+    /// What the flows did since the last call.
+    pub(super) fn second(&mut self) -> Stretch {
+        self.reader.read(&self.counters)
+    }
+
+    /// Has the flows finish what is under way.
+    pub(super) fn stop(&self) {
+        self.counters.request(STOP);
+        self.threads.iter().for_each(|t| t.thread().unpark());
+    }
+
+    /// Waits until all flows have ended by themselves, and cuts them off at `until_ns`.
+    pub(super) fn end_by(mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
+        while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
+            clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
+        }
+        self.cut();
+        self.end()
+    }
+
+    /// Ends the flows' connections, and with them whatever call they are in.
+    fn cut(&mut self) {
+        if !self.have_all_ended() {
+            self.cut = true;
+        }
+        self.stop();
+        for socket in &self.sockets {
+            let _ = rustix::net::shutdown(socket, Shutdown::Both);
+        }
+    }
+
+    /// Waits for all flows, which were told to end, and joins what they bring back. Beside it what
+    /// went wrong first, unless it was that the flows were cut off.
+    fn end(mut self) -> (SessionPart, Option<io::Error>) {
+        let mut part = SessionPart {
+            congestion: std::mem::take(&mut self.congestion),
+            cut: self.cut,
+            ..SessionPart::default()
+        };
+        let mut readings = Vec::with_capacity(self.threads.len());
+        let mut merged: Option<Histogram<u64>> = None;
+        let mut failed = None;
+        for thread in self.threads.drain(..) {
+            let end = thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+            let end = match end {
+                Ok(end) => end,
+                Err(e) => {
+                    failed = failed.or(Some(e));
+                    continue;
+                }
+            };
+            readings.push(end.readings);
+            part.whole.side.flows.push(end.flow);
+            part.compared_bytes += end.compared_bytes;
+            failed = failed.or(end.failed.filter(|e| !(self.cut && is_cut(e))));
+            match (&mut merged, end.latency_ns) {
+                (Some(all), Some(one)) => {
+                    failed = failed.or(all.add(&one).err().map(io::Error::other))
+                }
+                (None, Some(one)) => merged = Some(one),
+                _ => {}
+            }
+        }
+        part.whole.side = SideReadings {
+            readings: bytecost_meter::sum(&readings),
+            ..part.whole.side
+        };
+        part.whole.latency = merged.as_ref().and_then(latency);
+        (part, failed)
+    }
+}
+
+impl Drop for FlowThreads {
+    fn drop(&mut self) {
+        if self.threads.is_empty() {
+            return;
+        }
+        self.cut();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether an error is what a flow that was cut off comes to.
+fn is_cut(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionReset | NotConnected | UnexpectedEof
+    )
+}
+
+/// The percentiles of a whole session; none where nothing was noted.
+fn latency(histogram: &Histogram<u64>) -> Option<Latency> {
+    let us = |ns: u64| ns as f64 / 1e3;
+    (!histogram.is_empty()).then(|| Latency {
+        count: histogram.len(),
+        us_p50: us(histogram.value_at_quantile(0.5)),
+        us_p99: us(histogram.value_at_quantile(0.99)),
+        us_max: us(histogram.max()),
+    })
+}

@@ -1,0 +1,207 @@
+//! How the clients of one thread reach the kernel: what a loop does for all of them, and what it
+//! tells of each. There are two, which differ in what a request costs the generator and in nothing
+//! else.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+
+use bytecost_sys::tcp;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::Load;
+use super::outcome::Errors;
+
+pub(super) mod epoll;
+pub(super) mod uring;
+
+/// Addresses of this machine that connections to it are opened from, one after the other as the
+/// ports of each run out: 127.0.0.1 to 127.0.0.250, each of which has all ports.
+pub(crate) const SOURCES: u64 = 250;
+
+/// The congestion control that costs the client least, which every kernel has: requests are far
+/// smaller than any window, so none has anything to decide, but some work (and BBR paces) all the same.
+const CHEAPEST: &str = "reno";
+
+/// What went wrong with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionError {
+    Refused,
+    Reset,
+    Closed,
+    Timeout,
+    Wrong,
+    Local,
+}
+
+impl ConnectionError {
+    fn of(error: Errno) -> ConnectionError {
+        match error {
+            Errno::CONNREFUSED => ConnectionError::Refused,
+            Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => ConnectionError::Reset,
+            Errno::TIMEDOUT => ConnectionError::Timeout,
+            _ => ConnectionError::Local,
+        }
+    }
+
+    /// Counts it so many times.
+    pub(super) fn count(self, errors: &mut Errors, times: u64) {
+        *match self {
+            ConnectionError::Refused => &mut errors.refused,
+            ConnectionError::Reset => &mut errors.reset,
+            ConnectionError::Closed => &mut errors.closed,
+            ConnectionError::Timeout => &mut errors.timeout,
+            ConnectionError::Wrong => &mut errors.wrong,
+            ConnectionError::Local => &mut errors.local,
+        } += times;
+    }
+}
+
+/// What the kernel tells of a client.
+pub(super) enum LoopEvent<P> {
+    /// It is connected, or cannot be.
+    Connected(u32, Result<(), ConnectionError>),
+    /// Something has come for it.
+    Heard(u32, Result<P, ConnectionError>),
+    /// There is room for more of what it has to send: the same is to be composed again.
+    Room(u32),
+    /// What it had to send is sent, or cannot be.
+    Sent(u32, Result<(), ConnectionError>),
+}
+
+/// What became of something that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// It is sent.
+    Done,
+    /// It is under way: [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then the client
+    /// can send nothing else.
+    Pending,
+}
+
+/// When a loop was ready to wait, and when it went on, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    /// By now everything that was to be sent is with the kernel.
+    pub(super) from_ns: u64,
+    /// From then to now it had nothing to do.
+    pub(super) to_ns: u64,
+}
+
+/// A loop: connections by the number of the client.
+pub(super) trait ClientLoop: Sized {
+    /// Something that came.
+    type Piece;
+
+    /// For all clients of a load, of which the first ones ask.
+    fn new(load: &Load) -> io::Result<Self>;
+
+    /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
+    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError>;
+
+    /// Gives a connection up. Nothing more is told of it.
+    fn hang_up(&mut self, i: u32);
+
+    /// Sends what `compose` appends, which is the same for every call until it is sent.
+    fn send(
+        &mut self,
+        i: u32,
+        compose: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Sending, ConnectionError>;
+
+    /// Hands everything over, and waits for so long, or until something happens.
+    fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
+
+    /// What has happened by the end of the last pause, one after the other.
+    fn next_happened(&mut self) -> Option<LoopEvent<Self::Piece>>;
+
+    /// The bytes of a piece.
+    fn bytes(&self, piece: &Self::Piece) -> &[u8];
+
+    /// Gives a piece back.
+    fn give_back(&mut self, piece: Self::Piece);
+
+    /// Has what follows a piece told, where the client still has its connection.
+    fn listen(&mut self, i: u32);
+
+    /// The time at which what is being told was seen, in ns of CLOCK_MONOTONIC.
+    fn now_ns(&self) -> u64;
+}
+
+/// Where new connections come from.
+struct Source {
+    /// The last byte of the address; 0 leaves the choice to the kernel.
+    last: u8,
+    /// Whether others can be taken.
+    has_more: bool,
+}
+
+impl Source {
+    fn of(load: &Load) -> Source {
+        Source {
+            last: 0,
+            has_more: load.address.ip().is_loopback(),
+        }
+    }
+
+    /// A socket for a connection of that load.
+    fn socket(&self, load: &Load, flags: SocketFlags) -> Result<OwnedFd, ConnectionError> {
+        let local = |_| ConnectionError::Local;
+        let flags = flags | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
+            .map_err(local)?;
+        sockopt::set_tcp_nodelay(&socket, true).map_err(local)?;
+        match &load.congestion {
+            Some(name) => sockopt::set_tcp_congestion(&socket, name).map_err(local)?,
+            // Where it is not allowed, the system's does as well.
+            None if load.kept => drop(sockopt::set_tcp_congestion(&socket, CHEAPEST)),
+            None => {}
+        }
+        if self.last > 0 {
+            let address = Ipv4Addr::new(127, 0, 0, self.last);
+            tcp::bind_source(&socket, address).map_err(|_| ConnectionError::Local)?;
+        }
+        Ok(socket)
+    }
+
+    /// Whether a connection that could not be opened from an address (its last byte) is to be
+    /// tried again: the next address is taken when the ports of this one are used up.
+    fn goes_on(&mut self, error: Errno, from: u8) -> bool {
+        if error != Errno::ADDRNOTAVAIL || !self.has_more {
+            return false;
+        }
+        // Others may have found out before, and have gone on already.
+        if from == self.last {
+            if u64::from(self.last) >= SOURCES {
+                return false;
+            }
+            // The kernel's own choice is 127.0.0.1, at least where that is asked.
+            self.last = (self.last + 1).max(2);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
+        let check = |last, has_more, (error, from), expected: (bool, u8)| {
+            let mut source = Source { last, has_more };
+            assert_eq!((source.goes_on(error, from), source.last), expected);
+        };
+        let none_left = Errno::ADDRNOTAVAIL;
+        check(0, true, (none_left, 0), (true, 2));
+        check(2, true, (none_left, 2), (true, 3));
+        check(249, true, (none_left, 249), (true, 250));
+        check(250, true, (none_left, 250), (false, 250));
+        // Another connection has found it out before.
+        check(2, true, (none_left, 0), (true, 2));
+        check(250, true, (none_left, 249), (true, 250));
+        check(0, false, (none_left, 0), (false, 0));
+        check(0, true, (Errno::CONNREFUSED, 0), (false, 0));
+    }
+}

@@ -1,0 +1,235 @@
+//! The loop of every kernel: epoll tells which connections have something, and each is then
+//! written to and read from by calls of its own.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use bytecost_engine::services::MOST_REQUEST_BYTES;
+use bytecost_sys::clock::monotonic_ns;
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
+
+use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
+use crate::load::Load;
+
+const EVENTS: usize = 512;
+const READ_BYTES: usize = 64 << 10;
+
+/// One connection.
+#[derive(Default)]
+struct Line {
+    socket: Option<OwnedFd>,
+    /// How many sockets it has had, so that an event of an earlier one is known.
+    generation: u32,
+    connects: bool,
+    /// How much of what is to be sent is sent, where it is not all of it.
+    sent: Option<usize>,
+}
+
+pub(in crate::load) struct EpollLoop {
+    load: Load,
+    epoll: OwnedFd,
+    lines: Vec<Line>,
+    source: Source,
+    request: Vec<u8>,
+    buffer: Box<[u8]>,
+    events: Vec<Event>,
+    /// Events that were told.
+    told: usize,
+    /// Who is to be read from next, beside the events.
+    to_hear: Option<(u32, u32)>,
+}
+
+impl EpollLoop {
+    fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), ConnectionError> {
+        let line = &self.lines[i as usize];
+        let name = event_name(i, line.generation);
+        match &line.socket {
+            Some(socket) => {
+                epoll::modify(&self.epoll, socket, name, flags).map_err(|_| ConnectionError::Local)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether connecting has worked, now that the socket can be written to.
+    fn connected(&mut self, i: u32) -> Result<(), ConnectionError> {
+        let line = &mut self.lines[i as usize];
+        line.connects = false;
+        let socket = line.socket.as_ref().ok_or(ConnectionError::Closed)?;
+        match sockopt::socket_error(socket) {
+            Ok(Ok(())) => self.watch(i, EventFlags::IN),
+            Ok(Err(e)) | Err(e) => Err(ConnectionError::of(e)),
+        }
+    }
+
+    /// Reads once; nothing where nothing was there.
+    fn hear(&mut self, i: u32) -> Option<LoopEvent<usize>> {
+        let socket = self.lines[i as usize].socket.as_ref()?;
+        let heard = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+            Ok((0, _)) => Err(ConnectionError::Closed),
+            Ok((length, _)) => Ok(length),
+            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(e) => Err(ConnectionError::of(e)),
+        };
+        Some(LoopEvent::Heard(i, heard))
+    }
+
+    /// What an event tells first.
+    fn happened(&mut self, name: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
+        let (i, generation) = (name as u32, (name >> 32) as u32);
+        let line = &self.lines[i as usize];
+        if line.socket.is_none() || line.generation != generation {
+            return None; // of a connection that is gone
+        }
+        if line.connects {
+            return Some(LoopEvent::Connected(i, self.connected(i)));
+        }
+        let hears = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
+        if flags.contains(EventFlags::OUT) {
+            self.to_hear = hears.then_some((i, generation));
+            return Some(LoopEvent::Room(i));
+        }
+        hears.then(|| self.hear(i)).flatten()
+    }
+}
+
+impl ClientLoop for EpollLoop {
+    type Piece = usize;
+
+    fn new(load: &Load) -> io::Result<EpollLoop> {
+        let all = (load.connections + load.idle) as usize;
+        Ok(EpollLoop {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            lines: (0..all).map(|_| Line::default()).collect(),
+            source: Source::of(load),
+            request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
+            buffer: vec![0; READ_BYTES].into(),
+            events: Vec::with_capacity(EVENTS),
+            told: 0,
+            to_hear: None,
+            load: load.clone(),
+        })
+    }
+
+    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError> {
+        self.hang_up(i);
+        let (socket, connected) = loop {
+            let from = self.source.last;
+            let socket = self.source.socket(&self.load, SocketFlags::NONBLOCK)?;
+            match rustix::net::connect(&socket, &self.load.address) {
+                Ok(()) => break (socket, true),
+                Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
+                Err(e) if self.source.goes_on(e, from) => {}
+                Err(e) => return Err(ConnectionError::of(e)),
+            }
+        };
+        let line = &mut self.lines[i as usize];
+        let flags = match connected {
+            true => EventFlags::IN,
+            false => EventFlags::OUT,
+        };
+        epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
+            .map_err(|_| ConnectionError::Local)?;
+        line.socket = Some(socket);
+        line.connects = !connected;
+        Ok(connected)
+    }
+
+    fn hang_up(&mut self, i: u32) {
+        let line = &mut self.lines[i as usize];
+        line.generation = line.generation.wrapping_add(1);
+        line.socket = None;
+        line.connects = false;
+        line.sent = None;
+    }
+
+    fn send(
+        &mut self,
+        i: u32,
+        compose: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Sending, ConnectionError> {
+        let line = &mut self.lines[i as usize];
+        let socket = line.socket.as_ref().ok_or(ConnectionError::Closed)?;
+        self.request.clear();
+        compose(&mut self.request);
+        let before = line.sent.take();
+        let mut sent = before.unwrap_or(0);
+        while sent < self.request.len() {
+            match rustix::net::send(socket, &self.request[sent..], SendFlags::NOSIGNAL) {
+                Ok(n) => sent += n,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    line.sent = Some(sent);
+                    if before.is_none() {
+                        self.watch(i, EventFlags::IN | EventFlags::OUT)?;
+                    }
+                    return Ok(Sending::Pending);
+                }
+                Err(e) => return Err(ConnectionError::of(e)),
+            }
+        }
+        if before.is_some() {
+            self.watch(i, EventFlags::IN)?;
+        }
+        Ok(Sending::Done)
+    }
+
+    fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
+        self.events.clear();
+        self.told = 0;
+        let timeout = Timespec {
+            tv_sec: (most_ns / 1_000_000_000) as _,
+            tv_nsec: (most_ns % 1_000_000_000) as _,
+        };
+        let from_ns = monotonic_ns();
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut self.events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let to_ns = monotonic_ns();
+        Ok(Pause { from_ns, to_ns })
+    }
+
+    fn next_happened(&mut self) -> Option<LoopEvent<usize>> {
+        if let Some((i, generation)) = self.to_hear.take()
+            && self.lines[i as usize].generation == generation
+            && let Some(heard) = self.hear(i)
+        {
+            return Some(heard);
+        }
+        loop {
+            let event = self.events.get(self.told)?;
+            let (name, flags) = (event.data.u64(), event.flags);
+            self.told += 1;
+            if let Some(happened) = self.happened(name, flags) {
+                return Some(happened);
+            }
+        }
+    }
+
+    fn bytes(&self, piece: &usize) -> &[u8] {
+        &self.buffer[..*piece]
+    }
+
+    fn give_back(&mut self, _: usize) {}
+
+    /// What was not read is told again.
+    fn listen(&mut self, _: u32) {}
+
+    /// Now: what was done for others before has taken its time.
+    fn now_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+}
+
+fn event_name(i: u32, generation: u32) -> EventData {
+    EventData::new_u64(u64::from(generation) << 32 | u64::from(i))
+}

@@ -1,0 +1,145 @@
+//! The loop on io_uring: all that is to be sent in a round and all that has come goes through one
+//! system call, however many connections it concerns.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_engine::services::Framing;
+use bytecost_sys::clock::monotonic_ns;
+use bytecost_sys::uring_client::{ClientEvent, UringClient};
+use bytecost_sys::uring_server::Piece;
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+
+use super::{ClientLoop, ConnectionError, LoopEvent, Pause, Sending, Source};
+use crate::load::Load;
+
+/// Bytes of a question that is a line, and of an answer that is one; others take longer.
+const SHORT_BYTES: usize = 64;
+const LINE_BYTES: usize = 4096;
+
+pub(in crate::load) struct UringLoop {
+    load: Load,
+    client: UringClient,
+    source: Source,
+    /// The address that each client has connected from last, as the source has it.
+    from: Vec<u8>,
+    /// When what is being told was seen.
+    seen_ns: u64,
+}
+
+impl UringLoop {
+    fn try_to_connect(&mut self, i: u32) -> Result<(), ConnectionError> {
+        // It blocks for others; the ring does not let it.
+        let socket = self.source.socket(&self.load, SocketFlags::empty())?;
+        self.from[i as usize] = self.source.last;
+        self.client.connect(i, socket).map_err(|e| of(&e))
+    }
+
+    /// Whether a line that could not be connected is tried again from another address.
+    fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
+        let (error, from) = (Errno::from_io_error(error), self.from[i as usize]);
+        error.is_some_and(|e| self.source.goes_on(e, from)) && self.try_to_connect(i).is_ok()
+    }
+}
+
+impl ClientLoop for UringLoop {
+    type Piece = Piece;
+
+    fn new(load: &Load) -> io::Result<UringLoop> {
+        let answer_bytes = match (load.service.answer)(load.asking.size) {
+            Framing::Size(size) => size,
+            Framing::Line => LINE_BYTES,
+        };
+        let request_bytes = match (load.service.request)(load.asking.size) {
+            Framing::Size(size) => size,
+            Framing::Line => SHORT_BYTES,
+        };
+        let lines = load.connections + load.idle;
+        let sizes = [load.at_once() * request_bytes, answer_bytes];
+        Ok(UringLoop {
+            client: UringClient::new(load.address, lines, load.connections, sizes, load.kept)?,
+            source: Source::of(load),
+            from: vec![0; lines as usize],
+            seen_ns: monotonic_ns(),
+            load: load.clone(),
+        })
+    }
+
+    fn connect(&mut self, i: u32) -> Result<bool, ConnectionError> {
+        self.try_to_connect(i).map(|()| false)
+    }
+
+    fn hang_up(&mut self, i: u32) {
+        self.client.hang_up(i);
+    }
+
+    fn send(
+        &mut self,
+        i: u32,
+        compose: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Sending, ConnectionError> {
+        let sent = self.client.send(i, compose);
+        sent.map(|()| Sending::Pending).map_err(|e| of(&e))
+    }
+
+    fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
+        // What is to be sent is sent within this call, and what has come by then is received.
+        self.client.turn()?;
+        let from_ns = monotonic_ns();
+        self.seen_ns = from_ns;
+        if most_ns > 0 && !self.client.has_rung() {
+            self.client.wait(Duration::from_nanos(most_ns))?;
+            self.seen_ns = monotonic_ns();
+        }
+        let to_ns = self.seen_ns;
+        Ok(Pause { from_ns, to_ns })
+    }
+
+    fn next_happened(&mut self) -> Option<LoopEvent<Piece>> {
+        loop {
+            let trouble = |e: io::Error| of(&e);
+            return Some(match self.client.next_rang()? {
+                ClientEvent::Connected {
+                    line,
+                    result: Err(e),
+                } if self.goes_on(line, &e) => continue,
+                ClientEvent::Connected { line, result } => {
+                    LoopEvent::Connected(line, result.map_err(trouble))
+                }
+                ClientEvent::Received { line, piece } => {
+                    let piece = piece.map_err(trouble);
+                    LoopEvent::Heard(
+                        line,
+                        piece.and_then(|piece| piece.ok_or(ConnectionError::Closed)),
+                    )
+                }
+                ClientEvent::Sent { line, result } => {
+                    LoopEvent::Sent(line, result.map_err(trouble))
+                }
+            });
+        }
+    }
+
+    fn bytes(&self, piece: &Piece) -> &[u8] {
+        self.client.bytes(piece)
+    }
+
+    fn give_back(&mut self, piece: Piece) {
+        self.client.give_back(piece);
+    }
+
+    fn listen(&mut self, i: u32) {
+        // If that is refused, nothing more comes, and the patience ends it.
+        let _ = self.client.listen(i);
+    }
+
+    /// All that is told at once was seen at once, when the call returned that took it in.
+    fn now_ns(&self) -> u64 {
+        self.seen_ns
+    }
+}
+
+fn of(error: &io::Error) -> ConnectionError {
+    Errno::from_io_error(error).map_or(ConnectionError::Local, ConnectionError::of)
+}

@@ -1,0 +1,96 @@
+//! The common start of the generator's threads: all of them begin to count at the same time.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// No thread is waited for any more.
+const NEVER: u64 = u64::MAX;
+
+/// What the threads share until they start.
+pub(super) struct StartGate {
+    threads: u32,
+    missing: AtomicU32,
+    /// When they start; 0 while that is not known.
+    at_ns: AtomicU64,
+    /// The longest round of a thread.
+    round_ns: AtomicU64,
+}
+
+impl StartGate {
+    /// A start for so many threads.
+    pub(super) fn of(threads: u32) -> StartGate {
+        StartGate {
+            threads,
+            missing: AtomicU32::new(threads),
+            at_ns: AtomicU64::new(0),
+            round_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// One thread is ready, now, whose connections took so long for a round. The last one decides
+    /// when all start: far enough from now that each has looked by then, if each looks once in
+    /// `notice_ns`.
+    pub(super) fn ready(&self, now_ns: u64, notice_ns: u64, round_ns: u64) {
+        self.round_ns.fetch_max(round_ns, Ordering::AcqRel);
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let notice_ns = if self.threads > 1 { notice_ns } else { 0 };
+            let _ = self.at_ns.compare_exchange(
+                0,
+                now_ns + notice_ns,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+        }
+    }
+
+    /// When they start, if that is known.
+    pub(super) fn at_ns(&self) -> Option<u64> {
+        Some(self.at_ns.load(Ordering::Acquire)).filter(|at_ns| !matches!(*at_ns, 0 | NEVER))
+    }
+
+    /// The longest round of all threads, once they start.
+    pub(super) fn round_ns(&self) -> u64 {
+        self.round_ns.load(Ordering::Acquire)
+    }
+
+    /// One thread will never be ready.
+    pub(super) fn give_up(&self) {
+        self.at_ns.store(NEVER, Ordering::Release);
+    }
+
+    /// Whether the others need not go on.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.at_ns.load(Ordering::Acquire) == NEVER
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_one_decides() {
+        let start = StartGate::of(3);
+        start.ready(10, 100, 5);
+        start.ready(20, 100, 7);
+        assert_eq!(start.at_ns(), None);
+        start.ready(30, 100, 6);
+        assert_eq!((start.at_ns(), start.round_ns()), (Some(130), 7));
+        start.give_up();
+        assert!(start.at_ns().is_none() && start.is_given_up());
+    }
+
+    #[test]
+    fn one_alone_waits_for_nobody() {
+        let start = StartGate::of(1);
+        start.ready(10, 100, 0);
+        assert_eq!(start.at_ns(), Some(10));
+    }
+
+    #[test]
+    fn who_is_late_does_not_revive_it() {
+        let start = StartGate::of(1);
+        start.give_up();
+        start.ready(10, 100, 0);
+        assert!(start.is_given_up());
+    }
+}

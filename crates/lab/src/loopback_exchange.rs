@@ -1,0 +1,56 @@
+//! A connection of this process with itself, whose packets are known: what counters of packets are
+//! held against.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+
+use bytecost_evidence::Events;
+use bytecost_evidence::events::Exchange;
+
+use crate::endpoint_process::PATIENCE;
+
+/// What is in a message.
+const MESSAGE_BYTES: usize = 100;
+
+struct Loopback {
+    port: u16,
+    sending: TcpStream,
+    taking: TcpStream,
+}
+
+impl Loopback {
+    fn new() -> io::Result<Loopback> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let sending = TcpStream::connect(address)?;
+        sending.set_nodelay(true)?;
+        let (taking, _) = listener.accept()?;
+        taking.set_read_timeout(Some(PATIENCE))?;
+        Ok(Loopback {
+            port: address.port(),
+            sending,
+            taking,
+        })
+    }
+}
+
+impl Exchange for Loopback {
+    fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn exchange(&mut self) -> io::Result<()> {
+        let mut message = [7; MESSAGE_BYTES];
+        self.sending.write_all(&message)?;
+        self.taking.read_exact(&mut message)
+    }
+}
+
+/// Counters of what a message takes besides bytes, each of which has counted known work.
+///
+/// # Errors
+/// As [`Events::open`]; what making a connection over loopback answers.
+pub fn events() -> io::Result<Events> {
+    Events::open(Path::new("/"), &mut Loopback::new()?)
+}

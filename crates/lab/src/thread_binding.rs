@@ -1,0 +1,159 @@
+//! A thread held to its CPUs and its memory, and what the kernel says of that.
+
+use std::io;
+
+use bytecost_spec::{Class, Held};
+use bytecost_sys::{memory_policy, process};
+
+use crate::classes;
+
+/// What was chosen for the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadBinding {
+    chosen: bool,
+    mem_node: Option<u32>,
+    class: Class,
+}
+
+impl ThreadBinding {
+    /// Holds the calling thread to the set of CPUs of its number, going round, and to a node's
+    /// memory. To be called before it touches any.
+    ///
+    /// # Errors
+    /// What the kernel answers; `InvalidInput` where it took only some of the CPUs.
+    pub(crate) fn take(
+        pins: &[Vec<u32>],
+        flow: u32,
+        mem_node: Option<u32>,
+    ) -> io::Result<ThreadBinding> {
+        let pin = pins.get(flow as usize % pins.len().max(1));
+        if let Some(cpus) = pin {
+            process::set_affinity(cpus)?;
+            // The kernel leaves out without a word what is offline or not allowed.
+            let got = process::affinity()?;
+            if let Some(missing) = cpus.iter().find(|cpu| !got.contains(cpu)) {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("CPU {missing} cannot be had, of {cpus:?}"),
+                ));
+            }
+        }
+        if let Some(node) = mem_node {
+            memory_policy::bind(node)
+                .map_err(|e| io::Error::new(e.kind(), format!("memory of node {node}: {e}")))?;
+        }
+        Ok(ThreadBinding {
+            chosen: pin.is_some() || mem_node.is_some(),
+            mem_node,
+            class: Class::default(),
+        })
+    }
+
+    /// Gives the calling thread its scheduler class as well.
+    ///
+    /// # Errors
+    /// Why it cannot be had, and what to do about it.
+    pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
+        classes::take(class)?;
+        Ok(ThreadBinding {
+            chosen: self.chosen || class != Class::default(),
+            class,
+            ..self
+        })
+    }
+
+    /// Where the calling thread is held; none where nothing was chosen for it.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn held(self) -> io::Result<Option<Held>> {
+        if !self.chosen {
+            return Ok(None);
+        }
+        self.told().map(Some)
+    }
+
+    /// Where the calling thread is held, or may run where nothing was chosen.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn told(self) -> io::Result<Held> {
+        Ok(Held {
+            cpus: process::affinity()?,
+            last_cpu: process::current_cpu(),
+            memory_node: match self.mem_node {
+                None => None,
+                Some(_) => memory_policy::bound()?.first().copied(),
+            },
+            class: match self.class {
+                usual if usual == Class::default() => None,
+                _ => Some(classes::taken()?),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_a_thread<T: Send>(what: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| scope.spawn(what).join().unwrap())
+    }
+
+    #[test]
+    fn flows_take_the_sets_in_turn() {
+        let all = process::affinity().unwrap();
+        let pins: Vec<Vec<u32>> = all.iter().map(|cpu| vec![*cpu]).collect();
+        for flow in 0..2 * all.len() {
+            let held = on_a_thread(|| {
+                let hold = ThreadBinding::take(&pins, flow as u32, None).unwrap();
+                hold.held().unwrap().unwrap()
+            });
+            let cpu = all[flow % all.len()];
+            assert_eq!((held.cpus, held.last_cpu), (vec![cpu], cpu));
+            assert_eq!(held.memory_node, None);
+        }
+        let free = on_a_thread(|| ThreadBinding::take(&[], 0, None).unwrap().held().unwrap());
+        assert_eq!(free, None);
+    }
+
+    #[test]
+    fn a_class_is_told_as_the_kernel_has_it() {
+        let class = Class::Batch(7);
+        let held = on_a_thread(|| {
+            let hold = ThreadBinding::take(&[], 0, None).unwrap();
+            hold.with_class(class).unwrap().held().unwrap().unwrap()
+        });
+        assert_eq!(held.class, Some(class));
+    }
+
+    #[test]
+    fn a_mask_that_the_kernel_takes_in_part_is_an_error() {
+        let first = process::affinity().unwrap()[0];
+        for (pins, needle) in [
+            (vec![first, 1023], "CPU 1023 cannot be had"),
+            (vec![1023], "CPUs [1023]"),
+            (vec![5000], "numbers end at 1023"),
+        ] {
+            let error = on_a_thread(|| ThreadBinding::take(&[pins], 0, None).unwrap_err());
+            assert!(error.to_string().contains(needle), "{error}");
+        }
+    }
+
+    #[test]
+    fn memory_is_held_to_its_node() {
+        let answered = on_a_thread(|| ThreadBinding::take(&[], 0, Some(0))?.held());
+        let held: io::Result<Option<Held>> = answered;
+        match held {
+            Ok(held) => assert_eq!(held.unwrap().memory_node, Some(0)),
+            // A kernel without nodes.
+            Err(e) => assert!(e.to_string().starts_with("memory of node 0"), "{e}"),
+        }
+        let error = on_a_thread(|| ThreadBinding::take(&[], 0, Some(1000)).unwrap_err());
+        assert!(
+            error.to_string().starts_with("memory of node 1000"),
+            "{error}"
+        );
+    }
+}

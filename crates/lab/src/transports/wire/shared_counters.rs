@@ -1,0 +1,63 @@
+//! What the program on the device notes of each flow: `crates/lab/bpf/wire.bpf.c`, `struct board`.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use bytecost_sys::mapped_words::MappedWords;
+
+/// Flows that there is room for: one for each port.
+const FLOWS: usize = 1 << 16;
+/// Words of one: a cache line, so that no two flows write to the same.
+const WORDS: usize = 8;
+
+/// The map of the program, mapped into memory.
+#[derive(Debug)]
+pub struct WireCounters(MappedWords);
+
+/// What has come of a flow so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowReceived {
+    /// Sequence number of the first byte of payload.
+    pub start: u32,
+    /// Bytes of payload that came in order.
+    pub bytes: u64,
+    /// Packets that brought payload: of up to what is asked for, or 64 KiB each, which a card would
+    /// cut into segments.
+    pub packets: u64,
+    /// Packets that began after what was expected. They count as lost.
+    pub gaps: u64,
+    /// Packets with nothing new.
+    pub repeats: u64,
+    /// Whether the sender has closed.
+    pub closed: bool,
+    /// Whether it has given up.
+    pub reset: bool,
+}
+
+impl WireCounters {
+    /// Maps the program's map.
+    ///
+    /// # Errors
+    /// What mmap(2) answers.
+    pub fn new(map: impl AsFd) -> io::Result<WireCounters> {
+        Ok(WireCounters(MappedWords::new(map, FLOWS * WORDS)?))
+    }
+
+    /// What has come of the flow from this port. The parts may be of different moments, but none
+    /// is older than what was seen before.
+    #[must_use]
+    pub fn seen(&self, port: u16) -> FlowReceived {
+        let word = |at| self.0.get(usize::from(port) * WORDS + at);
+        // Written after the bytes that come before it, so read before them.
+        let ended = word(5);
+        FlowReceived {
+            start: word(0) as u32,
+            bytes: word(1),
+            packets: word(2),
+            gaps: word(3),
+            repeats: word(4),
+            closed: ended & 1 != 0,
+            reset: ended & 2 != 0,
+        }
+    }
+}

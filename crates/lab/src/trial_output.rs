@@ -1,0 +1,45 @@
+//! What a trial brought together before it is told.
+
+use bytecost_spec::host::Obstacle;
+use bytecost_spec::reading::Of;
+use bytecost_spec::sample::Truth;
+use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
+
+use crate::protocol::Done;
+
+/// Both sides, the machine and what ran beside them.
+pub(crate) struct TrialOutput {
+    pub(crate) sender: Done,
+    /// The receiver, or who stands in its place.
+    pub(crate) receiver: Option<Done>,
+    pub(crate) machine: Readings,
+    pub(crate) truth: Option<Truth>,
+    /// Where the threads of the background load were held.
+    pub(crate) neighbour: Vec<Held>,
+    /// Who else took the packets.
+    pub(crate) packet_sockets: Vec<PacketSocket>,
+    /// What was in the way of its packets.
+    pub(crate) obstacles: Vec<Obstacle>,
+}
+
+impl TrialOutput {
+    /// Whether a flow moved nothing within its window, which was too short then. What clients of
+    /// a server ask for is theirs together.
+    pub(crate) fn has_idle_flow(&self) -> bool {
+        let idle = |done: &Done| {
+            let mut flows = done.side.flows.iter();
+            flows.len() == 0 || flows.any(|f| f.bytes == 0 && f.messages == 0)
+        };
+        idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
+    }
+}
+
+/// What the far end of wire has read of its machine, in a receiver's place.
+pub(crate) fn of_responder(cell: &Cell, far: Option<&Done>) -> Vec<(Counter, Reading)> {
+    let responder = far.filter(|_| !cell.transport.has_receiver());
+    let all = responder.into_iter().flat_map(|r| &r.side.readings);
+    let of_machine = all.filter(|(counter, _)| counter.row().of == Of::Machine);
+    of_machine
+        .map(|(counter, reading)| (*counter, reading.clone()))
+        .collect()
+}

@@ -1,0 +1,108 @@
+//! What is read of the whole machine at both edges of a window: CPU time by owner, frequency, quota.
+
+use bytecost_meter::{
+    ClocksRead, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot, Meter,
+    ProcessClocks, ProcessOwner,
+};
+use bytecost_spec::{Cell, Counter, Reading, Readings};
+
+use crate::endpoint_process::Endpoint;
+use crate::groups::{ControlGroups, Throttled};
+use crate::neighbour_process::NeighbourProcess;
+use crate::protocol::Role;
+
+const NO_KERNEL: &str =
+    "kernel threads cannot be seen from here: run outside of a PID namespace (a container)";
+
+/// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.
+pub(crate) struct WholeMachine<'m> {
+    pub(crate) meter: &'m mut MachineMeter,
+    pub(crate) clocks: &'m mut ProcessClocks,
+    pub(crate) frequency: &'m FrequencyMeter,
+    /// Whether the cell asked for a background load.
+    pub(crate) has_load: bool,
+    /// The control group of the trial's processes.
+    pub(crate) group: Option<&'m ControlGroups>,
+}
+
+/// All of them at an edge of the window.
+pub(crate) struct MachineEdge {
+    clocks: ClocksRead,
+    machine: MachineSnapshot,
+    frequency: FrequencySnapshot,
+    /// What the group's quota has done so far, where there is one.
+    throttled: Option<Result<Throttled, String>>,
+}
+
+impl WholeMachine<'_> {
+    pub(crate) fn read_start(&mut self) -> MachineEdge {
+        let frequency = self.frequency.read();
+        MachineEdge {
+            // These two belong together, in the same order at both edges.
+            clocks: self.clocks.read(),
+            machine: self.meter.read_start(),
+            frequency,
+            throttled: self.throttled(),
+        }
+    }
+
+    pub(crate) fn read_end(&mut self) -> MachineEdge {
+        MachineEdge {
+            clocks: self.clocks.read(),
+            machine: self.meter.read_end(),
+            frequency: self.frequency.read(),
+            throttled: self.throttled(),
+        }
+    }
+
+    /// What happened between two edges. Who came meanwhile is looked up here.
+    pub(crate) fn difference(&mut self, from: &MachineEdge, to: &MachineEdge) -> Readings {
+        let mut readings = self.meter.difference(&from.machine, &to.machine);
+        readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
+        if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
+            readings.extend(Throttled::between(from, to));
+        }
+        self.clocks.list(&[]);
+        let used = self.clocks.between(&from.clocks, &to.clocks);
+        let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
+        readings.extend([
+            (Counter::SenderProcessesNs, of(ProcessOwner::Sender)),
+            (Counter::ReceiverProcessesNs, of(ProcessOwner::Receiver)),
+            (Counter::InstrumentNs, of(ProcessOwner::Instrument)),
+            (Counter::OtherProcessesNs, of(ProcessOwner::Other)),
+        ]);
+        readings.insert(
+            Counter::KernelThreadsNs,
+            match self.clocks.sees_kernel() {
+                true => of(ProcessOwner::Kernel),
+                false => Reading::absent(NO_KERNEL),
+            },
+        );
+        if self.has_load {
+            readings.insert(Counter::NeighbourNs, of(ProcessOwner::Background));
+        }
+        readings
+    }
+
+    fn throttled(&self) -> Option<Result<Throttled, String>> {
+        self.group.and_then(ControlGroups::throttled)
+    }
+}
+
+/// Whose each process of a trial is.
+pub(crate) fn owners(
+    ends: &[Endpoint],
+    neighbour: Option<&NeighbourProcess>,
+    cell: &Cell,
+) -> Vec<(u32, ProcessOwner)> {
+    let whose = |role| match role {
+        Role::Sender | Role::Client => ProcessOwner::Sender,
+        // Who acknowledges over wire is none of the sides.
+        Role::Receiver if !cell.transport.has_receiver() => ProcessOwner::Instrument,
+        Role::Receiver | Role::Server => ProcessOwner::Receiver,
+        Role::Neighbour => ProcessOwner::Background,
+    };
+    let load = neighbour.map(|neighbour| (neighbour.pid(), ProcessOwner::Background));
+    let sides = ends.iter().map(|end| (end.pid(), whose(end.role())));
+    sides.chain(load).collect()
+}

@@ -1,0 +1,277 @@
+//! The meter of a process tree: a process with its threads and its children, as a server is one that
+//! has a thread or a process for each connection.
+
+use std::collections::BTreeMap;
+use std::os::fd::BorrowedFd;
+
+use bytecost_spec::{Counter, Reading, Readings};
+use bytecost_sys::process::ThreadUsage;
+use bytecost_sys::usage::{self, Usage};
+
+use crate::grown;
+use live::Used;
+
+mod inherited;
+mod live;
+
+use inherited::{InheritedCounts, InheritedEvents};
+
+/// Threads whose migrations are read one by one; more would take longer than they are worth.
+pub const MOST_THREADS: usize = 256;
+/// Processes whose memory is read one by one; the rest is taken to be like them.
+const MOST_MEMORY: usize = 16;
+/// What reading one child takes, in ns, so that a reading of many begins early enough.
+const NS_A_CHILD: u64 = 60_000;
+
+const NO_CHILDREN: &str =
+    "this kernel does not tell the children of a process (CONFIG_PROC_CHILDREN)";
+const LIVE: &str =
+    "of children that live on the kernel tells user and system time in steps of 10 ms only";
+const COME_AND_GO: &str = "threads or processes came and went within the window, and their moves \
+    with them: --perf on counts them all";
+const NO_THREADS: &str = "/proc/PID/task/TID/sched cannot be read, or there are more than 256 threads: --perf on counts \
+     them all";
+
+const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
+    tells it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
+
+/// Reads what a process uses with its threads and children. Open it in the thread that starts
+/// all others, before it does, since perf events are inherited from there.
+#[derive(Debug)]
+pub struct ProcessTreeMeter {
+    events: InheritedEvents,
+}
+
+/// What a [`ProcessTreeMeter`] read.
+#[derive(Clone, Debug)]
+pub struct ProcessTreeSnapshot {
+    usage: Usage,
+    live: Option<Used>,
+    /// Whether any child was live.
+    has_live: bool,
+    counts: InheritedCounts,
+    migrations: Option<BTreeMap<u32, u64>>,
+    run_queue_ns: Option<u64>,
+}
+
+/// What of a process is looked at before its usage is asked for.
+#[derive(Clone, Debug)]
+pub struct EarlyReading {
+    live: Option<Used>,
+    has_live: bool,
+    migrations: Option<BTreeMap<u32, u64>>,
+    run_queue_ns: Option<u64>,
+}
+
+impl ProcessTreeMeter {
+    /// With perf events or without. Where it is known why there are no hardware counters, they
+    /// are not tried.
+    #[must_use]
+    pub fn open(perf: bool, no_hardware: Option<&str>) -> ProcessTreeMeter {
+        ProcessTreeMeter {
+            events: InheritedEvents::open(perf, no_hardware),
+        }
+    }
+
+    /// Looks at the live children and at the threads of a process, which may take a while; see
+    /// [`look_takes_ns`].
+    #[must_use]
+    pub fn look(&self, process: u32) -> EarlyReading {
+        let children = live::children(process);
+        let migrations = if self.events.has_migrations() {
+            None
+        } else {
+            of_all(process, children.as_deref().unwrap_or_default())
+        };
+        let is_alone = children.as_ref().is_some_and(Vec::is_empty);
+        EarlyReading {
+            has_live: !is_alone,
+            run_queue_ns: is_alone.then(|| live::run_queue_ns(process)).flatten(),
+            live: children.map(|c| live::used(&c)),
+            migrations,
+        }
+    }
+
+    /// Reads the tree of another process, which tells its usage when it is asked.
+    ///
+    /// # Errors
+    /// As [`usage::ask`].
+    pub fn read_other(
+        &self,
+        look: EarlyReading,
+        process: u32,
+        told: BorrowedFd<'_>,
+    ) -> std::io::Result<ProcessTreeSnapshot> {
+        let usage = usage::ask(process, told)?;
+        Ok(self.snapshot(look, usage))
+    }
+
+    /// Reads this process's own tree, which has no children.
+    #[must_use]
+    pub fn read_own(&self) -> ProcessTreeSnapshot {
+        let look = EarlyReading {
+            live: Some(Used::default()),
+            has_live: false,
+            migrations: of_all(std::process::id(), &[]),
+            run_queue_ns: live::run_queue_ns(std::process::id()),
+        };
+        self.snapshot(look, usage::usage())
+    }
+
+    fn snapshot(&self, look: EarlyReading, usage: Usage) -> ProcessTreeSnapshot {
+        ProcessTreeSnapshot {
+            usage,
+            live: look.live,
+            has_live: look.has_live,
+            counts: self.events.read(),
+            migrations: look.migrations,
+            run_queue_ns: look.run_queue_ns,
+        }
+    }
+
+    /// What happened between two reads. `steady` says that no thread or process came or went in
+    /// between.
+    #[must_use]
+    pub fn difference(
+        &self,
+        start: &ProcessTreeSnapshot,
+        end: &ProcessTreeSnapshot,
+        steady: bool,
+    ) -> Readings {
+        let mut readings = Readings::new();
+        readings.extend(self.events.difference(&start.counts, &end.counts));
+        if !self.events.has_migrations() {
+            readings.insert(Counter::Migrations, migrations(start, end, steady));
+        }
+        readings.insert(
+            Counter::ElapsedNs,
+            grown(start.usage.clock_ns, end.usage.clock_ns),
+        );
+        let run_queue = match (start.run_queue_ns, end.run_queue_ns) {
+            (Some(start), Some(end)) => grown(start, end),
+            _ => Reading::absent(NOT_ALONE),
+        };
+        readings.insert(Counter::RunQueueNs, run_queue);
+        for (counter, of, of_live) in USED {
+            let reading = match (total(start, of, of_live), total(end, of, of_live)) {
+                (Some(start), Some(end)) => grown(start, end),
+                _ => Reading::absent(NO_CHILDREN),
+            };
+            readings.insert(counter, reading);
+        }
+        for (counter, of) in SPLIT {
+            let reading = if start.has_live || end.has_live {
+                Reading::absent(LIVE)
+            } else {
+                let both = |c: &Usage| of(&c.own) + of(&c.children);
+                grown(both(&start.usage), both(&end.usage))
+            };
+            readings.insert(counter, reading);
+        }
+        readings
+    }
+}
+
+/// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
+#[must_use]
+pub fn look_takes_ns(children: u64) -> u64 {
+    children * NS_A_CHILD
+}
+
+/// Threads and memory of a process and its children: [`Counter::Tasks`] and
+/// [`Counter::MemoryBytes`]. Of many children a few stand for all.
+#[must_use]
+pub fn memory_of(process: u32) -> Readings {
+    let children = live::children(process).unwrap_or_default();
+    let own = live::memory(process);
+    let some: Vec<(u64, u64)> = children
+        .iter()
+        .take(MOST_MEMORY)
+        .filter_map(|child| live::memory(*child))
+        .collect();
+    let mut readings = Readings::new();
+    let (tasks, bytes) = match own {
+        Some((threads, bytes)) => {
+            let each = some.iter().map(|(_, b)| b).sum::<u64>() / (some.len() as u64).max(1);
+            let all = children.len() as u64;
+            (
+                Reading::Measured(threads + all),
+                Reading::Measured(bytes + each * all),
+            )
+        }
+        None => {
+            let why = "/proc/PID/smaps_rollup does not tell Pss_Anon here";
+            (Reading::absent(why), Reading::absent(why))
+        }
+    };
+    readings.insert(Counter::Tasks, tasks);
+    readings.insert(Counter::MemoryBytes, bytes);
+    readings
+}
+
+type OfUsage = fn(&ThreadUsage) -> u64;
+type OfProcess = fn(&Usage) -> u64;
+type OfLive = fn(&Used) -> u64;
+
+/// What is told of processes that have ended and of those that live.
+const USED: [(Counter, OfProcess, OfLive); 5] = [
+    (
+        Counter::CpuNs,
+        |c| c.cpu_ns + c.children.user_ns + c.children.system_ns,
+        |u| u.cpu_ns,
+    ),
+    (
+        Counter::ContextSwitchesVoluntary,
+        |c| c.own.switches_voluntary + c.children.switches_voluntary,
+        |u| u.switches_voluntary,
+    ),
+    (
+        Counter::ContextSwitchesInvoluntary,
+        |c| c.own.switches_involuntary + c.children.switches_involuntary,
+        |u| u.switches_involuntary,
+    ),
+    (
+        Counter::PageFaultsMinor,
+        |c| c.own.faults_minor + c.children.faults_minor,
+        |u| u.faults_minor,
+    ),
+    (
+        Counter::PageFaultsMajor,
+        |c| c.own.faults_major + c.children.faults_major,
+        |u| u.faults_major,
+    ),
+];
+
+/// What is not told well enough of processes that live.
+const SPLIT: [(Counter, OfUsage); 2] = [
+    (Counter::UserNs, |u| u.user_ns),
+    (Counter::SystemNs, |u| u.system_ns),
+];
+
+fn total(snapshot: &ProcessTreeSnapshot, of: OfProcess, of_live: OfLive) -> Option<u64> {
+    Some(of(&snapshot.usage) + of_live(snapshot.live.as_ref()?))
+}
+
+fn of_all(process: u32, children: &[u32]) -> Option<BTreeMap<u32, u64>> {
+    if children.len() > MOST_THREADS {
+        return None;
+    }
+    let mut all = BTreeMap::new();
+    for one in std::iter::once(&process).chain(children) {
+        all.extend(live::migrations(*one, MOST_THREADS)?);
+    }
+    (all.len() <= MOST_THREADS).then_some(all)
+}
+
+fn migrations(start: &ProcessTreeSnapshot, end: &ProcessTreeSnapshot, steady: bool) -> Reading {
+    let (Some(start), Some(end)) = (&start.migrations, &end.migrations) else {
+        return Reading::absent(NO_THREADS);
+    };
+    if !steady || !start.keys().eq(end.keys()) {
+        return Reading::absent(COME_AND_GO);
+    }
+    grown(start.values().sum(), end.values().sum())
+}
+
+#[cfg(test)]
+mod tests;

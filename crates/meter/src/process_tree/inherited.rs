@@ -1,0 +1,149 @@
+//! The perf events of a process tree, as `perf stat` counts them.
+
+use bytecost_spec::{Counter, Reading};
+use bytecost_sys::perf::{Counted, Inherited, PerfEvent, Refused, Scope};
+
+use crate::events::{Kernel, Pmu, in_words};
+use crate::grown;
+
+/// What is counted, in the order of `perf stat`.
+const EVENTS: [(Counter, PerfEvent); 8] = [
+    (Counter::TaskClockNs, PerfEvent::TaskClock),
+    (Counter::Migrations, PerfEvent::CpuMigrations),
+    (Counter::Cycles, PerfEvent::Cycles),
+    (Counter::Instructions, PerfEvent::Instructions),
+    (Counter::BusCycles, PerfEvent::BusCycles),
+    (Counter::CacheMisses, PerfEvent::CacheMisses),
+    (Counter::Branches, PerfEvent::Branches),
+    (Counter::BranchMisses, PerfEvent::BranchMisses),
+];
+
+const LEFT_OUT: &str = "perf events were left out of this trial, since they make each context \
+    switch dearer: --perf on counts them";
+
+/// One of each event, or why there is none.
+#[derive(Debug)]
+pub(super) struct InheritedEvents(Vec<(Counter, Result<Inherited, String>)>);
+
+/// What each has counted.
+pub(super) type InheritedCounts = [Option<Counted>; EVENTS.len()];
+
+impl InheritedEvents {
+    /// Opens them for the calling thread and all that it starts later; none, where `perf` is
+    /// false, and no hardware counters where it is known why there are none.
+    pub(super) fn open(perf: bool, no_hardware: Option<&str>) -> InheritedEvents {
+        let open = |(counter, event): (Counter, PerfEvent)| {
+            if let Some(why) = no_hardware.filter(|_| event.is_hardware()) {
+                return (counter, Err(why.to_owned()));
+            }
+            if !perf {
+                return (counter, Err(LEFT_OUT.to_owned()));
+            }
+            let opened = match Inherited::open(event, Scope::WithKernel) {
+                // The task clock counts the same without the kernel.
+                Err(e)
+                    if event == PerfEvent::TaskClock && Refused::of(&e) == Refused::NotAllowed =>
+                {
+                    Inherited::open(event, Scope::UserOnly)
+                }
+                other => other,
+            };
+            let why = |e| in_words(event, Scope::WithKernel, &e, Kernel.paranoid());
+            (counter, opened.map_err(why))
+        };
+        InheritedEvents(EVENTS.into_iter().map(open).collect())
+    }
+
+    /// Whether the migrations are counted.
+    pub(super) fn has_migrations(&self) -> bool {
+        let migrations = |(counter, event): &(Counter, Result<_, _>)| {
+            *counter == Counter::Migrations && event.is_ok()
+        };
+        self.0.iter().any(migrations)
+    }
+
+    /// Reads all.
+    pub(super) fn read(&self) -> InheritedCounts {
+        let mut counts = InheritedCounts::default();
+        for (count, (_, event)) in counts.iter_mut().zip(&self.0) {
+            *count = event.as_ref().ok().and_then(Inherited::read);
+        }
+        counts
+    }
+
+    /// Each event between two reads.
+    pub(super) fn difference(
+        &self,
+        start: &InheritedCounts,
+        end: &InheritedCounts,
+    ) -> impl Iterator<Item = (Counter, Reading)> {
+        let edges = start.iter().zip(end);
+        self.0
+            .iter()
+            .zip(edges)
+            .map(|((counter, event), (start, end))| {
+                let reading = match (event, start, end) {
+                    (Err(why), _, _) => Reading::absent(why.as_str()),
+                    (Ok(_), Some(start), Some(end)) => between(start, end),
+                    _ => Reading::absent("the event could not be read"),
+                };
+                (*counter, reading)
+            })
+    }
+}
+
+/// What was counted between two reads, if it was counted all the time.
+fn between(start: &Counted, end: &Counted) -> Reading {
+    let enabled = end.enabled_ns.saturating_sub(start.enabled_ns);
+    let running = end.running_ns.saturating_sub(start.running_ns);
+    if enabled == 0 {
+        return Reading::absent("nothing of the side ran within the window");
+    }
+    if running < enabled {
+        let percent = u128::from(running) * 100 / u128::from(enabled);
+        return Reading::absent(format!(
+            "the event was on the CPU {percent} % of the time: the CPU has too few counters for all at once, or another user of them"
+        ));
+    }
+    grown(start.value, end.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_this_machine_lacks_is_absent_for_that_reason() {
+        for perf in [false, true] {
+            let events = InheritedEvents::open(perf, Some("no such counter"));
+            for ((counter, event), (told, opened)) in EVENTS.iter().zip(&events.0) {
+                assert_eq!(counter, told);
+                let lacking = matches!(opened, Err(why) if why == "no such counter");
+                assert_eq!(lacking, event.is_hardware(), "{opened:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_counted_all_the_time_is_absent() {
+        let counted = |value, enabled_ns, running_ns| Counted {
+            value,
+            enabled_ns,
+            running_ns,
+        };
+        let check = |end: Counted, expected: Reading| {
+            assert_eq!(between(&counted(5, 100, 100), &end), expected);
+        };
+        check(counted(12, 300, 300), Reading::Measured(7));
+        check(
+            counted(12, 300, 200),
+            Reading::absent(
+                "the event was on the CPU 50 % of the time: the CPU has too few counters for all at once, or another user of them",
+            ),
+        );
+        check(
+            counted(5, 100, 100),
+            Reading::absent("nothing of the side ran within the window"),
+        );
+    }
+}

@@ -1,0 +1,137 @@
+use bytecost_sys::clock;
+
+use super::*;
+
+/// CPU time that a busy thread is given, in ns.
+const BUSY_NS: u64 = 60_000_000;
+
+fn busy() {
+    let end = clock::thread_cpu_ns() + BUSY_NS;
+    while clock::thread_cpu_ns() < end {}
+}
+
+fn snapshot(usage: Usage, live: Option<Used>) -> ProcessTreeSnapshot {
+    ProcessTreeSnapshot {
+        usage,
+        has_live: live.is_none_or(|l| l != Used::default()),
+        live,
+        counts: InheritedCounts::default(),
+        migrations: None,
+        run_queue_ns: None,
+    }
+}
+
+#[test]
+fn threads_that_have_ended_are_in_it() {
+    let tree = ProcessTreeMeter::open(true, None);
+    let start = tree.read_own();
+    std::thread::spawn(busy).join().unwrap();
+    let end = tree.read_own();
+    let readings = tree.difference(&start, &end, false);
+    let read = |counter| readings[&counter].measured();
+    assert!(read(Counter::CpuNs).unwrap() >= BUSY_NS);
+    if let Some(clock) = read(Counter::TaskClockNs) {
+        assert!(clock >= BUSY_NS * 9 / 10, "{clock}");
+    }
+    // Without perf events nobody has seen where that thread ran.
+    let tree = ProcessTreeMeter::open(false, None);
+    let readings = tree.difference(&start, &end, false);
+    assert_eq!(readings[&Counter::Migrations].measured(), None);
+    assert_eq!(readings[&Counter::Cycles].measured(), None);
+}
+
+#[test]
+fn children_count_whether_they_live_or_not() {
+    let usage = |n| ThreadUsage {
+        user_ns: n,
+        system_ns: n,
+        faults_minor: n,
+        faults_major: n,
+        switches_voluntary: n,
+        switches_involuntary: n,
+    };
+    let usage = |clock_ns, cpu_ns, own, children| Usage {
+        clock_ns,
+        cpu_ns,
+        own: usage(own),
+        children: usage(children),
+    };
+    let live = |n| Used {
+        cpu_ns: n,
+        switches_voluntary: n,
+        switches_involuntary: n,
+        faults_minor: n,
+        faults_major: n,
+    };
+    let tree = ProcessTreeMeter::open(false, None);
+    let check = |live: [Option<Used>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
+        let start = snapshot(usage(100, 10, 1, 2), live[0]);
+        let end = snapshot(usage(600, 30, 4, 7), live[1]);
+        let readings = tree.difference(&start, &end, true);
+        let read = |counter| readings[&counter].measured();
+        assert_eq!(read(Counter::ElapsedNs), Some(500));
+        assert_eq!(read(Counter::CpuNs), cpu);
+        assert_eq!(read(Counter::ContextSwitchesVoluntary), switches);
+        assert_eq!(read(Counter::UserNs), user);
+    };
+    let none = Some(Used::default());
+    check([none, none], Some(30), Some(8), Some(8));
+    check([none, Some(live(5))], Some(35), Some(13), None);
+    check([Some(live(5)), Some(live(6))], Some(31), Some(9), None);
+    check([none, None], None, None, None);
+}
+
+#[test]
+fn migrations_are_those_of_threads_that_stayed() {
+    let with = |migrations: Option<&[(u32, u64)]>| ProcessTreeSnapshot {
+        migrations: migrations.map(|m| m.iter().copied().collect()),
+        ..snapshot(Usage::default(), None)
+    };
+    let check = |start: Option<&[(u32, u64)]>, end: Option<&[(u32, u64)]>, steady, expected| {
+        let reading = migrations(&with(start), &with(end), steady);
+        assert_eq!(reading.measured(), expected);
+    };
+    let (early, late) = ([(1, 5), (2, 1)], [(1, 9), (2, 1)]);
+    check(Some(&early), Some(&late), true, Some(4));
+    check(Some(&early), Some(&late), false, None);
+    check(Some(&early), Some(&late[..1]), true, None);
+    check(Some(&early), None, true, None);
+}
+
+#[test]
+fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
+    let with = |run_queue_ns| ProcessTreeSnapshot {
+        run_queue_ns,
+        ..snapshot(Usage::default(), None)
+    };
+    let check = |start, end, expected| {
+        let readings =
+            ProcessTreeMeter::open(false, None).difference(&with(start), &with(end), true);
+        assert_eq!(readings[&Counter::RunQueueNs].measured(), expected);
+    };
+    check(Some(5), Some(12), Some(7));
+    check(Some(5), None, None);
+    check(None, Some(12), None);
+    let several = std::thread::scope(|scope| {
+        scope
+            .spawn(|| live::run_queue_ns(std::process::id()))
+            .join()
+            .unwrap()
+    });
+    assert_eq!(several, None);
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
+    // Not before it has had a CPU.
+    let deadline_ns = clock::monotonic_ns() + 60_000_000_000;
+    while is_told && live::run_queue_ns(child.id()).is_none() && clock::monotonic_ns() < deadline_ns
+    {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let told = live::run_queue_ns(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(told.is_some(), is_told);
+}

@@ -1,0 +1,429 @@
+//! What a run, a host and a group of cells are, in words that all renderers share.
+
+use bytecost_analysis::{Analysis, Estimate, Explanation, Published, Verdict};
+use bytecost_spec::axis::AXES;
+use bytecost_spec::{Axis, Better, Host, units};
+
+use crate::numbers::{self, whole};
+use crate::question::{QuestionTable, cell_of, sort_values, value_in_words};
+use crate::text::count;
+
+/// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
+pub(crate) fn run(a: &Analysis) -> String {
+    let r = &a.run;
+    let mut aside = Vec::new();
+    if r.repeated > 0 {
+        aside.push(format!("{} repeated", whole(r.repeated as u64)));
+    }
+    if r.failed > 0 {
+        aside.push(format!("{} failed", whole(r.failed as u64)));
+    }
+    let aside = match aside.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", aside.join(", ")),
+    };
+    format!(
+        "{}, {} in {} s{aside}, seed {}",
+        count(r.blocks as usize, "block", "blocks"),
+        count(r.trials, "trial", "trials"),
+        units::number(r.measured_s),
+        r.seed
+    )
+}
+
+/// The published table that a run without trials consists of; none for a run that measured or
+/// tried to.
+pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
+    let tried = a.run.trials + a.run.failed > 0 || a.run.ended_early.is_some();
+    a.published.as_ref().filter(|_| !tried)
+}
+
+/// What an imported run is, in a sentence.
+pub(crate) fn imported_sentence(published: &Published) -> String {
+    format!(
+        "Imported from {}: {} measured elsewhere and none here.",
+        published.source,
+        count(published.cells.len(), "published cell", "published cells")
+    )
+}
+
+/// What to make of an imported run.
+pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
+
+/// What is missing for an answer.
+pub(crate) fn missing(e: &Explanation) -> &str {
+    e.missing
+        .as_deref()
+        .unwrap_or("the data do not support one.")
+}
+
+/// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
+pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
+    let each = a.counters_cost.iter().map(|c| {
+        let ns = |e: &Estimate| units::number(e.value);
+        let (with, without) = (ns(&c.with_ns_per_message), ns(&c.without_ns_per_message));
+        format!("{} {with} instead of {without}", c.mover)
+    });
+    let each: Vec<String> = each.collect();
+    let of = (a.counters_cost.iter()).map(|c| {
+        c.with_ns_per_message
+            .trials
+            .min(c.without_ns_per_message.trials)
+    });
+    let trials = of.min()?;
+    Some(format!(
+        "{} ns of CPU time a message ({} of each)",
+        each.join(", "),
+        count(trials, "trial", "trials")
+    ))
+}
+
+/// What the loop itself and reading hardware counters cost, and how far apart equal cells came
+/// out, a sentence each, where that was measured.
+pub(crate) fn floors(a: &Analysis) -> Vec<String> {
+    let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
+        let interval = numbers::interval(floor)
+            .map(|i| format!(" (95 % interval {i})"))
+            .unwrap_or_default();
+        format!(
+            "The measuring loop itself costs {} ns a message{interval}.",
+            units::number(floor.value)
+        )
+    });
+    let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
+    let of_counters =
+        counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
+    let all = of_loop.into_iter().chain(of_counters);
+    all.chain(of_noise).collect()
+}
+
+/// The widest interval among the first metrics' findings, where there is one.
+pub(crate) fn widest(a: &Analysis) -> Option<String> {
+    a.run.widest_interval.map(|w| {
+        format!(
+            "widest interval ±{} (asked: ±{})",
+            numbers::percent(w),
+            numbers::percent(a.study.precision)
+        )
+    })
+}
+
+/// The machine in one line.
+pub(crate) fn host_line(host: &Host) -> String {
+    let mut parts = vec![
+        host.cpu_model.clone(),
+        count(host.cpus.len(), "CPU", "CPUs"),
+        format!("Linux {}", host.kernel),
+    ];
+    if let Some(distribution) = &host.distribution {
+        parts.push(distribution.clone());
+    }
+    if let Some(hypervisor) = &host.virtualization {
+        parts.push(format!("under {hypervisor}"));
+    }
+    parts.retain(|p| !p.is_empty());
+    parts.join(" · ")
+}
+
+/// The machine, fact by fact.
+pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
+    let limit = |bytes: Option<u64>| bytes.map(units::bytes_in_words);
+    let smt = host.cpus.iter().any(|c| c.siblings.len() > 1);
+    let allowed = match host.cpus_allowed.len() == host.cpus.len() {
+        true => String::new(),
+        false => format!(", {} allowed", host.cpus_allowed.len()),
+    };
+    let memlock = match (host.memlock_exempt, host.memlock_limit_bytes) {
+        (true, _) | (_, None) => "none".to_owned(),
+        (false, Some(bytes)) => units::bytes_in_words(bytes),
+    };
+    let facts = [
+        ("CPU", Some(host.cpu_model.clone())),
+        (
+            "CPUs online",
+            Some(format!(
+                "{}{allowed}, {} hardware thread{} a core",
+                host.cpus.len(),
+                if smt { "several" } else { "one" },
+                if smt { "s" } else { "" }
+            )),
+        ),
+        ("Caches", Some(caches(host).join(", "))),
+        (
+            "Memory",
+            Some(format!(
+                "{:.1} GiB",
+                host.memory_bytes as f64 / f64::from(1 << 30)
+            )),
+        ),
+        (
+            "Kernel",
+            Some(format!("{} ({})", host.kernel, host.architecture)),
+        ),
+        ("Distribution", host.distribution.clone()),
+        (
+            "Virtualization",
+            host.virtualization.clone().or(Some("none seen".to_owned())),
+        ),
+        (
+            "Congestion control",
+            host.congestion_default.as_ref().map(|d| {
+                format!(
+                    "{d} by default; available: {}",
+                    host.congestion_available.join(", ")
+                )
+            }),
+        ),
+        ("Locked-memory limit", Some(memlock)),
+        ("Descriptor limit", Some(whole(host.nofile_limit))),
+        ("optmem_max", limit(host.optmem_max_bytes)),
+        ("wmem_max", limit(host.wmem_max_bytes)),
+        ("rmem_max", limit(host.rmem_max_bytes)),
+    ];
+    facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact.filter(|f| !f.is_empty())?)))
+        .collect()
+}
+
+fn caches(host: &Host) -> Vec<String> {
+    host.caches
+        .iter()
+        .map(|c| {
+            let kind = match c.kind.as_str() {
+                "Data" => "d",
+                "Instruction" => "i",
+                _ => "",
+            };
+            let shared = match c.shared_by.len() {
+                0 | 1 => String::new(),
+                n => format!(" shared by {n}"),
+            };
+            format!(
+                "L{}{kind} {}{shared}",
+                c.level,
+                units::bytes_in_words(c.size_bytes)
+            )
+        })
+        .collect()
+}
+
+/// How the numbers were made, with the numbers of this run.
+pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
+    let s = &a.study;
+    let level = numbers::percent(s.level);
+    vec![
+        ("Trial", format!(
+            "Each trial starts fresh sender and receiver processes, warms up for at least {} and reads counters over a window of {}. This run made {}{}.",
+            numbers::milliseconds(s.warmup_ms), numbers::milliseconds(s.window_ms), count(a.run.trials, "trial", "trials"),
+            match a.run.repeated { 0 => String::new(), n => format!(", of which {} repeated because something else used the machine", whole(n as u64)) })),
+        ("Block", format!(
+            "A block runs every cell once, in an order shuffled by the seed {}. {} completed, so slow drift of the machine falls on both sides of a comparison alike.",
+            a.run.seed, count(a.run.blocks as usize, "block was", "blocks were"))),
+        ("Comparison", "Cells are compared within a block as the logarithm of their ratio to the baseline; the estimate is the 20 % trimmed mean over blocks, taken back from the logarithm.".to_owned()),
+        ("Interval", format!(
+            "Every interval holds the true value in {level} of runs like this one. Measuring stops when intervals are as narrow as ±{}, or when the budget is spent; never because a difference looks significant.",
+            numbers::percent(s.precision))),
+        ("Many comparisons", format!(
+            "The p values of all {} are corrected together (Holm), so that the chance of even one false alarm in this report is at most {}.",
+            count(a.findings.len(), "comparison", "comparisons"), numbers::percent(1.0 - s.level))),
+        ("Verdict", format!(
+            "Better or worse: the corrected p value is below {}. No difference that matters: the whole interval lies within ±{}. Otherwise not decided, with the number of blocks that it would take.",
+            numbers::percent(1.0 - s.level), numbers::percent(s.smallest_effect))),
+        ("Payload", "What arrived is checked against what was sent in every trial; a mismatch fails the trial.".to_owned()),
+        ("Absent readings", "What could not be measured is a gap with its reason, never a zero.".to_owned()),
+    ]
+}
+
+/// `CPU time per byte, sender (s/GB, less is better)`.
+pub(crate) fn metric_heading(q: &QuestionTable<'_>) -> String {
+    let row = q.metric.measure.row();
+    let direction = match row.better {
+        Better::Higher => "more is better",
+        Better::Lower => "less is better",
+    };
+    let unit = match row.unit {
+        "" => String::new(),
+        unit => format!("{unit}, "),
+    };
+    format!("{} ({unit}{direction})", q.metric.title())
+}
+
+/// `against send, by size; threads 1, transport loopback`.
+pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
+    let across =
+        q.x.map(|x| format!(", by {}", x.name()))
+            .unwrap_or_default();
+    let panel = panel(&q.panel);
+    let panel = if panel.is_empty() {
+        panel
+    } else {
+        format!("; {panel}")
+    };
+    format!("{} against {}{across}{panel}", q.axis.name(), q.baseline)
+}
+
+/// `threads 1, transport loopback`. What a cell's name tells only where it matters is told only
+/// there.
+pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
+    let words: Vec<String> = panel
+        .iter()
+        .filter(|(axis, value)| axis.tells(value))
+        .map(|(axis, value)| format!("{} {}", axis.name(), value_in_words(*axis, value)))
+        .collect();
+    words.join(", ")
+}
+
+/// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
+/// no cell's id stays as it is. Where nothing varies they are named by what tells most.
+pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
+    let varied = match varied {
+        [] => &[Axis::Mover, Axis::Size, Axis::Threads],
+        _ => varied,
+    };
+    let mut found: Vec<(Axis, Vec<String>)> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
+    for id in ids {
+        let Some(cell) = cell_of(id) else {
+            if !others.iter().any(|o| o == id) {
+                others.push((*id).to_owned());
+            }
+            continue;
+        };
+        for row in AXES.iter().filter(|row| varied.contains(&row.axis)) {
+            let value = cell.value(row.axis);
+            match found.iter_mut().find(|(axis, _)| *axis == row.axis) {
+                Some((_, values)) if values.contains(&value) => {}
+                Some((_, values)) => values.push(value),
+                None => found.push((row.axis, vec![value])),
+            }
+        }
+    }
+    let axes = found.into_iter().map(|(axis, mut values)| {
+        sort_values(axis, &mut values);
+        let words: Vec<String> = values.iter().map(|v| value_in_words(axis, v)).collect();
+        format!("{} {}", axis.name(), words.join(", "))
+    });
+    let mut parts: Vec<String> = axes.collect();
+    parts.extend(others);
+    parts.join("; ")
+}
+
+/// Refusals with the same reason, together: what, and why.
+pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for refusal in &a.refusals {
+        match groups.iter_mut().find(|(why, _)| *why == refusal.why) {
+            Some((_, whats)) => whats.push(&refusal.what),
+            None => groups.push((&refusal.why, vec![&refusal.what])),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(why, whats)| (cells(&whats, &a.study.varied), why.to_owned()))
+        .collect()
+}
+
+/// The machine, where files lay and where threads ran, in one line.
+pub(crate) fn place_line(a: &Analysis) -> String {
+    let mut parts = vec![host_line(&a.host)];
+    parts.extend(a.run.java.as_ref().map(|version| format!("Java {version}")));
+    parts.extend(a.run.files.clone());
+    parts.extend(a.run.places.iter().cloned());
+    parts.join(" · ")
+}
+
+/// The command line as it can be typed again.
+pub(crate) fn command(a: &Analysis) -> String {
+    let words: Vec<String> = a.run.command.iter().map(|w| quoted(w)).collect();
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = !word.is_empty()
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c));
+    if plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// How often each verdict was reached, in the order of the legend.
+pub(crate) fn verdicts(a: &Analysis) -> [(Verdict, usize); 4] {
+    [
+        Verdict::Better,
+        Verdict::Worse,
+        Verdict::NoDifferenceThatMatters,
+        Verdict::NotDecided,
+    ]
+    .map(|v| (v, a.findings.iter().filter(|f| f.verdict == v).count()))
+}
+
+/// Sentences of an answer that are read at once, after the first.
+const ANSWERS_MOST: usize = 14;
+
+/// Parts what follows an answer's first sentence: what is read at once, of which the last is the
+/// answer's own last and counts what is open, and what is folded away between.
+pub(crate) fn told_at_once<T>(mut rest: Vec<T>) -> (Vec<T>, Vec<T>) {
+    if rest.len() <= ANSWERS_MOST {
+        return (rest, Vec::new());
+    }
+    let last = rest.pop();
+    let folded = rest.split_off(ANSWERS_MOST - 1);
+    rest.extend(last);
+    (rest, folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_answer_the_middle_is_folded() {
+        let check = |all: usize, shown: usize, folded: usize| {
+            let (at_once, middle) = told_at_once((0..all).collect());
+            assert_eq!((at_once.len(), middle.len()), (shown, folded));
+            assert_eq!(at_once.last().copied(), all.checked_sub(1));
+        };
+        check(0, 0, 0);
+        check(14, 14, 0);
+        check(15, 14, 1);
+        check(30, 14, 16);
+    }
+    use bytecost_spec::Cell;
+
+    #[test]
+    fn cells_are_named_by_what_they_differ_in() {
+        let id = |mover: &str, size: u64| {
+            Cell {
+                mover: mover.to_owned(),
+                size_bytes: size,
+                ..Cell::default()
+            }
+            .id()
+        };
+        let ids = [id("splice", 4096), id("splice", 256), id("vmsplice", 256)];
+        let mut ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        ids.push("hardware counters");
+        assert_eq!(
+            cells(&ids, &[Axis::Mover, Axis::Size]),
+            "mover splice, vmsplice; size 256 B, 4 KiB; hardware counters"
+        );
+    }
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        for (word, text) in [
+            ("--size", "--size"),
+            ("4KiB,1MiB", "4KiB,1MiB"),
+            ("my study.toml", "'my study.toml'"),
+            ("it's", "'it'\\''s'"),
+            ("$(reboot)", "'$(reboot)'"),
+        ] {
+            assert_eq!(quoted(word), text);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! What others published, laid over the figures, and figures of what was imported.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use bytecost_analysis::{Analysis, Estimate, FigureData, Point, Published, PublishedCell, Series};
+use bytecost_spec::axis::AXES;
+use bytecost_spec::{Axis, Metric, units};
+use itertools::Itertools as _;
+
+use crate::descriptions;
+use crate::question::sort_values;
+
+/// Axes by which a published cell is found; in the others it may differ from what was measured.
+pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
+/// The most figures that are made of an imported table.
+const FIGURES_MOST: usize = 48;
+/// The doubt that names the cells which wait for a delayed acknowledgement.
+const STALL: &str = "nagle-stall";
+
+/// Why there is no point where a publication has no cell.
+pub(crate) const NOT_PUBLISHED: &str = "not published";
+
+/// A line of a figure and whose it is.
+#[derive(Clone, Debug)]
+pub(crate) struct OverlaidLine {
+    /// The name that gives it its colour.
+    pub of: String,
+    /// Who published it; none for what was measured here.
+    pub source: Option<String>,
+    /// Which of its points wait for a delayed acknowledgement.
+    pub stalled: Vec<bool>,
+}
+
+impl OverlaidLine {
+    /// Whether the point of a column waits for a delayed acknowledgement.
+    pub(crate) fn stalls(&self, column: usize) -> bool {
+        self.stalled.get(column).copied().unwrap_or(false)
+    }
+}
+
+/// A figure with the published lines behind its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Overlaid {
+    /// The figure, published lines as series without intervals.
+    pub data: FigureData,
+    /// One a series.
+    pub lines: Vec<OverlaidLine>,
+}
+
+/// The figures to draw: those of the result, or of an imported table where there are none.
+pub(crate) fn figures(a: &Analysis) -> Cow<'_, [FigureData]> {
+    match descriptions::imported(a) {
+        Some(published) if a.figures.is_empty() => Cow::Owned(imported(published)),
+        _ => Cow::Borrowed(&a.figures),
+    }
+}
+
+/// Lays what was published over a figure.
+pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
+    let axis = series_axis(a, f);
+    let mut out = Overlaid {
+        data: FigureData {
+            series: Vec::new(),
+            ..f.clone()
+        },
+        lines: Vec::new(),
+    };
+    let imported = descriptions::imported(a).is_some();
+    let stalled = stalled(a);
+    for series in f.series.iter().filter(|_| !imported) {
+        let waits = |(x, _): (&String, &Point)| {
+            axis.is_some_and(|axis| {
+                !stalled.is_empty() && waits(a, f, axis, &series.name, x, &stalled)
+            })
+        };
+        out.lines.push(OverlaidLine {
+            of: series.name.clone(),
+            source: None,
+            stalled: f.x_values.iter().zip(&series.points).map(waits).collect(),
+        });
+        out.data.series.push(series.clone());
+    }
+    if let (Some(published), Some(axis), None) = (&a.published, axis, &f.relative_to) {
+        for series in &f.series {
+            let points = points(a, published, f, axis, &series.name);
+            if !points.iter().any(|p| matches!(p, Point::Measured(_))) {
+                continue;
+            }
+            out.lines.push(OverlaidLine {
+                of: series.name.clone(),
+                source: Some(published.source.clone()),
+                stalled: vec![false; points.len()],
+            });
+            out.data.series.push(Series {
+                name: format!("{} ({})", series.name, published.source),
+                points,
+            });
+        }
+    }
+    out
+}
+
+/// The axis of which a figure draws one line each.
+fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
+    let varied = match descriptions::imported(a) {
+        Some(published) => varied(published),
+        None => a.study.varied.clone(),
+    };
+    let taken = |axis: &Axis| *axis == f.x || f.panel.iter().any(|(held, _)| held == axis);
+    let free: Vec<Axis> = varied.into_iter().filter(|axis| !taken(axis)).collect();
+    match free[..] {
+        [only] => Some(only),
+        [] => (f.x != Axis::Mover).then_some(Axis::Mover),
+        _ => free.into_iter().find(|axis| *axis == Axis::Mover),
+    }
+}
+
+fn stalled(a: &Analysis) -> BTreeSet<&str> {
+    let doubts = a.doubts.iter().filter(|d| d.kind == STALL);
+    doubts.flat_map(|d| &d.cells).map(String::as_str).collect()
+}
+
+fn waits(
+    a: &Analysis,
+    f: &FigureData,
+    axis: Axis,
+    name: &str,
+    x: &str,
+    stalled: &BTreeSet<&str>,
+) -> bool {
+    a.cells.iter().any(|c| {
+        stalled.contains(c.id.as_str())
+            && c.cell.value(f.x) == x
+            && c.cell.value(axis) == name
+            && f.panel
+                .iter()
+                .all(|(held, value)| c.cell.value(*held) == *value)
+    })
+}
+
+/// The published points of one line.
+fn points(
+    a: &Analysis,
+    published: &Published,
+    f: &FigureData,
+    axis: Axis,
+    name: &str,
+) -> Vec<Point> {
+    let held: Vec<&(Axis, String)> = f
+        .panel
+        .iter()
+        .chain(&a.study.constants)
+        .filter(|(held, _)| MATCHED.contains(held) && *held != axis && *held != f.x)
+        .collect();
+    let fits = |c: &&PublishedCell| {
+        c.cell.value(axis) == name
+            && held
+                .iter()
+                .all(|(held, value)| c.cell.value(*held) == *value)
+    };
+    let cells: Vec<&PublishedCell> = published.cells.iter().filter(fits).collect();
+    f.x_values
+        .iter()
+        .map(|x| {
+            let at = cells.iter().filter(|c| c.cell.value(f.x) == *x);
+            match at.filter_map(|c| c.values.get(&f.y)).next() {
+                Some(value) => point(*value),
+                None => Point::Gap(NOT_PUBLISHED.to_owned()),
+            }
+        })
+        .collect()
+}
+
+fn point(value: f64) -> Point {
+    if value == 0.0 {
+        return Point::Gap(
+            "published as 0: its digits do not tell it from a small number".to_owned(),
+        );
+    }
+    if !(value.is_finite() && value > 0.0) {
+        return Point::Gap(format!("published as {}", units::number(value)));
+    }
+    Point::Measured(Estimate {
+        value,
+        low: None,
+        high: None,
+        trials: 0,
+    })
+}
+
+/// The axes in which the cells of a published table differ.
+fn varied(published: &Published) -> Vec<Axis> {
+    let differ = |axis: Axis| {
+        let mut values = published.cells.iter().map(|c| c.cell.value(axis));
+        let first = values.next();
+        values.any(|v| Some(&v) != first.as_ref())
+    };
+    let axes = AXES.iter().map(|row| row.axis);
+    axes.filter(|axis| differ(*axis)).collect()
+}
+
+/// Figures of an imported table: every metric over the size (over the flows, where the size does
+/// not vary), a line for each mover, a panel for each choice of the rest.
+fn imported(published: &Published) -> Vec<FigureData> {
+    let varied = varied(published);
+    let Some(x) = [Axis::Size, Axis::Threads]
+        .into_iter()
+        .find(|x| varied.contains(x))
+    else {
+        return Vec::new();
+    };
+    let held: Vec<Axis> = varied
+        .iter()
+        .copied()
+        .filter(|axis| *axis != x && *axis != Axis::Mover)
+        .collect();
+    let metrics: BTreeSet<Metric> = published
+        .cells
+        .iter()
+        .flat_map(|c| c.values.keys().copied())
+        .collect();
+    let place = |c: &PublishedCell| -> Vec<(Axis, String)> {
+        let at = held.iter().map(|&axis| (axis, c.cell.value(axis)));
+        at.collect()
+    };
+    let mut places: Vec<Vec<(Axis, String)>> = published.cells.iter().map(place).unique().collect();
+    places.sort_by(|a, b| {
+        let numbers = |place: &Vec<(Axis, String)>| -> Vec<Option<u64>> {
+            let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
+            place.iter().map(number).collect()
+        };
+        numbers(a).cmp(&numbers(b))
+    });
+    let panels = metrics
+        .into_iter()
+        .flat_map(|y| places.iter().map(move |place| (y, place)));
+    panels
+        .map(|(y, place)| panel(published, x, y, place))
+        .filter(|f| f.x_values.len() > 1)
+        .take(FIGURES_MOST)
+        .collect()
+}
+
+fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) -> FigureData {
+    let cells = published.cells.iter().filter(|c| {
+        c.values.contains_key(&y)
+            && place
+                .iter()
+                .all(|(axis, value)| c.cell.value(*axis) == *value)
+    });
+    let mut x_values: Vec<String> = cells.clone().map(|c| c.cell.value(x)).unique().collect();
+    let names: Vec<String> = cells.map(|c| c.cell.mover.clone()).unique().collect();
+    sort_values(x, &mut x_values);
+    let numbers: Option<Vec<f64>> = x_values.iter().map(|v| x.number(v)).collect();
+    let gap = Point::Gap("not measured here".to_owned());
+    FigureData {
+        title: y.title(),
+        panel: place.to_vec(),
+        x,
+        x_numbers: numbers,
+        y,
+        relative_to: None,
+        ceiling: None,
+        series: names
+            .into_iter()
+            .map(|name| Series {
+                name,
+                points: vec![gap.clone(); x_values.len()],
+            })
+            .collect(),
+        x_values,
+        note: None,
+    }
+}

@@ -1,0 +1,119 @@
+//! Sentences: cleaned of control characters, wrapped, and cut at their `code` marks.
+
+use textwrap::Options;
+
+/// The text on one line without control characters: a name out of a study file must not be able
+/// to move the cursor of whoever reads the result.
+pub(crate) fn clean(text: &str) -> String {
+    let spaced: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    spaced
+        .split_ascii_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Wraps a text to a width, with one indent for its first line and one for the rest.
+pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
+    let options = Options::new(width)
+        .initial_indent(first)
+        .subsequent_indent(rest);
+    textwrap::wrap(&clean(text), options)
+        .into_iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+/// How many columns a text takes.
+pub(crate) fn columns(text: &str) -> usize {
+    textwrap::core::display_width(text)
+}
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TextSpan {
+    /// Whether it stood between backticks.
+    pub code: bool,
+    /// Its text, without the backticks.
+    pub text: String,
+}
+
+/// Cuts a sentence at its backticks. A backtick without a partner stays as it is.
+pub(crate) fn spans(text: &str) -> Vec<TextSpan> {
+    let text = clean(text);
+    let mut spans = Vec::new();
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((code, tail)) = after.split_once('`') else {
+            break;
+        };
+        push(&mut spans, false, before);
+        push(&mut spans, true, code);
+        rest = tail;
+    }
+    push(&mut spans, false, rest);
+    spans
+}
+
+fn push(spans: &mut Vec<TextSpan>, code: bool, text: &str) {
+    if !text.is_empty() {
+        spans.push(TextSpan {
+            code,
+            text: text.to_owned(),
+        });
+    }
+}
+
+/// A count with its noun: `1 trial`, `3 trials`.
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        crate::numbers::whole(n as u64),
+        if n == 1 { one } else { many }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_cut_at_their_code() {
+        let check = |text: &str, expected: &[(bool, &str)]| {
+            let found: Vec<(bool, String)> =
+                spans(text).into_iter().map(|s| (s.code, s.text)).collect();
+            let expected: Vec<(bool, String)> = expected
+                .iter()
+                .map(|(c, t)| (*c, (*t).to_owned()))
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        };
+        check("plain", &[(false, "plain")]);
+        check(
+            "`send` beats `a<b`.",
+            &[
+                (true, "send"),
+                (false, " beats "),
+                (true, "a<b"),
+                (false, "."),
+            ],
+        );
+        check("one ` alone", &[(false, "one ` alone")]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d"), "a [31mb c d");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_asked_even_with_a_long_word() {
+        let text = format!("short {} short", "x".repeat(150));
+        for line in wrap(&text, 40, "  ", "    ") {
+            assert!(columns(&line) <= 40, "{line}");
+        }
+    }
+}

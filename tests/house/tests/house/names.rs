@@ -1,0 +1,69 @@
+//! One name, one meaning.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::TokenTree;
+
+use crate::source::{is_word, tokens, walk};
+use crate::tree::{self, File};
+
+/// Names that several crates give to what is one thing seen from each of them, and why.
+const SHARED: &[(&str, &str)] = &[];
+
+#[test]
+fn no_two_types_that_others_see_have_one_name() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for File { path, text } in tree::files(&[".rs"]) {
+        if path.starts_with("crates/") && path.contains("/src/") {
+            for (name, line) in seen(&path, &text) {
+                places
+                    .entry(name)
+                    .or_default()
+                    .push(format!("{path}:{line}"));
+            }
+        }
+    }
+    let mut broken: Vec<String> = SHARED
+        .iter()
+        .filter(|(name, _)| places.get(*name).is_none_or(|at| at.len() < 2))
+        .map(|(name, _)| format!("{name} is the name of one type: take it off the list"))
+        .collect();
+    let excused = |name: &str| SHARED.iter().any(|(shared, _)| *shared == name);
+    let several = places
+        .iter()
+        .filter(|(name, at)| at.len() > 1 && !excused(name));
+    broken.extend(several.map(|(name, at)| format!("{name}: {}", at.join(", "))));
+    tree::none(&broken, "types of one name:");
+}
+
+/// The types of a file that other files see, with their lines.
+fn seen(path: &str, text: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    walk(tokens(path, text), &mut |place| {
+        if !is_word(place.token, "pub") {
+            return;
+        }
+        let after = match place.after.first() {
+            Some(TokenTree::Group(_)) => &place.after[1..],
+            _ => place.after,
+        };
+        let kinds = ["struct", "enum", "trait", "type", "union"];
+        if let [kind, TokenTree::Ident(name), ..] = after
+            && kinds.iter().any(|word| is_word(kind, word))
+        {
+            found.push((name.to_string(), place.line));
+        }
+    });
+    found
+}
+
+#[test]
+fn types_are_known_by_their_words() {
+    let text =
+        "pub struct A; pub(crate) enum B { C } struct D; pub fn e() {} mod m { pub type F = A; }";
+    let names: Vec<String> = seen("here.rs", text)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(names, ["A", "B", "F"]);
+}
