@@ -82,7 +82,7 @@ fn turns_that_cannot_be_taken_are_refused_in_one_line() {
         ),
         (
             "--mover work-chase --huge-pages large",
-            &["choose from auto, off, on"],
+            &["choose from auto, on, off"],
         ),
     ] {
         let end = ended(&mut place.bytecost(&format!("run {words} {SHORT}")));
