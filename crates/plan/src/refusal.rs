@@ -1,7 +1,7 @@
 //! What a cell needs, held against what this host has.
 
 use bytecost_host::placement;
-use bytecost_spec::cell::{Pattern, Payload, Reaping};
+use bytecost_spec::cell::{Answer, Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, MoverFacts, Release};
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cache, Cell, Class, Host, HugePages, Placement, Route, Survey};
@@ -105,7 +105,8 @@ fn ends(cell: &Cell, survey: &Survey) -> Option<String> {
             "cold files over {over}: they are sent in passes that both ends agree on, and there is one end: choose --cache memory or warm"
         ));
     }
-    if let Some(why) = too_long(cell).or_else(|| too_many_pieces(cell, survey)) {
+    let long = too_long(cell).or_else(|| long_answer(cell));
+    if let Some(why) = long.or_else(|| too_many_pieces(cell, survey)) {
         return Some(why);
     }
     let mover = survey
@@ -134,6 +135,21 @@ fn too_long(cell: &Cell) -> Option<String> {
     (segments > MOST_DATAGRAMS).then(|| {
         format!(
             "messages of {} over {over} with an MTU of {mtu_bytes}: they would be cut into {segments} datagrams, and kernels before Linux 6.9 allow {MOST_DATAGRAMS}: choose a larger --mtu, or a smaller --size",
+            bytes_in_words(cell.size_bytes)
+        )
+    })
+}
+
+/// An answer that was asked to be longer than its message, which it never is; the usual one is cut.
+fn long_answer(cell: &Cell) -> Option<String> {
+    let usual = cell.answer == Cell::default().answer;
+    let Answer::Bytes(bytes) = cell.answer else {
+        return None;
+    };
+    (cell.pattern == Pattern::Ask && !usual && bytes > cell.size_bytes).then(|| {
+        format!(
+            "answers of {} to messages of {}: an answer is never longer than its message: choose a shorter --answer, or a larger --size",
+            bytes_in_words(bytes),
             bytes_in_words(cell.size_bytes)
         )
     })

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bytecost_spec::Host;
 use bytecost_spec::manifest::Leg;
+use bytecost_spec::{Failure, Host, Record};
 use bytecost_store::{Ending, Root, RunProgress, State, StoreError};
 use common::{failure, manifest};
 
@@ -41,6 +41,26 @@ fn a_run_comes_back_as_it_was_written() {
         Root::at("/nowhere").open(&path).unwrap().manifest().id,
         "one"
     );
+}
+
+#[test]
+fn a_cell_of_an_older_run_has_the_name_that_it_would_have_today() {
+    let (_dir, root) = root();
+    let mut run = root.create(&manifest("one")).unwrap();
+    let Record::Failure(failure) = failure(0) else {
+        unreachable!()
+    };
+    // A Unix socket has neither a congestion control nor TCP_NODELAY.
+    let was = "unix/stream/send/recv/64KiB/8/1/cubic/auto/256KiB/4MiB/on/free";
+    run.append(&Record::Failure(Failure {
+        cell: was.to_owned(),
+        ..failure
+    }))
+    .unwrap();
+    run.sync().unwrap();
+    let mut read = root.open("one").unwrap().records().unwrap().records;
+    let is = "unix/stream/send/recv/64KiB/8/1/default/auto/256KiB/4MiB/auto/free";
+    assert_eq!(read[0].cell_mut().map(|id| &id[..]), Some(is));
 }
 
 #[test]

@@ -40,6 +40,11 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
             &[(Axis::Payload, "refilled"), (Axis::Mover, "sendfile")],
             "payload `refilled` with mover `sendfile`: nothing says when its pages were read",
         ),
+        (&[(Axis::Pattern, "ask"), (Axis::Size, "32")], ""),
+        (
+            &[(Axis::Pattern, "ask"), (Axis::Answer, "1MiB")],
+            "answers of 1 MiB to messages of 64 KiB: an answer is never longer than its message",
+        ),
         (&[(Axis::Reaping, "never")], ""),
         (
             &[zc, (Axis::Reaping, "one-look")],
