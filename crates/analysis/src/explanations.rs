@@ -226,7 +226,7 @@ impl<'v> Why<'v> {
             ));
         }
         let [least, most] =
-            [&crossover.range.0, &crossover.range.1].map(|v| phrases::circumstance(curve.along, v));
+            [&crossover.range.0, &crossover.range.1].map(|v| curve.along.circumstance(v));
         let sentence = format!(
             "{}; {least} the ratio is {}, {most} {}.",
             crossover.sentence.trim_end_matches('.'),
@@ -257,13 +257,13 @@ fn row(curve: &Curve<'_>, metric: Metric) -> Option<String> {
         .iter()
         .map(|(x, r)| {
             let ratio = phrases::ratio(r.value, r.low, r.high);
-            format!("{ratio} {}", phrases::circumstance(curve.along, x))
+            format!("{ratio} {}", curve.along.circumstance(x))
         })
         .collect();
     let mut head = format!(
         "{} against {}, {}",
-        phrases::named(curve.axis, &curve.value),
-        phrases::named(curve.axis, &curve.baseline),
+        curve.axis.subject(&curve.value),
+        curve.axis.subject(&curve.baseline),
         phrases::metric(metric)
     );
     let place = phrases::circumstances(&curve.place);

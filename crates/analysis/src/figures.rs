@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
@@ -135,7 +136,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         };
         let free = [figure.x, figure.series];
         let whole: HashMap<String, Vec<&Cell>> = grouped(&self.whole, &free).into_iter().collect();
-        grouped(&self.shown, &free)
+        self.joined(grouped(&self.shown, &free), &free)
             .iter()
             .filter_map(|(name, cells)| {
                 let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
@@ -155,7 +156,10 @@ impl<'i, 'd> Drawing<'i, 'd> {
     ) -> Option<FigureData> {
         let first = *cells.first()?;
         let study = &self.input.manifest.study;
-        let among: BTreeSet<String> = cells.iter().map(|c| c.value(figure.x)).collect();
+        let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
+        let among: BTreeSet<String> = (cells.iter().filter(applies))
+            .map(|c| c.value(figure.x))
+            .collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());
         x_values.retain(|v| among.contains(v));
         if x_values.len() < 2 {
@@ -174,7 +178,7 @@ impl<'i, 'd> Drawing<'i, 'd> {
         names.retain(|n| lines.contains(n));
         let series: Vec<Series> = names
             .into_iter()
-            .map(|line| self.series(figure, first, line, &x_values))
+            .map(|line| self.series(figure, cells, line, &x_values))
             .collect();
         let measured = |p: &Point| matches!(p, Point::Measured(_));
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
@@ -244,16 +248,64 @@ impl<'i, 'd> Drawing<'i, 'd> {
         })
     }
 
-    fn series(&self, figure: &Figure, like: &Cell, name: String, x_values: &[String]) -> Series {
+    /// Groups, without those whose cells all stand in another: what does not apply to a cell keeps
+    /// it out of none.
+    fn joined<'c>(
+        &self,
+        groups: Vec<(String, Vec<&'c Cell>)>,
+        free: &[Axis],
+    ) -> Vec<(String, Vec<&'c Cell>)> {
+        let applied = |cell: &Cell| {
+            let facts = self.facts(cell);
+            AXES.iter().filter(|row| facts.applies(row.axis)).count()
+        };
+        let host = |own: &[&Cell]| {
+            groups.iter().position(|(_, cells)| {
+                let first = self.facts(cells[0]);
+                own.iter().all(|cell| {
+                    applied(cell) < applied(cells[0]) && first.agrees(&self.facts(cell), free)
+                })
+            })
+        };
+        let hosts: Vec<Option<usize>> = groups.iter().map(|(_, own)| host(own)).collect();
+        let mut joined = groups.clone();
+        for (at, host) in hosts.iter().enumerate() {
+            if let Some(host) = host {
+                let own = std::mem::take(&mut joined[at].1);
+                joined[*host].1.extend(own);
+            }
+        }
+        joined.retain(|(_, cells)| !cells.is_empty());
+        joined
+    }
+
+    fn facts<'c>(&self, cell: &'c Cell) -> CellFacts<'c>
+    where
+        'i: 'c,
+    {
+        CellFacts::of(cell, &self.input.manifest.survey)
+    }
+
+    fn series(
+        &self,
+        figure: &Figure,
+        cells: &[&Cell],
+        name: String,
+        x_values: &[String],
+    ) -> Series {
         let points = x_values
             .iter()
             .map(|x| {
-                let mut cell = like.clone();
+                let mut cell = cells[0].clone();
                 match cell
                     .set(figure.x, x)
                     .and_then(|()| cell.set(figure.series, &name))
                 {
-                    Ok(()) => self.point(figure, &cell),
+                    Ok(()) => {
+                        let normal = self.facts(&cell).normal();
+                        let is_here = normal.value(figure.x) == *x && cells.contains(&&normal);
+                        self.point(figure, if is_here { &normal } else { &cell })
+                    }
                     Err(why) => Point::Gap(why.to_string()),
                 }
             })

@@ -1,7 +1,7 @@
 //! The grid of a study: which values an axis takes, in which order, and which axes vary.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, Study, units};
+use bytecost_spec::{Axis, Cell, Study};
 use itertools::Itertools as _;
 
 /// The values of an axis in the order of the study: that of the tier that names most, then what
@@ -29,50 +29,7 @@ pub(crate) fn values<'c>(
 
 /// The values as numbers, where all of them are: bytes or counts.
 pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
-    match axis {
-        Axis::Size
-        | Axis::Fields
-        | Axis::Threads
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Answer
-        | Axis::Mtu
-        | Axis::Segment
-        | Axis::AckBytes
-        | Axis::Block
-        | Axis::Depth
-        | Axis::Connections
-        | Axis::Idle
-        | Axis::Rate => values
-            .iter()
-            .map(|v| units::parse_bytes(v).ok().map(|n| n as f64))
-            .collect(),
-        Axis::Transport
-        | Axis::Pattern
-        | Axis::Mover
-        | Axis::Receiver
-        | Axis::Congestion
-        | Axis::Nodelay
-        | Axis::Placement
-        | Axis::Payload
-        | Axis::Reaping
-        | Axis::Cork
-        | Axis::Quickack
-        | Axis::Device
-        | Axis::Cache
-        | Axis::Access
-        | Axis::MemNode
-        | Axis::Neighbour
-        | Axis::HugePages
-        | Axis::Class
-        | Axis::Cgroup
-        | Axis::Server
-        | Axis::Service
-        | Axis::Connect
-        | Axis::Think
-        | Axis::Perf => None,
-    }
+    values.iter().map(|value| axis.number(value)).collect()
 }
 
 /// The axes that take several values over the cells, in their order.

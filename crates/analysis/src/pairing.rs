@@ -1,10 +1,9 @@
 //! Which cells are held against which, and their log ratios within blocks.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashMap;
 
-use bytecost_spec::axis::CONDITIONAL;
 use bytecost_spec::claim::{Place, has};
-use bytecost_spec::{Axis, Metric, Pattern, Route, Study, Transport};
+use bytecost_spec::{Axis, Metric, Study};
 
 use crate::grid;
 use crate::trials::{CellTrials, Trials, of_block};
@@ -29,39 +28,40 @@ pub(crate) fn pairings<'t, 'a>(
     baseline: &str,
 ) -> Vec<Pairing<'t, 'a>> {
     let order = grid::values(study, axis, trials.moving().map(|c| c.cell));
-    let shared: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
-    let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
-    let mut baselines = Vec::new();
-    for cell in trials.moving() {
-        let group = cell.cell.id_without(&shared);
-        if cell.cell.value(axis) == baseline {
-            baselines.push((group, cell));
-        } else {
-            groups.entry(group).or_default().push(cell);
-        }
+    let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
+        .moving()
+        .partition(|c| c.cell.value(axis) == baseline);
+    others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
+    let alike = |c: &CellTrials<'_>| c.cell.id_without(&[axis]);
+    let mut exact: HashMap<String, usize> = HashMap::new();
+    for (at, baseline) in baselines.iter().enumerate() {
+        exact.entry(alike(baseline)).or_insert(at);
     }
-    for others in groups.values_mut() {
-        others.sort_by_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
+    let mut pairings: Vec<(usize, Pairing<'_, '_>)> = Vec::new();
+    for other in others {
+        let agrees = |b: &&CellTrials<'_>| b.facts.agrees(&other.facts, &[axis]);
+        let exact = exact.get(&alike(other)).copied();
+        let found = exact.filter(|at| agrees(&baselines[*at]));
+        let Some(at) = found.or_else(|| baselines.iter().position(agrees)) else {
+            continue;
+        };
+        let baseline = baselines[at];
+        pairings.push((
+            at,
+            Pairing {
+                axis,
+                baseline,
+                other,
+            },
+        ));
     }
-    let mut taken: HashSet<&str> = HashSet::new();
-    let mut pairings = Vec::new();
-    for (group, baseline) in baselines {
-        for &other in groups.get(&group).into_iter().flatten() {
-            if alike(axis, baseline, other) && taken.insert(&other.id) {
-                pairings.push(Pairing {
-                    axis,
-                    baseline,
-                    other,
-                });
-            }
-        }
-    }
-    pairings
+    pairings.sort_by_key(|(at, _)| *at);
+    pairings.into_iter().map(|(_, pairing)| pairing).collect()
 }
 
-/// The pairs of two values of an axis in cells of a place, in the order of the plan. What an axis
-/// says that means nothing to one of the two keeps no pair apart: a mover that waits for each
-/// request to a file has no depth, one that takes a file whole no block.
+/// The pairs of two values of an axis in cells of a place, in the order of the plan. What does not
+/// apply to one of the two keeps no pair apart: a mover that waits for each request to a file has
+/// no depth, one that takes a file whole no block.
 pub(crate) fn contrasted<'t, 'a>(
     trials: &'t Trials<'a>,
     axis: Axis,
@@ -69,28 +69,25 @@ pub(crate) fn contrasted<'t, 'a>(
     against: &str,
     place: &Place,
 ) -> Vec<Pairing<'t, 'a>> {
-    let is_there = |c: &&CellTrials<'_>| {
-        let mut conditions = place.iter();
-        conditions
-            .all(|(axis, values)| values.iter().any(|v| has(c.cell, *axis, v)) || !means(*axis, c))
+    let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<String>)| {
+        values.iter().any(|v| has(c.cell, *axis, v))
     };
     let of = |value: &str| -> Vec<&'t CellTrials<'a>> {
         let there = trials.moving().filter(|c| has(c.cell, axis, value));
-        there.filter(is_there).collect()
+        there
+            .filter(|c| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0)))
+            .collect()
     };
     let others = of(against);
     let partner = |other: &CellTrials<'_>| {
         let exact = other.cell.id_without(&[axis]);
-        let found = others.iter().find(|c| c.cell.id_without(&[axis]) == exact);
-        let conditional: Vec<Axis> = [axis].into_iter().chain(CONDITIONAL).collect();
-        let near = other.cell.id_without(&conditional);
-        let alike =
-            |c: &&&CellTrials<'_>| c.cell.id_without(&conditional) == near && alike(axis, c, other);
-        let found = found.or_else(|| match axis {
-            Axis::Mover => others.iter().find(alike),
-            _ => None,
-        });
-        found.copied()
+        let is_exact = |c: &&&CellTrials<'_>| c.cell.id_without(&[axis]) == exact;
+        // A place is where at least one of the two is.
+        let is_there =
+            |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
+        let is_near = |c: &&&CellTrials<'_>| is_there(c) && c.facts.agrees(&other.facts, &[axis]);
+        let found = others.iter().filter(|c| is_there(c)).find(is_exact);
+        found.or_else(|| others.iter().find(is_near)).copied()
     };
     let pair = |other: &'t CellTrials<'a>| {
         Some(Pairing {
@@ -100,48 +97,6 @@ pub(crate) fn contrasted<'t, 'a>(
         })
     };
     of(value).into_iter().filter_map(pair).collect()
-}
-
-/// Whether a conditional axis means something to a cell: a Unix socket has no congestion control
-/// and no options of TCP, a stream has no answer, a mover that copies has no completions, one that waits
-/// for each request to a file has no depth, one that sends a file past memory no block.
-pub(crate) fn means(axis: Axis, cell: &CellTrials<'_>) -> bool {
-    match axis {
-        Axis::Congestion | Axis::Nodelay | Axis::Cork | Axis::Quickack => {
-            cell.cell.transport.is_tcp()
-        }
-        Axis::Mtu => cell.cell.transport.is_made(),
-        Axis::Segment => cell.cell.transport.has_segments(),
-        Axis::Device => cell.cell.transport.is_wire(),
-        Axis::AckBytes => cell.cell.transport == Transport::Wire,
-        Axis::Answer => cell.cell.pattern == Pattern::Ask,
-        Axis::Reaping => cell.completes,
-        Axis::Depth => !cell.one_at_a_time,
-        Axis::Block => !cell.blockless,
-        _ => true,
-    }
-}
-
-/// Whether two cells agree in all that means something to both, but for one axis. Where several
-/// baselines do, the first of the plan is the one that another is held against.
-pub(crate) fn alike(except: Axis, one: &CellTrials<'_>, other: &CellTrials<'_>) -> bool {
-    // Reading a file is not held against writing one, nor work against moving bytes.
-    let alone = |route: Route| route.is_of_files() || route.is_of_cpus();
-    let kind = |route: Route| (route.is_ping(), (!route.is_ping()).then_some(route));
-    if (alone(one.route) || alone(other.route)) && kind(one.route) != kind(other.route) {
-        return false;
-    }
-    // Nor is one side held against two.
-    let sides = |cell: &CellTrials<'_>| cell.cell.transport.has_receiver();
-    if sides(one) != sides(other) {
-        return false;
-    }
-    CONDITIONAL.iter().all(|&axis| {
-        axis == except
-            || !means(axis, one)
-            || !means(axis, other)
-            || one.cell.value(axis) == other.cell.value(axis)
-    })
 }
 
 impl Pairing<'_, '_> {

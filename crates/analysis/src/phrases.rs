@@ -163,7 +163,7 @@ fn turned(finding: &Finding) -> bool {
 pub(crate) fn predicate(finding: &Finding, times: &str) -> String {
     let better = finding.verdict == Verdict::Better;
     let noun = metric(finding.metric);
-    let base = named(finding.axis, &finding.baseline_value);
+    let base = finding.axis.subject(&finding.baseline_value);
     match (kind(finding.metric.measure).0, better) {
         (Kind::Cost, true) => format!("is {times} as cheap as {base} in {noun}"),
         (Kind::Cost, false) => format!("costs {times} as much {noun} as {base}"),
@@ -177,7 +177,7 @@ pub(crate) fn predicate(finding: &Finding, times: &str) -> String {
 /// The same after the metric and the baseline were named: `is 1.8× as cheap`.
 pub(crate) fn short_predicate(finding: &Finding, times: &str) -> String {
     let better = finding.verdict == Verdict::Better;
-    let base = named(finding.axis, &finding.baseline_value);
+    let base = finding.axis.subject(&finding.baseline_value);
     match (kind(finding.metric.measure).0, better) {
         (Kind::Cost | Kind::Time, true) => format!("is {}", compared(finding, times)),
         (Kind::Cost | Kind::Time, false) => compared(finding, times),
@@ -186,107 +186,9 @@ pub(crate) fn short_predicate(finding: &Finding, times: &str) -> String {
     }
 }
 
-/// A value of an axis as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
-pub(crate) fn named(axis: Axis, value: &str) -> String {
-    match axis {
-        Axis::Mover | Axis::Receiver | Axis::Server => format!("`{value}`"),
-        Axis::Size => {
-            units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
-        }
-        Axis::Block => match units::parse_bytes(value) {
-            Ok(bytes) => format!("blocks of {}", units::bytes_in_words(bytes)),
-            Err(_) => format!("block {value}"),
-        },
-        Axis::Segment => match units::parse_bytes(value) {
-            Ok(bytes) => format!("packets of up to {}", units::bytes_in_words(bytes)),
-            Err(_) => format!("segment {value}"),
-        },
-        Axis::Threads => plural(value, "thread"),
-        Axis::Fields => plural(value, "field"),
-        Axis::Connections => plural(value, "connection"),
-        Axis::Idle => format!("{} beside them", plural(value, "idle connection")),
-        Axis::Connect => format!("{value} connections"),
-        Axis::Rate if value != "closed" => format!("{value} requests/s"),
-        Axis::Transport => value.to_owned(),
-        Axis::Pattern
-        | Axis::Congestion
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Nodelay
-        | Axis::Placement
-        | Axis::Payload
-        | Axis::Answer
-        | Axis::Reaping
-        | Axis::Cork
-        | Axis::Quickack
-        | Axis::Mtu
-        | Axis::Device
-        | Axis::AckBytes
-        | Axis::Depth
-        | Axis::Cache
-        | Axis::Access
-        | Axis::MemNode
-        | Axis::Neighbour
-        | Axis::HugePages
-        | Axis::Class
-        | Axis::Cgroup
-        | Axis::Service
-        | Axis::Rate
-        | Axis::Think
-        | Axis::Perf => format!("{} {value}", axis.name()),
-    }
-}
-
 fn plural(number: &str, noun: &str) -> String {
     let s = if number == "1" { "" } else { "s" };
     format!("{number} {noun}{s}")
-}
-
-/// A value of an axis as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
-pub(crate) fn circumstance(axis: Axis, value: &str) -> String {
-    let preposition = match axis {
-        Axis::Size | Axis::Depth => "at",
-        Axis::Rate if value != "closed" => "at",
-        Axis::Transport => "over",
-        Axis::Receiver => "into",
-        Axis::Mover
-        | Axis::Pattern
-        | Axis::Fields
-        | Axis::Threads
-        | Axis::Congestion
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Nodelay
-        | Axis::Placement
-        | Axis::Payload
-        | Axis::Answer
-        | Axis::Reaping
-        | Axis::Cork
-        | Axis::Quickack
-        | Axis::Mtu
-        | Axis::Segment
-        | Axis::Device
-        | Axis::AckBytes
-        | Axis::Block
-        | Axis::Cache
-        | Axis::Access
-        | Axis::MemNode
-        | Axis::Neighbour
-        | Axis::HugePages
-        | Axis::Class
-        | Axis::Cgroup
-        | Axis::Server
-        | Axis::Service
-        | Axis::Connections
-        | Axis::Idle
-        | Axis::Connect
-        | Axis::Rate
-        | Axis::Think
-        | Axis::Perf => "with",
-    };
-    format!("{preposition} {}", named(axis, value))
 }
 
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
@@ -295,7 +197,7 @@ pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
     values
         .iter()
         .filter(|(axis, value)| axis.tells(value))
-        .map(|(axis, value)| circumstance(*axis, value))
+        .map(|(axis, value)| axis.circumstance(value))
         .collect::<Vec<_>>()
         .join(", ")
 }
@@ -339,8 +241,8 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     } else {
         format!(" {place}")
     };
-    let other = capital(&named(finding.axis, &finding.value));
-    let base = named(finding.axis, &finding.baseline_value);
+    let other = capital(&finding.axis.subject(&finding.value));
+    let base = finding.axis.subject(&finding.baseline_value);
     let noun = metric(finding.metric);
     let told = factor(finding);
     let interval = format!("95 % interval {}", told.interval);

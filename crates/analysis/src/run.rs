@@ -3,119 +3,32 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Manifest, Route, Sample};
+use bytecost_spec::{Axis, Manifest, Sample};
 
 use crate::findings::half_width;
-use crate::grid;
 use crate::result::{Finding, Input, RunFacts, StudyFacts};
-use crate::trials::Trials;
-
-/// The axes that mean something where there is a file and no other end.
-const OF_FILES: &[Axis] = &[
-    Axis::Mover,
-    Axis::Size,
-    Axis::Threads,
-    Axis::Ring,
-    Axis::Placement,
-    Axis::Block,
-    Axis::Depth,
-    Axis::Cache,
-    Axis::Access,
-    Axis::MemNode,
-    Axis::Neighbour,
-    Axis::Class,
-    Axis::Cgroup,
-];
-
-/// The axes that mean something to a CPU at work.
-const OF_WORK: &[Axis] = &[
-    Axis::Mover,
-    Axis::Size,
-    Axis::Threads,
-    Axis::Placement,
-    Axis::MemNode,
-    Axis::Neighbour,
-    Axis::HugePages,
-    Axis::Class,
-    Axis::Cgroup,
-];
-
-/// The axes that mean something to two threads that take turns.
-const OF_PINGS: &[Axis] = &[
-    Axis::Mover,
-    Axis::Threads,
-    Axis::Placement,
-    Axis::MemNode,
-    Axis::Neighbour,
-    Axis::Class,
-    Axis::Cgroup,
-];
-
-/// The axes that mean nothing where there is none.
-const ONLY_OF_SERVERS: &[Axis] = &[
-    Axis::Server,
-    Axis::Service,
-    Axis::Connections,
-    Axis::Idle,
-    Axis::Connect,
-    Axis::Rate,
-    Axis::Think,
-    Axis::Perf,
-];
-
-/// The axes that mean something where there is a server.
-const OF_SERVERS: &[Axis] = &[
-    Axis::Transport,
-    Axis::Size,
-    Axis::Threads,
-    Axis::Congestion,
-    Axis::Placement,
-    Axis::Depth,
-    Axis::Server,
-    Axis::Service,
-    Axis::Connections,
-    Axis::Idle,
-    Axis::Connect,
-    Axis::Rate,
-    Axis::Think,
-    Axis::Perf,
-];
+use crate::trials::{CellTrials, Trials};
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
     // The cells that move nothing stand beside the question, unless nothing else is asked.
     let some = trials.moving().next().is_some();
-    let cells = || {
-        let chosen = trials.cells.iter().filter(|c| !some || !c.idle);
-        chosen.map(|c| c.cell)
-    };
-    let survey = &manifest.survey;
-    let all = |is: fn(Route) -> bool| {
-        cells().all(|c| survey.mover(&c.mover).is_some_and(|m| is(m.route)))
-    };
-    let needs_no_peer = |route: Route| route.is_of_files() || route == Route::MemoryToMemory;
-    let of_servers = cells().all(bytecost_spec::Cell::is_served);
-    let meaningful = match (all(needs_no_peer), all(Route::is_work)) {
-        _ if of_servers => Some(OF_SERVERS),
-        (true, _) => Some(OF_FILES),
-        (_, true) => Some(OF_WORK),
-        _ if all(Route::is_ping) => Some(OF_PINGS),
-        _ => None,
-    };
-    let by_blocks = cells().any(|c| {
-        let facts = survey.mover(&c.mover);
-        facts.is_some_and(|m| m.route.goes_by_blocks())
-    });
-    let varied = grid::varied(cells());
-    let constants = cells().next().map_or_else(Vec::new, |first| {
-        AXES.iter()
-            .filter(|row| !varied.contains(&row.axis))
-            .filter(|row| meaningful.is_none_or(|axes| axes.contains(&row.axis)))
-            .filter(|row| meaningful.is_none() || by_blocks || row.axis != Axis::Block)
-            .filter(|row| of_servers || !ONLY_OF_SERVERS.contains(&row.axis))
-            .map(|row| (row.axis, first.value(row.axis)))
-            .collect()
-    });
+    let cells: Vec<&CellTrials<'_>> = (trials.cells.iter()).filter(|c| !some || !c.idle).collect();
+    // An axis is of the study where it applies to some of its cells, and varied where it takes
+    // several values in those.
+    let (mut varied, mut constants) = (Vec::new(), Vec::new());
+    for row in AXES {
+        let axis = row.axis;
+        let applies = cells.iter().filter(|c| c.facts.applies(axis));
+        let mut values = applies.map(|c| c.cell.value(axis));
+        let Some(first) = values.next() else { continue };
+        match values.any(|value| value != first) {
+            true => varied.push(axis),
+            // Of movers nobody asks which server they are.
+            false if axis == Axis::Server && first == row.default => {}
+            false => constants.push((axis, first)),
+        }
+    }
     StudyFacts {
         name: study.name.clone(),
         design: study.design.clone(),

@@ -130,7 +130,7 @@ impl Signs {
                 };
                 waits.then_some(Waits::Message)
             }
-            Pattern::Stream if cell.completes => {
+            Pattern::Stream if cell.completes() => {
                 let (least, most) = TIMER_MS;
                 let at_timer = |ms: f64| (least as f64..=most as f64).contains(&ms);
                 let slow = self.message_ms.is_some_and(at_timer);

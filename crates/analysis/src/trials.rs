@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
-use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Failure, Manifest, Metric, Sample, Survey};
+use bytecost_spec::survey::{MoverFacts, Route};
+use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey};
 use bytecost_stats::{mean, median};
 
 use crate::result::Input;
@@ -29,13 +30,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) idle: bool,
     /// From where to where it moves; surveys of old do not say.
     pub(crate) route: Route,
-    /// Whether it works on a file and can only have one request in flight.
-    pub(crate) one_at_a_time: bool,
-    /// Whether it sends a file without bringing it through memory block by block.
-    pub(crate) blockless: bool,
-    /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
-    /// that the survey does not know.
-    pub(crate) completes: bool,
+    /// What decides which axes apply to it.
+    pub(crate) facts: CellFacts<'a>,
     /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     /// The same of its twin, where it has one: the second measurement of a baseline in a block.
@@ -148,24 +144,24 @@ impl<'a> Trials<'a> {
 }
 
 impl<'a> CellTrials<'a> {
-    fn empty(cell: &'a Cell, survey: &Survey) -> CellTrials<'a> {
+    fn empty(cell: &'a Cell, survey: &'a Survey) -> CellTrials<'a> {
         let facts = survey.mover(&cell.mover);
         CellTrials {
             id: cell.id(),
             cell,
             idle: idle(survey, &cell.mover),
             route: facts.map_or(Route::Nowhere, |m| m.route),
-            one_at_a_time: facts
-                .is_some_and(|m| m.route.is_of_files() && m.in_flight == InFlight::One),
-            blockless: facts
-                .is_some_and(|m| m.route == Route::FileToSocket && m.release != Release::AtReturn),
-            completes: survey
-                .mover(&cell.mover)
-                .is_none_or(|m| m.release == Release::AtCompletion),
+            facts: CellFacts::of(cell, survey),
             by_block: BTreeMap::new(),
             twin: BTreeMap::new(),
             failures: Vec::new(),
         }
+    }
+
+    /// Whether the kernel says when the mover's buffers are its own again; taken to be so of one
+    /// that the survey does not know.
+    pub(crate) fn completes(&self) -> bool {
+        self.facts.applies(Axis::Reaping)
     }
 
     /// What is known of a metric in a block: by the cell's own trial, and by its twin's.

@@ -69,7 +69,7 @@ pub(crate) fn floor(twins: &[Twin], study: &Study, trials: &Trials<'_>) -> Optio
         chance: at_least(different as u64, twins.len() as u64, ERROR_RATE),
         sentence: format!(
             "Noise floor today: {} against itself {} in {}{}; {different} of {} came out different ({} would by chance).",
-            phrases::named(axis, &cell.value(axis)),
+            axis.subject(&cell.value(axis)),
             phrases::ratio(widest.ratio, widest.low, widest.high),
             phrases::metric(widest.metric),
             if twins.len() > 1 {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::axis::{AXES, AxisRow};
+use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
 mod hand;
 mod service;
 
-pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs};
+pub use hand::{DriveArgs, NOT_BY_HAND, OutputArgs, ServeArgs, applies_by_hand};
 pub use service::{AskArgs, ServedService, ServiceArgs};
 
 /// What does it cost this machine to move a byte, which of the ways that Linux offers is best
@@ -298,10 +298,10 @@ pub struct AxisArgs(pub Vec<(Axis, Vec<String>)>);
 
 impl Args for AxisArgs {
     fn augment_args(mut command: Command) -> Command {
-        for row in AXES {
+        for row in by_group() {
             let mut arg = axis_arg(row, "VALUES");
             if row.axis.is_switch() {
-                arg = arg.help(format!("{}; `both` measures on and off", row.summary));
+                arg = arg.help(format!("{}; `both` measures on and off", row.help));
             }
             command = command.arg(arg);
         }
@@ -313,24 +313,26 @@ impl Args for AxisArgs {
     }
 }
 
+/// The rows of the axes, one group after the other.
+fn by_group() -> Vec<&'static AxisRow> {
+    let mut rows: Vec<&AxisRow> = AXES.iter().collect();
+    rows.sort_by_key(|row| row.group);
+    rows
+}
+
 /// The option of an axis.
 fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
     let arg = Arg::new(row.name)
         .long(row.name)
         .value_name(value_name)
-        .help(row.summary)
+        .help(row.help)
+        .help_heading(row.group.heading())
         .allow_hyphen_values(true)
         .action(clap::ArgAction::Append);
-    if has_lists(row.axis) {
-        arg
-    } else {
-        arg.value_delimiter(',')
+    match row.kind {
+        ValueKind::Lists => arg,
+        _ => arg.value_delimiter(','),
     }
-}
-
-/// Whether values of the axis have commas of their own: lists of CPUs.
-fn has_lists(axis: Axis) -> bool {
-    matches!(axis, Axis::Placement | Axis::Neighbour | Axis::Cgroup)
 }
 
 /// The values of an axis with lists: a piece that is a number goes on with the list before it.
@@ -354,9 +356,9 @@ impl FromArgMatches for AxisArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let chosen = AXES.iter().filter_map(|row| {
             let given = matches.get_many::<String>(row.name)?;
-            let values: Vec<String> = match has_lists(row.axis) {
-                true => given.flat_map(|text| split(text)).collect(),
-                false => given.cloned().collect(),
+            let values: Vec<String> = match row.kind {
+                ValueKind::Lists => given.flat_map(|text| split(text)).collect(),
+                _ => given.cloned().collect(),
             };
             Some((row.axis, values))
         });

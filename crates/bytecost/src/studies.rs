@@ -41,6 +41,7 @@ pub const STUDIES: &[(&str, &str)] = &[
 mod tests {
     use super::*;
     use crate::known;
+    use bytecost_plan::{check_asked, named};
     use bytecost_spec::Study;
 
     #[test]
@@ -49,6 +50,8 @@ mod tests {
             let mut study = Study::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(study.name, *name);
             known::check(&study).unwrap();
+            let for_something = check_asked(&study, &named(&study), &known::tables());
+            assert_eq!(for_something, Ok(()), "{name}");
             if study.choose_as_published().is_ok() {
                 known::check(&study).unwrap();
             }

@@ -284,7 +284,7 @@ fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
     let newer =
         String::from_utf8(whole.clone())
             .unwrap()
-            .replacen("\"format\": 2", "\"format\": 999", 1);
+            .replacen("\"format\": 3", "\"format\": 999", 1);
     fs::write(&manifest, newer).unwrap();
     refused(&place.call(&["report"]), &["newer", "999"]);
     fs::remove_file(&manifest).unwrap();

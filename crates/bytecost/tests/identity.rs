@@ -60,7 +60,7 @@ fn the_manifest_says_which_machine_boot_and_build_measured() {
     assert!(kept.split(' ').all(|word| line.contains(word)), "{kept}");
     assert!(identity["settings"].as_object().unwrap().len() > 3);
     assert!(!manifest["build_id"].as_str().unwrap().is_empty());
-    assert_eq!(manifest["format"], 2);
+    assert_eq!(manifest["format"], 3);
     if let Ok(id) = fs::read_to_string("/etc/machine-id") {
         let id = id.trim();
         assert!(id.is_empty() || !manifest.to_string().contains(id));
@@ -145,7 +145,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let leg = &manifest["legs"][0];
     assert_eq!(
         (&manifest["format"], &leg["first_block"]),
-        (&2.into(), &begun.into())
+        (&3.into(), &begun.into())
     );
     assert_eq!(leg["differences"][0]["what"], "boot");
     assert_eq!(leg["differences"][0]["was"], "before");

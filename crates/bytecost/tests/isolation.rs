@@ -193,10 +193,6 @@ fn what_cannot_be_had_is_refused_in_one_line() {
         ("--cgroup max", &["max=50% (of one CPU)"]),
         ("--class deadline --placement same-cpu", &["deadline"]),
         ("--cgroup cpuset=8000", &["cpuset=8000"]),
-        (
-            "--server epoll --size 64 --class idle",
-            &["keep the usual scheduler class", "leave --class"],
-        ),
     ] {
         let end = ended(&mut place.bytecost(&format!("{SHORT} --mover work-integer {words}")));
         let line = end.refused();

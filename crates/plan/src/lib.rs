@@ -5,6 +5,7 @@
 //! The same study, host, survey and seed always give the same plan, so that a run's plan can be
 //! rebuilt from its manifest.
 
+mod asked;
 mod budget;
 mod candidates;
 mod link;
@@ -17,7 +18,8 @@ mod served;
 mod tests;
 mod twins;
 
+pub use asked::{check_asked, named};
 pub use budget::TRIAL_OVERHEAD_MS;
 pub use pins::{Pins, exact};
-pub use plan::Plan;
+pub use plan::{Plan, check, check_cell};
 pub use refusal::refused;

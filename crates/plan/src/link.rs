@@ -2,7 +2,7 @@
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::units::bytes_in_words;
-use bytecost_spec::{Cell, Survey, Transport};
+use bytecost_spec::{Cell, Survey};
 
 /// Why a cell's device or the size of its packets cannot be had; none where they can.
 pub(crate) fn refused(cell: &Cell, survey: &Survey) -> Option<String> {
@@ -33,21 +33,11 @@ fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     ))
 }
 
-/// Packets of a size that this transport, MTU or device does not give.
+/// Packets of a size that this MTU or device does not give.
 fn segment(cell: &Cell, survey: &Survey) -> Option<String> {
     let bytes = cell.segment_bytes?;
     let over = cell.transport.name();
     let size = bytes_in_words(bytes.into());
-    if !cell.transport.has_segments() {
-        let why = match cell.transport {
-            Transport::Unix => "it has no packets",
-            Transport::WireUdp => "a message goes to the device whole, whatever that would take",
-            _ => "its device is the host's own, and is left as it is",
-        };
-        return Some(format!(
-            "segment of {size} over {over}: {why}: choose --segment auto, or --transport wire or veth"
-        ));
-    }
     let mtu_bytes = cell.link_mtu_bytes();
     if bytes < mtu_bytes {
         return Some(format!(

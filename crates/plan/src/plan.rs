@@ -10,7 +10,7 @@ use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
 use crate::twins::Baselines;
-use crate::{order, refusal};
+use crate::{asked, order, refusal};
 
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +95,7 @@ impl Plan {
             cells,
             notes: (design_note(study).into_iter())
                 .chain(pairs_note(study, host))
+                .chain(asked::notes(study, survey))
                 .chain(note)
                 .chain(choice.notes)
                 .collect(),
@@ -157,17 +158,27 @@ fn pairs_note(study: &Study, host: &Host) -> Option<String> {
     pairs::chosen(host).ok().filter(asked)?.note(host)
 }
 
-fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
-    let movers: Vec<(&str, bool)> = survey
-        .mover_facts
-        .iter()
-        .map(|m| (m.name.as_str(), m.uses_fields))
-        .collect();
-    let receivers: Vec<&str> = survey
-        .receiver_facts
-        .iter()
-        .map(|r| r.name.as_str())
-        .collect();
+/// Holds a study against the survey's tables of movers, receivers, servers and services.
+///
+/// # Errors
+/// As [`Study::check`].
+pub fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
+    known(survey, |known| study.check(known))
+}
+
+/// Holds one cell against them.
+///
+/// # Errors
+/// As [`Known::check`].
+pub fn check_cell(cell: &Cell, survey: &Survey) -> Result<(), Invalid> {
+    known(survey, |known| known.check(cell))
+}
+
+fn known<T>(survey: &Survey, check: impl FnOnce(Known<'_>) -> T) -> T {
+    let movers = survey.mover_facts.iter();
+    let movers: Vec<(&str, bool)> = movers.map(|m| (m.name.as_str(), m.uses_fields)).collect();
+    let receivers = survey.receiver_facts.iter();
+    let receivers: Vec<&str> = receivers.map(|r| r.name.as_str()).collect();
     let serving = survey.serving.as_ref();
     let servers = serving.map_or(&[][..], |s| &s.servers);
     let servers: Vec<&str> = servers.iter().map(|s| s.name.as_str()).collect();
@@ -176,7 +187,7 @@ fn check(study: &Study, survey: &Survey) -> Result<(), Invalid> {
         .iter()
         .map(|s| (s.name.as_str(), s.sizes))
         .collect();
-    study.check(Known {
+    check(Known {
         movers: &movers,
         receivers: &receivers,
         servers: &servers,
@@ -203,7 +214,7 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
     if is_of_files(survey, first) || is_of_cpus(survey, first) {
         // A file may be large; the loop's cost does not depend on what is not moved.
-        return Some(norm.cell(Cell {
+        return Some(norm.cell(&Cell {
             mover: null.name.clone(),
             size_bytes: first.size_bytes.min(FLOOR_BYTES),
             threads: first.threads,
@@ -221,5 +232,5 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         cell.size_bytes = Cell::default().size_bytes;
         cell.ring = Cell::default().ring;
     }
-    Some(norm.cell(cell))
+    Some(norm.cell(&cell))
 }

@@ -1,6 +1,6 @@
-//! Cells in which many clients ask a server: what means nothing to them, and what bounds them.
+//! Cells in which many clients ask a server: what bounds them.
 
-use bytecost_spec::{Cell, Class, Noise, Pattern, Serving, Survey, Transport};
+use bytecost_spec::{Cell, Survey, Transport};
 
 use crate::refusal::DESCRIPTORS_BESIDES;
 
@@ -12,47 +12,6 @@ const ROOM: u64 = 256;
 /// Stack of a thread and what else a process or thread takes that serves one connection, in
 /// bytes: the kernel's stack and structures, page tables, and what is touched of the program's.
 const TASK_BYTES: u64 = 128 << 10;
-
-/// The size of what has none, in bytes.
-const UNSIZED_BYTES: u64 = 64;
-
-/// The cell with one value for all that is a mover's business, and for what the load and the
-/// service make meaningless: `top` has no size, a client that keeps to a rate does not think.
-pub(crate) fn norm(cell: Cell, survey: &Survey) -> Cell {
-    let nothing = Serving::default();
-    let serving = survey.serving.as_ref();
-    let service = serving.and_then(|s| {
-        let named = |f: &&bytecost_spec::survey::ServiceFacts| f.name == cell.serving.service;
-        s.services.iter().find(named)
-    });
-    let sized = service.is_none_or(|s| s.sizes.is_some());
-    let defaults = Cell::default();
-    Cell {
-        transport: cell.transport,
-        pattern: Pattern::Ask,
-        size_bytes: if sized {
-            cell.size_bytes
-        } else {
-            UNSIZED_BYTES
-        },
-        threads: cell.threads,
-        congestion: cell.congestion,
-        placement: cell.placement,
-        mem_node: cell.mem_node,
-        neighbour: cell.neighbour,
-        class: cell.class,
-        cgroup: cell.cgroup,
-        depth: cell.depth,
-        serving: Serving {
-            think_ns: match cell.serving.rate_per_s {
-                None => cell.serving.think_ns,
-                Some(_) => nothing.think_ns,
-            },
-            ..cell.serving
-        },
-        ..defaults
-    }
-}
 
 /// Why a server and its load cannot be had here; none where they can.
 pub(crate) fn refused(cell: &Cell, memory_bytes: u64, survey: &Survey) -> Option<String> {
@@ -92,16 +51,6 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
             "servers are asked over loopback alone, not over {}: leave --transport out",
             cell.transport.name()
         ));
-    }
-    if cell.neighbour.noise != Noise::Idle || cell.mem_node.is_some() {
-        return Some(
-            "nothing runs beside a server and its clients, and their memory is not placed: leave --neighbour and --mem-node out".to_owned(),
-        );
-    }
-    if cell.class != Class::default() || !cell.cgroup.is_none() {
-        return Some(
-            "servers and their clients keep the usual scheduler class and control group: leave --class and --cgroup out".to_owned(),
-        );
     }
     if in_turn && load.idle > 0 {
         return Some(format!(

@@ -1,11 +1,8 @@
 //! Twins: a baseline is measured twice in each block, under two names.
 
-use std::collections::BTreeMap;
+use bytecost_spec::Study;
 
-use bytecost_spec::axis::CONDITIONAL;
-use bytecost_spec::{Cell, Study};
-
-use crate::candidates::{Candidate, Norm, moves_nothing, partner};
+use crate::candidates::{Candidate, Norm, baselines};
 
 /// Of all cells, twins included, at most one in so many is a twin.
 const SHARE: usize = 3;
@@ -28,29 +25,12 @@ pub(crate) struct Baselines {
 impl Baselines {
     /// None at all where the study has no twins.
     pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
-        let cells = candidates.iter().map(|c| &c.cell);
-        let place: BTreeMap<&Cell, usize> = cells.clone().zip(0..).collect();
-        let compared = study.compare.iter().filter(|_| study.twins);
-        let of = compared.map(|compare| {
-            let is_baseline = |c: &Cell| {
-                c.value(compare.axis) == compare.baseline && !moves_nothing(norm.survey(), c)
-            };
-            // An axis that means nothing to one of two cells does not keep them apart: a Unix socket
-            // has no congestion control, and is compared with TCP under the first one of the plan.
-            let shared = [&CONDITIONAL[..], &[compare.axis]].concat();
-            let mut near: BTreeMap<String, usize> = BTreeMap::new();
-            for (i, cell) in cells.clone().enumerate().filter(|(_, c)| is_baseline(c)) {
-                near.entry(cell.id_without(&shared)).or_insert(i);
-            }
-            let baseline = |cell: &Cell| {
-                let exact = partner(compare, norm, cell)?;
-                let exact = place.get(&exact).copied().filter(|_| is_baseline(&exact));
-                exact.or_else(|| near.get(&cell.id_without(&shared)).copied())
-            };
-            cells.clone().map(baseline).collect()
-        });
+        let of = match study.twins {
+            true => baselines(candidates, study, norm),
+            false => Vec::new(),
+        };
         Baselines {
-            of: of.collect(),
+            of,
             cells: candidates.len(),
         }
     }

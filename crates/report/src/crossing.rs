@@ -4,7 +4,7 @@ use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover};
 use bytecost_spec::{Axis, units};
 
 use crate::descriptions;
-use crate::question::{is_bytes, value_in_words};
+use crate::question::value_in_words;
 use crate::scale::tick;
 use crate::text::clean;
 
@@ -150,7 +150,7 @@ fn amount(along: Axis, value: f64) -> String {
         (1_048_576.0, "MiB"),
         (1024.0, "KiB"),
     ];
-    if !is_bytes(along) {
+    if !along.is_bytes() {
         return units::number(value);
     }
     // 1023.6 B would be written as 1024 B.

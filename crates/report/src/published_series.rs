@@ -9,7 +9,7 @@ use bytecost_spec::{Axis, Metric, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::question::{number_of, sort_values};
+use crate::question::sort_values;
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
@@ -227,7 +227,7 @@ fn imported(published: &Published) -> Vec<FigureData> {
     let mut places: Vec<Vec<(Axis, String)>> = published.cells.iter().map(place).unique().collect();
     places.sort_by(|a, b| {
         let numbers = |place: &Vec<(Axis, String)>| -> Vec<Option<u64>> {
-            let number = |(axis, v): &(Axis, String)| number_of(*axis, v).map(|n| n as u64);
+            let number = |(axis, v): &(Axis, String)| axis.number(v).map(|n| n as u64);
             place.iter().map(number).collect()
         };
         numbers(a).cmp(&numbers(b))
@@ -252,7 +252,7 @@ fn panel(published: &Published, x: Axis, y: Metric, place: &[(Axis, String)]) ->
     let mut x_values: Vec<String> = cells.clone().map(|c| c.cell.value(x)).unique().collect();
     let names: Vec<String> = cells.map(|c| c.cell.mover.clone()).unique().collect();
     sort_values(x, &mut x_values);
-    let numbers: Option<Vec<f64>> = x_values.iter().map(|v| number_of(x, v)).collect();
+    let numbers: Option<Vec<f64>> = x_values.iter().map(|v| x.number(v)).collect();
     let gap = Point::Gap("not measured here".to_owned());
     FigureData {
         title: y.title(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
+use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, units};
 use itertools::Itertools as _;
 
@@ -98,9 +99,23 @@ impl<'a> Grid<'a> {
         grid
     }
 
+    /// Where a finding is: its cell, or its baseline where something applies to that alone.
+    fn place(&self, finding: &Finding) -> Option<Cell> {
+        let [cell, baseline] =
+            [&finding.cell, &finding.baseline].map(|id| self.cells.get(id.as_str()));
+        let mut place = cell?.cell.clone();
+        for row in AXES.iter().filter(|row| row.axis != finding.axis) {
+            if place.value(row.axis) == row.default {
+                let value = baseline?.cell.value(row.axis);
+                place.set(row.axis, &value).ok()?;
+            }
+        }
+        Some(place)
+    }
+
     /// The tables that a finding could stand in: one for each axis that could go across.
     fn keys(&self, finding: &Finding) -> Vec<Key> {
-        let Some(cell) = self.cells.get(finding.cell.as_str()) else {
+        let Some(place) = self.place(finding) else {
             return Vec::new();
         };
         across(self.a, finding.metric, finding.axis)
@@ -113,7 +128,7 @@ impl<'a> Grid<'a> {
                     metric: finding.metric,
                     baseline: finding.baseline_value.clone(),
                     x,
-                    rest: cell.cell.id_without(&free),
+                    rest: place.id_without(&free),
                 }
             })
             .collect()
@@ -145,11 +160,13 @@ impl<'a> Grid<'a> {
     fn question(&self, key: &Key) -> QuestionTable<'a> {
         let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
         let columns = self.columns(key);
-        let probe = findings
-            .first()
-            .and_then(|f| self.cells.get(f.cell.as_str()))
-            .map(|c| c.cell.clone())
-            .unwrap_or_default();
+        let place = findings.first().and_then(|f| self.place(f));
+        let place = place.unwrap_or_default();
+        let probe = |name: &str| {
+            let own = findings.iter().find(|f| f.value == name);
+            let own = own.and_then(|f| self.cells.get(f.cell.as_str()));
+            own.map_or(&place, |c| &c.cell)
+        };
         let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
         let panel = self
             .a
@@ -157,7 +174,7 @@ impl<'a> Grid<'a> {
             .varied
             .iter()
             .filter(|axis| !free.contains(axis))
-            .map(|&axis| (axis, probe.value(axis)))
+            .map(|&axis| (axis, place.value(axis)))
             .collect();
         let rows = self
             .names(key, findings, &free)
@@ -166,7 +183,7 @@ impl<'a> Grid<'a> {
                 is_baseline: name == key.baseline,
                 entries: columns
                     .iter()
-                    .map(|column| self.entry(key, &probe, &name, column, findings))
+                    .map(|column| self.entry(key, probe(&name), &name, column, findings))
                     .collect(),
                 name,
             })
@@ -292,20 +309,11 @@ pub(crate) fn cell_of(id: &str) -> Option<Cell> {
     Cell::from_id(id)
 }
 
-/// The value of an axis as a number, for axes whose values are numbers.
-pub(crate) fn number_of(axis: Axis, value: &str) -> Option<f64> {
-    match axis {
-        _ if is_bytes(axis) => units::parse_bytes(value).ok().map(|n| n as f64),
-        Axis::Fields | Axis::Threads | Axis::Mtu | Axis::Depth => value.parse().ok(),
-        _ => None,
-    }
-}
-
 /// Sorts values by their number, where all are numbers; else their order stays.
 pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
-    if values.iter().all(|v| number_of(axis, v).is_some()) {
+    if values.iter().all(|v| axis.number(v).is_some()) {
         values.sort_by(|a, b| {
-            let (a, b) = (number_of(axis, a), number_of(axis, b));
+            let (a, b) = (axis.number(a), axis.number(b));
             a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0))
         });
     }
@@ -313,24 +321,9 @@ pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
 
 /// A value for readers: sizes with their unit and a space.
 pub(crate) fn value_in_words(axis: Axis, value: &str) -> String {
-    if is_bytes(axis) {
+    if axis.is_bytes() {
         units::parse_bytes(value).map_or_else(|_| value.to_owned(), units::bytes_in_words)
     } else {
         value.to_owned()
     }
-}
-
-/// Whether an axis's numbers are bytes.
-pub(crate) fn is_bytes(axis: Axis) -> bool {
-    matches!(
-        axis,
-        Axis::Size
-            | Axis::SocketBuffer
-            | Axis::ReadSize
-            | Axis::Ring
-            | Axis::Answer
-            | Axis::Segment
-            | Axis::AckBytes
-            | Axis::Block
-    )
 }

@@ -1,8 +1,8 @@
 //! `samples.csv`: one row a trial, every reading a column.
 
-use bytecost_spec::axis::AXES;
+use bytecost_spec::axis::{AXES, ValueKind};
 use bytecost_spec::reading::{COUNTERS, Of};
-use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, SideReadings, units};
 
 /// Why samples could not be written as a table.
 #[derive(Debug, thiserror::Error)]
@@ -140,34 +140,26 @@ fn or_empty(value: Option<impl ToString>) -> String {
 /// The axis's column: its name, with the unit where the value is a number of bytes.
 fn axis_column(axis: Axis) -> String {
     let name = axis.name().replace('-', "_");
-    match axis {
-        Axis::Size
-        | Axis::SocketBuffer
-        | Axis::ReadSize
-        | Axis::Ring
-        | Axis::Answer
-        | Axis::Mtu
-        | Axis::Segment
-        | Axis::Block => format!("{name}_bytes"),
-        _ => name,
+    let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
+    if is_of_bytes && !name.ends_with("_bytes") {
+        format!("{name}_bytes")
+    } else {
+        name
     }
 }
 
 /// The axis's value; sizes as plain numbers, a socket buffer that the kernel tunes as nothing.
 fn axis_value(cell: &Cell, axis: Axis) -> String {
-    match axis {
-        Axis::Size => cell.size_bytes.to_string(),
-        Axis::SocketBuffer => or_empty(cell.socket_buffer_bytes),
-        Axis::ReadSize => cell.read_bytes().to_string(),
-        Axis::Ring => match cell.ring {
-            Ring::Bytes(bytes) => bytes.to_string(),
-            Ring::Message => cell.size_bytes.to_string(),
-        },
-        Axis::Answer => cell.answer_bytes().to_string(),
-        Axis::Mtu => or_empty(cell.mtu_bytes),
-        Axis::Segment => or_empty(cell.segment_bytes),
-        Axis::AckBytes => cell.ack_bytes.to_string(),
-        Axis::Block => cell.block_bytes.to_string(),
-        _ => cell.value(axis),
+    let value = cell.value(axis);
+    let bytes = match axis {
+        Axis::ReadSize => Some(cell.read_bytes()),
+        Axis::Answer => Some(cell.answer_bytes()),
+        Axis::Ring if cell.ring == Ring::Message => Some(cell.size_bytes),
+        _ => units::parse_bytes(&value).ok(),
+    };
+    match axis.row().kind {
+        ValueKind::Bytes => or_empty(bytes),
+        ValueKind::PlainBytes => or_empty(bytes.filter(|_| axis.tells(&value))),
+        _ => value,
     }
 }

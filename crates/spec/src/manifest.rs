@@ -15,8 +15,9 @@ pub use leg::{Difference, Leg, Measurer};
 /// The format that this version writes. Readers accept this and every older one.
 ///
 /// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
-/// alone knows nothing.
-pub const FORMAT: u32 = 2;
+/// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
+/// 1500 bytes is written as such.
+pub const FORMAT: u32 = 3;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

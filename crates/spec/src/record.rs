@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::TrialEvidence;
-use crate::sample::{Block, Failure, Sample, TrialKey};
+use crate::sample::{Block, Failure, Repeat, Sample, TrialKey};
 
 /// One line of the sample log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,6 +31,19 @@ impl Record {
             Record::Failure(f) => Some(f.trial),
             Record::Evidence(e) => Some(e.trial),
             Record::Block(_) => None,
+        }
+    }
+
+    /// The id of the cell that it names, if any.
+    pub fn cell_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Record::Sample(s) => Some(&mut s.cell),
+            Record::Failure(f) => Some(&mut f.cell),
+            Record::Evidence(e) => Some(&mut e.cell),
+            Record::Block(b) => match &mut b.repeated_because {
+                Some(Repeat::ShortWindow { cell }) => Some(cell),
+                _ => None,
+            },
         }
     }
 

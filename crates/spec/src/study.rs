@@ -80,6 +80,9 @@ pub struct Study {
     /// The pairs of ways whose speed-up the overview shows.
     #[serde(default)]
     pub pairs: Vec<Pair>,
+    /// The axes whose values the command line named; manifests of old do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Axis>,
     /// [`AS_PUBLISHED`] where that was chosen.
     #[serde(default)]
     pub design: Option<String>,
@@ -185,17 +188,56 @@ impl Study {
         Ok(())
     }
 
-    /// Gives an axis the values of the command line. The study then consists of its first part
-    /// alone, with these values: what was asked for, and no more. `both` stands for `on` and `off`
-    /// where the axis is a switch.
+    /// Gives axes the values of the command line. What is asked for is compared: an axis with
+    /// several values that the study holds no baseline for gets its default as one, or else its
+    /// first value, unless the study goes along it anyway and compares something else.
+    ///
+    /// # Errors
+    /// As [`Study::set_axis`].
+    pub fn ask(&mut self, asked: &[(Axis, Vec<String>)]) -> Result<(), Invalid> {
+        let is_place = |axis: &Axis| self.tiers.iter().any(|tier| tier.values(*axis).len() > 1);
+        let places: Vec<Axis> = asked
+            .iter()
+            .map(|(axis, _)| *axis)
+            .filter(is_place)
+            .collect();
+        for (axis, values) in asked {
+            self.set_axis(*axis, values)?;
+        }
+        self.asked = asked.iter().map(|(axis, _)| *axis).collect();
+        let Some(tier) = self.tiers.first().filter(|_| !asked.is_empty()) else {
+            return Ok(());
+        };
+        let is_compared = self.compare.iter().any(|c| tier.values(c.axis).len() > 1);
+        let Some(metrics) = self.compare.first().map(|c| c.metrics.clone()) else {
+            return Ok(());
+        };
+        for &axis in &self.asked {
+            let values = tier.values(axis);
+            let has_baseline = self.compare.iter().any(|c| c.axis == axis);
+            if values.len() < 2 || has_baseline || is_compared && places.contains(&axis) {
+                continue;
+            }
+            let default = values.iter().find(|value| *value == axis.row().default);
+            self.compare.push(Compare {
+                axis,
+                baseline: default.unwrap_or(&values[0]).clone(),
+                metrics: metrics.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives an axis its values. The study then consists of its first part alone, with these
+    /// values: what was asked for, and no more. `both` stands for `on` and `off` where the axis is
+    /// a switch.
     ///
     /// # Errors
     /// What is wrong with a value, or that there is none.
     pub fn set_axis(&mut self, axis: Axis, values: &[String]) -> Result<(), Invalid> {
         if values.is_empty() {
-            return Err(Invalid(format!("{} needs at least one value", axis.name())));
+            return Err(Invalid(format!("{axis} needs at least one value")));
         }
-        let mut probe = Cell::default();
         let mut written: Vec<String> = Vec::new();
         for value in values {
             let stands_for = match value.as_str() {
@@ -203,8 +245,7 @@ impl Study {
                 other => &[other],
             };
             for value in stands_for {
-                probe.set(axis, value)?;
-                let value = probe.value(axis);
+                let value = axis.read(value)?;
                 if !written.contains(&value) {
                     written.push(value);
                 }
@@ -222,6 +263,33 @@ impl Study {
             }
         }
         Ok(())
+    }
+
+    /// Writes all values as this version does: manifests of old have some in another way.
+    pub fn rewrite_values(&mut self) {
+        let rewrite = |axis: Axis, value: &mut String| {
+            if let Ok(new) = axis.read(value) {
+                *value = new;
+            }
+        };
+        for (axis, values) in (self.tiers.iter_mut().chain(&mut self.as_published))
+            .flat_map(|tier| &mut tier.axes)
+            .chain(self.expects.iter_mut().flat_map(|expect| &mut expect.at))
+            .chain(self.pairs.iter_mut().flat_map(|pair| &mut pair.at))
+        {
+            values.iter_mut().for_each(|value| rewrite(*axis, value));
+        }
+        for compare in &mut self.compare {
+            rewrite(compare.axis, &mut compare.baseline);
+        }
+        for expect in &mut self.expects {
+            rewrite(expect.axis, &mut expect.baseline);
+            rewrite(expect.axis, &mut expect.value);
+        }
+        for pair in &mut self.pairs {
+            rewrite(pair.axis, &mut pair.against);
+            (pair.values.iter_mut()).for_each(|value| rewrite(pair.axis, value));
+        }
     }
 
     /// Whether a part asks for pairs of CPUs without naming them.
@@ -376,6 +444,13 @@ impl Known<'_> {
 }
 
 impl Tier {
+    /// The values of an axis; none where the part does not name it.
+    #[must_use]
+    pub fn values(&self, axis: Axis) -> &[String] {
+        let named = self.axes.iter().find(|(a, _)| *a == axis);
+        named.map_or(&[], |(_, values)| values)
+    }
+
     /// How many cells the product has.
     #[must_use]
     pub fn size(&self) -> usize {

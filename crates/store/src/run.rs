@@ -1,12 +1,14 @@
 //! One run directory.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{FORMAT, Leg};
-use bytecost_spec::{Imported, Manifest, Record};
+use bytecost_spec::{Cell, Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
@@ -179,10 +181,26 @@ impl Run {
     /// log that is missing has no records.
     pub fn records(&self) -> Result<Loaded, StoreError> {
         let path = self.dir.join(SAMPLES);
-        match File::open(&path) {
-            Ok(file) => log::read(BufReader::with_capacity(1 << 18, file), &path),
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Loaded::default()),
-            Err(why) => Err(StoreError::io("read", &path, why)),
+        let mut loaded = match File::open(&path) {
+            Ok(file) => log::read(BufReader::with_capacity(1 << 18, file), &path)?,
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Loaded::default()),
+            Err(why) => return Err(StoreError::io("read", &path, why)),
+        };
+        self.rename_cells(&mut loaded.records);
+        Ok(loaded)
+    }
+
+    /// Gives cells the ids that this version writes: to those of old, axes said something that did
+    /// not apply to them.
+    fn rename_cells(&self, records: &mut [Record]) {
+        let mut known: HashMap<String, String> = HashMap::new();
+        for id in records.iter_mut().filter_map(Record::cell_mut) {
+            let new = known.entry(id.clone()).or_insert_with(|| {
+                let cell = Cell::from_id(id);
+                let normal = cell.map(|c| CellFacts::of(&c, &self.manifest.survey).normal().id());
+                normal.unwrap_or_else(|| id.clone())
+            });
+            id.clone_from(new);
         }
     }
 
@@ -350,5 +368,8 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, StoreError> {
     if format == 0 {
         return Err(unreadable("there never was a format 0".to_owned()));
     }
-    serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))
+    let mut manifest: Manifest =
+        serde_json::from_slice(&bytes).map_err(|why| unreadable(why.to_string()))?;
+    manifest.study.rewrite_values();
+    Ok(manifest)
 }

@@ -196,8 +196,8 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let text = fs::read_to_string(&path).unwrap();
     for (broken, parts) in [
         (
-            text.replacen("\"format\": 2", "\"format\": 7", 1),
-            &["written by a newer bytecost (format 7, this one reads up to 2): update bytecost"][..],
+            text.replacen("\"format\": 3", "\"format\": 7", 1),
+            &["written by a newer bytecost (format 7, this one reads up to 3): update bytecost"][..],
         ),
         (
             "{\"format\": 9, \"what\": \"the future holds\"}".to_owned(),
@@ -316,7 +316,7 @@ fn a_leg_is_noted_and_no_sample_changes() {
     let run = root.open("one").unwrap();
     let manifest = run.manifest();
     // A version that does not know of legs reads format 1 at most, and says so.
-    assert_eq!((manifest.format, &manifest.legs), (2, &vec![leg]));
+    assert_eq!((manifest.format, &manifest.legs), (3, &vec![leg]));
     assert_eq!((manifest.leg_of(0), manifest.leg_of(1)), (0, 1));
     assert_eq!(manifest.measurer().build, Some("ab"));
 }

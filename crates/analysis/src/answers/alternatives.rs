@@ -41,10 +41,7 @@ fn shared(group: &FindingGroup<'_>, names: &[&str]) -> Option<AnswerSentence> {
     let of_them = |f: &&Finding| names.contains(&f.value.as_str());
     let findings: Vec<&Finding> = group.findings().filter(of_them).collect();
     let first = *findings.first()?;
-    let subjects: Vec<String> = names
-        .iter()
-        .map(|n| phrases::named(first.axis, n))
-        .collect();
+    let subjects: Vec<String> = names.iter().map(|n| first.axis.subject(n)).collect();
     let place = [group.place.clone(), group.span(0, group.xs.len() - 1)];
     let place: String = place
         .iter()
@@ -55,7 +52,7 @@ fn shared(group: &FindingGroup<'_>, names: &[&str]) -> Option<AnswerSentence> {
         sentence: format!(
             "{} against {} in {}{place}: {}.",
             phrases::capital(&phrases::list(&subjects)),
-            phrases::named(first.axis, &first.baseline_value),
+            first.axis.subject(&first.baseline_value),
             phrases::metric(first.metric),
             clause(&findings)
         ),
@@ -73,8 +70,8 @@ fn sentence(group: &FindingGroup<'_>, name: &str) -> Option<AnswerSentence> {
     let (_, first) = places.first()?;
     let head = format!(
         "{} against {} in {}",
-        phrases::capital(&phrases::named(first.axis, name)),
-        phrases::named(first.axis, &first.baseline_value),
+        phrases::capital(&first.axis.subject(name)),
+        first.axis.subject(&first.baseline_value),
         phrases::metric(first.metric)
     );
     let place = if group.place.is_empty() {

@@ -132,11 +132,11 @@ fn clause(group: &FindingGroup<'_>, run: &Run<'_>) -> Clause {
         .filter(|(_, f)| apart(f))
         .max_by(|a, b| distance(a.1).total_cmp(&distance(b.1)));
     if let (Some((at, most)), Some(axis)) = (most, group.range) {
-        let there = phrases::circumstance(axis, &group.xs[run.first + at]);
+        let there = axis.circumstance(&group.xs[run.first + at]);
         let value = phrases::factor(most).value;
         figures.push_str(&format!(" and {there} {value}×"));
     }
-    let name = phrases::named(start.axis, &start.value);
+    let name = start.axis.subject(&start.value);
     Clause {
         begins: format!(
             "{span}{name} {}{figures}",
@@ -156,10 +156,7 @@ fn nothing_there(group: &FindingGroup<'_>, run: &Run<'_>, span: &str) -> Clause 
     let open = there().any(|f| f.verdict == Verdict::NotDecided);
     let verb = if open { "was shown to beat" } else { "beats" };
     let (base, noun) = there().next().map_or_else(Default::default, |f| {
-        (
-            phrases::named(f.axis, &f.baseline_value),
-            phrases::metric(f.metric),
-        )
+        (f.axis.subject(&f.baseline_value), phrases::metric(f.metric))
     });
     Clause {
         begins: format!("{span}nothing {verb} {base} in {noun}"),
@@ -211,11 +208,7 @@ fn level(group: &FindingGroup<'_>, runs: &[Run<'_>]) -> Vec<AnswerSentence> {
         let (Some(winner), false) = (run.winner.first(), run.level.is_empty()) else {
             continue;
         };
-        let others: Vec<String> = run
-            .level
-            .iter()
-            .map(|v| phrases::named(winner.axis, v))
-            .collect();
+        let others: Vec<String> = run.level.iter().map(|v| winner.axis.subject(v)).collect();
         let verb = if others.len() == 1 { "does" } else { "do" };
         let span = group.span(run.first, run.last);
         let place = [group.place.as_str(), span.as_str()]
@@ -230,7 +223,7 @@ fn level(group: &FindingGroup<'_>, runs: &[Run<'_>]) -> Vec<AnswerSentence> {
             sentence: format!(
                 "{} {verb} about as well as {}{place}: their intervals overlap.",
                 phrases::capital(&phrases::list(&others)),
-                phrases::named(winner.axis, &winner.value)
+                winner.axis.subject(&winner.value)
             ),
             findings: there.filter(of_others).map(|f| f.id.clone()).collect(),
         });

@@ -176,10 +176,10 @@ impl<'v> FindingGroup<'v> {
         } else {
             self.xs.len() - 1
         };
-        let name = |at: usize| phrases::named(axis, &self.xs[at]);
+        let name = |at: usize| axis.subject(&self.xs[at]);
         let with = if axis == Axis::Size { "" } else { "with " };
         match (first, last) {
-            (a, b) if a == b => phrases::circumstance(axis, &self.xs[a]),
+            (a, b) if a == b => axis.circumstance(&self.xs[a]),
             (0, b) if b == end && axis == Axis::Size => "at every size".to_owned(),
             (0, b) if b == end => format!("with {} to {}", name(0), name(b)),
             (0, b) => format!("{with}up to {}", name(b)),

@@ -49,7 +49,7 @@ fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<AnswerSentence> {
                 _ => continue,
             };
             findings.push(finding.id.clone());
-            values.push(phrases::named(compare.axis, value));
+            values.push(compare.axis.subject(value));
         }
     }
     let values: Vec<String> = values.into_iter().unique().collect();
@@ -114,7 +114,7 @@ fn sentences(
         }
         Waits::Completion => "each buffer waits for a delayed acknowledgement (a timer of 40 ms)",
     };
-    let name = phrases::named(compare.axis, value);
+    let name = compare.axis.subject(value);
     let n = phrases::count(stalled.len(), "cell");
     let place = phrases::circumstances(&shared(varied, compare.axis, &stalled));
     let n = if place.is_empty() {
@@ -151,7 +151,7 @@ fn remains(
     value: &str,
     stalled: &[(&Cell, Waits)],
 ) -> AnswerSentence {
-    let name = phrases::named(compare.axis, value);
+    let name = compare.axis.subject(value);
     let mut how: Vec<&str> = Vec::new();
     let mut left: Vec<&Finding> = Vec::new();
     for (cell, _) in stalled {
@@ -216,7 +216,7 @@ fn remains(
         .metrics
         .first()
         .map_or_else(String::new, |m| phrases::metric(*m));
-    let base = phrases::named(compare.axis, &compare.baseline);
+    let base = compare.axis.subject(&compare.baseline);
     let pair = if value == compare.baseline {
         format!("the others against {base}")
     } else {

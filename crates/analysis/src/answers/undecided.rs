@@ -85,7 +85,7 @@ fn why_nothing(view: &View<'_>) -> String {
         return "The study compares nothing; the numbers of its cells stand by themselves."
             .to_owned();
     };
-    let base = phrases::named(compare.axis, &compare.baseline);
+    let base = compare.axis.subject(&compare.baseline);
     let of_base = |c: &&CellTrials<'_>| c.cell.value(compare.axis) == compare.baseline;
     let measured = || view.trials.moving().filter(|c| !c.by_block.is_empty());
     if !measured().any(|c| of_base(&c)) {
@@ -158,9 +158,7 @@ fn cell_sentence(cell: &CellResult, metrics: &[Metric], varied: &[Axis]) -> Opti
         .filter(|a| !matches!(a, Axis::Mover | Axis::Server))
         .collect();
     let place = match phrases::circumstances(&grid::coordinates(&cell.cell, &rest)) {
-        place if place.is_empty() => {
-            phrases::circumstance(Axis::Size, &cell.cell.value(Axis::Size))
-        }
+        place if place.is_empty() => Axis::Size.circumstance(&cell.cell.value(Axis::Size)),
         place => place,
     };
     let who = cell.cell.serving.server.as_ref();

@@ -209,7 +209,7 @@ fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
     let words = grid::coordinates(cell, axes)
         .into_iter()
         .map(|(axis, value)| {
-            let circumstance = phrases::circumstance(axis, &value);
+            let circumstance = axis.circumstance(&value);
             let fields = u64::from(cell.fields);
             if axis == Axis::Size
                 && has_fields

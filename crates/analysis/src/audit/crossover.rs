@@ -54,15 +54,14 @@ pub(super) fn draft(
         };
         return ClaimTest::missing(why);
     }
-    let [value, against] =
-        [&contrast.value, &contrast.against].map(|v| phrases::named(contrast.axis, v));
+    let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
     ClaimTest {
         subject: format!(
             "the {} from which {value} is better than {against} in {}",
             claimed.along.name(),
             phrases::metric(claimed.metric)
         ),
-        expected: format!("about {}", phrases::named(claimed.along, claimed.from)),
+        expected: format!("about {}", claimed.along.subject(claimed.from)),
         noun: "place",
         cells,
         items,
@@ -238,10 +237,7 @@ fn item(
         value: 0.0,
         place,
         state: held(found, from, claimed.tolerance),
-        published: Some(format!(
-            "from {}",
-            phrases::named(claimed.along, claimed.from)
-        )),
+        published: Some(format!("from {}", claimed.along.subject(claimed.from))),
         measured,
         finding: findings.first().cloned(),
         stalled,

@@ -52,8 +52,8 @@ pub(super) fn subject(contrast: &Contrast, metric: Metric) -> String {
     format!(
         "{} of {} over {}",
         phrases::metric(metric),
-        phrases::named(contrast.axis, &contrast.value),
-        phrases::named(contrast.axis, &contrast.against)
+        contrast.axis.subject(&contrast.value),
+        contrast.axis.subject(&contrast.against)
     )
 }
 

@@ -7,11 +7,11 @@ use crate::result::{Crossing, CrossingPoint, Crossover};
 
 /// What becomes of the two along the axis.
 pub(super) fn of(c: &Crossover, smallest_effect: f64) -> String {
-    let lower = phrases::named(c.axis, &c.value);
+    let lower = c.axis.subject(&c.value);
     let other = phrases::capital(&lower);
-    let base = phrases::named(c.axis, &c.baseline);
+    let base = c.axis.subject(&c.baseline);
     let noun = phrases::metric(c.metric);
-    let [least, most] = [&c.range.0, &c.range.1].map(|v| phrases::named(c.along, v));
+    let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
     let range = format!("from {least} to {most}");
     let step = step(c.along);
     let place = phrases::joined_circumstances(&c.place);

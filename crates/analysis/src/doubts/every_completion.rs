@@ -10,7 +10,7 @@ use crate::view::View;
 /// says so.
 fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
-    cell.completes
+    cell.completes()
         && of_cell.pattern == Pattern::Stream
         && of_cell.reaping == Reaping::Full
         && of_cell.ring_slots() == 1

@@ -21,7 +21,7 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let ring = cell.cell.ring_slots() as f64 * cell.cell.size_bytes as f64;
     let huge = cell.typical(|t| read(&t.sample.sender, Counter::HugeMemoryBytes).ok());
     let is_huge = huge.is_some_and(|bytes| bytes >= HUGE_BYTES && bytes >= ring / 2.0);
-    registers && cell.completes && is_huge && kernel::buffer_holds(cell).is_some()
+    registers && cell.completes() && is_huge && kernel::buffer_holds(cell).is_some()
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {

@@ -4,7 +4,6 @@ use bytecost_spec::{Counter, Transport, units};
 use itertools::Itertools as _;
 
 use super::UnnamedDoubt;
-use crate::phrases;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
@@ -53,9 +52,9 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
         if worst.as_ref().is_none_or(|(most, _)| times > *most) {
             let told = format!(
                 "{} {} B, {} {} B",
-                phrases::named(finding.axis, &finding.baseline_value),
+                finding.axis.subject(&finding.baseline_value),
                 units::number(a.round()),
-                phrases::named(finding.axis, &finding.value),
+                finding.axis.subject(&finding.value),
                 units::number(b.round())
             );
             worst = Some((times, told));

@@ -143,7 +143,7 @@ fn answer(duels: &[Duel<'_>]) -> Result<String, String> {
 
 /// The synchronous movers that are compared with.
 fn alternatives(duels: &[Duel<'_>]) -> String {
-    let names = (duels.iter()).map(|d| phrases::named(Axis::Mover, &d.finding.baseline_value));
+    let names = (duels.iter()).map(|d| Axis::Mover.subject(&d.finding.baseline_value));
     phrases::alternatives(&names.unique().collect::<Vec<_>>())
 }
 

@@ -38,7 +38,8 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
         .map(|c| (c.cell.huge_pages, c.cell.size_bytes))
         .collect();
     let of = |pages: &HugePages| sizes.iter().filter(|(p, _)| p == pages).count();
-    let kinds: Vec<HugePages> = (HugePages::ALL.iter().copied())
+    let kinds: Vec<HugePages> = [HugePages::Auto, HugePages::Off, HugePages::On]
+        .into_iter()
         .filter(|pages| of(pages) >= 3)
         .collect();
     if kinds.is_empty() {

@@ -63,8 +63,8 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
             .filter(is_varied)
             .map(|a| match a {
                 // What is told of it, but for the size.
-                Axis::Mover => phrases::named(*a, &cell.cell.value(*a)),
-                _ => phrases::circumstance(*a, &cell.cell.value(*a)),
+                Axis::Mover => a.subject(&cell.cell.value(*a)),
+                _ => a.circumstance(&cell.cell.value(*a)),
             })
             .collect();
         let name = words.join(" ");
@@ -97,7 +97,7 @@ impl Way<'_> {
     /// Who is copied so: with the sizes where not every size of it is.
     fn names(&self, all: &[Way<'_>]) -> String {
         let told = grouped(self.cells.iter().map(|(name, cell, _)| {
-            let size = phrases::circumstance(Axis::Size, &cell.cell.value(Axis::Size));
+            let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
             (name.as_str(), size)
         }));
         let is_split = |name: &str| {

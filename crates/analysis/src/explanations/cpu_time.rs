@@ -138,10 +138,10 @@ fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     };
     format!(
         "{} takes {} ns of CPU time {} {of}{place}, {} {}: {}.",
-        phrases::named(finding.axis, &finding.value),
+        finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
         pair.other.per.words(),
-        phrases::named(finding.axis, &finding.baseline_value),
+        finding.axis.subject(&finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.told(),
     )
@@ -150,8 +150,8 @@ fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
 fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
     format!(
         "{} against {}{}, {} against {} ns {}: {}",
-        phrases::named(pair.finding.axis, &pair.finding.value),
-        phrases::named(pair.finding.axis, &pair.finding.baseline_value),
+        pair.finding.axis.subject(&pair.finding.value),
+        pair.finding.axis.subject(&pair.finding.baseline_value),
         place(why, pair.finding),
         units::number(pair.other.total()),
         units::number(pair.baseline.total()),

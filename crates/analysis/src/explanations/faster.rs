@@ -69,10 +69,10 @@ fn sentence<'v>(why: &Why<'v>, finding: &'v Finding) -> String {
     }
     format!(
         "{} has {} of the {} of {}{}: {}.",
-        phrases::named(finding.axis, &finding.value),
+        finding.axis.subject(&finding.value),
         phrases::ratio(finding.ratio, finding.low, finding.high),
         phrases::metric(finding.metric),
-        phrases::named(finding.axis, &finding.baseline_value),
+        finding.axis.subject(&finding.baseline_value),
         place(why, finding),
         parts.join("; "),
     )

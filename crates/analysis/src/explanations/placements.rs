@@ -204,7 +204,7 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let cell = v.pair.other.cell;
         let head = format!(
             "{}, placement {} against {}",
-            phrases::named(Axis::Mover, &cell.mover),
+            Axis::Mover.subject(&cell.mover),
             cell.placement,
             v.pair.baseline.cell.placement
         );
@@ -217,7 +217,7 @@ fn rows(found: &[Versus<'_>]) -> Vec<String> {
         let done = phrases::ratio(v.done.value, v.done.low, v.done.high);
         let mut told = format!(
             "{done} is done by {}{cost}",
-            phrases::named(Axis::Threads, &cell.threads.to_string())
+            Axis::Threads.subject(&cell.threads.to_string())
         );
         if !cell.neighbour.is_idle() {
             told.push_str(&format!(" beside {}", cell.neighbour));

@@ -54,7 +54,7 @@ fn ratio<'v>(
 }
 
 fn name(cell: &CellTrials<'_>) -> String {
-    phrases::named(Axis::Server, &cell.cell.value(Axis::Server))
+    Axis::Server.subject(&cell.cell.value(Axis::Server))
 }
 
 fn told_of(r: Ratio) -> String {
@@ -77,7 +77,7 @@ impl<'v> Why<'v> {
             .filter(|a| !matches!(a, Axis::Server | Axis::Connections) && !without.contains(a))
             .collect();
         let connections = cell.cell.value(Axis::Connections);
-        let connections = phrases::circumstance(Axis::Connections, &connections);
+        let connections = Axis::Connections.circumstance(&connections);
         let others = grid::coordinates(cell.cell, &axes);
         connections + &phrases::joined_circumstances(&others)
     }

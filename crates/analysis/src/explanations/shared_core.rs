@@ -122,7 +122,7 @@ fn row(pair: &Pair<'_>) -> String {
     let ratio = |f: &Finding| phrases::ratio(f.ratio, f.low, f.high);
     format!(
         "{}, placement {}: two threads get done {} what one does, at {} its CPU time a step{}",
-        phrases::named(Axis::Mover, &pair.cell.mover),
+        Axis::Mover.subject(&pair.cell.mover),
         pair.cell.placement,
         ratio(pair.done),
         ratio(pair.step),

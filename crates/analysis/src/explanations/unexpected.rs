@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::Cell;
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};
 
 use super::{Explained, MOST_ROWS, Why};
@@ -84,12 +85,17 @@ fn hold<'v>(why: &Why<'v>, expect: &'v Expect) -> Held<'v> {
         .iter()
         .map(|c| (c.id.as_str(), &c.cell))
         .collect();
+    let survey = &why.view.input.manifest.survey;
+    let is_there = |id: &String| {
+        let cell = cells.get(id.as_str());
+        cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
+    };
     let speaks = |f: &&Finding| {
         f.metric == expect.metric
             && f.axis == expect.axis
             && f.baseline_value == expect.baseline
             && f.value == expect.value
-            && cells.get(f.cell.as_str()).is_some_and(|c| expect.holds_at(c))
+            && [&f.cell, &f.baseline].into_iter().all(is_there)
             // What waits for a timer says nothing of the ways.
             && !why.view.stalls.touch(f)
     };
@@ -130,8 +136,8 @@ fn clause(held: &Held<'_>) -> Option<String> {
     Some(
         format!(
             "{} was expected to be {outcome} than {} in {} and in {} of {} was not",
-            phrases::named(first.axis, &first.value),
-            phrases::named(first.axis, &first.baseline_value),
+            first.axis.subject(&first.value),
+            first.axis.subject(&first.baseline_value),
             phrases::metric(first.metric),
             held.otherwise.len(),
             phrases::count(all, "place")

@@ -3,30 +3,37 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{CLIENT_AXES, PORT};
-use bytecost_spec::axis::{AXES, AxisRow};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::axis::{AxisRow, CellFacts};
+use bytecost_spec::{Axis, Cell, Pattern, units};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use super::{AxisArgs, ServedService, axis_arg};
+use super::{AxisArgs, ServedService, axis_arg, by_group};
 
-/// Axes that a session by hand does not have.
+/// Axes of messages that a session by hand does not have.
 pub const NOT_BY_HAND: &[Axis] = &[
     Axis::Transport,
-    Axis::Mtu,
-    Axis::Segment,
-    Axis::Device,
-    Axis::AckBytes,
     Axis::Block,
-    Axis::Depth,
     Axis::Cache,
     Axis::Access,
     Axis::MemNode,
     Axis::Neighbour,
-    Axis::HugePages,
     Axis::Class,
     Axis::Cgroup,
+    Axis::Server,
 ];
+
+/// Whether an axis applies to messages of a session by hand: they go over TCP, and the other side
+/// may ask for answers.
+pub fn applies_by_hand(axis: Axis, mover: &Mover) -> bool {
+    let cell = Cell {
+        pattern: Pattern::Ask,
+        ..Cell::default()
+    };
+    let applies = CellFacts::moved_by(&cell, mover).applies(axis);
+    applies && !NOT_BY_HAND.contains(&axis)
+}
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -86,8 +93,8 @@ fn augmented(
     shows: impl Fn(Axis) -> bool,
     default: impl Fn(&AxisRow) -> &'static str,
 ) -> Command {
-    for row in AXES {
-        let help = format!("{} [default: {}]", row.summary, default(row));
+    for row in by_group() {
+        let help = format!("{} [default: {}]", row.help, default(row));
         let arg = axis_arg(row, "VALUE").help(help).hide(!shows(row.axis));
         command = command.arg(arg);
     }
@@ -120,7 +127,10 @@ macro_rules! axes {
 
 axes!(
     ServeAxes,
-    |axis| !NOT_BY_HAND.contains(&axis),
+    |axis| {
+        let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
+        movers.any(|mover| applies_by_hand(axis, mover))
+    },
     |row: &AxisRow| row.default
 );
 axes!(DriveAxes, |axis| CLIENT_AXES.contains(&axis), |_| {

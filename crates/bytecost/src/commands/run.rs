@@ -15,7 +15,7 @@ use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
-use bytecost_plan::Plan;
+use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::FORMAT;
@@ -327,11 +327,11 @@ fn chosen(args: &RunArgs) -> Result<Study> {
     if args.as_published {
         study.choose_as_published().map_err(bad_input)?;
     }
-    for (axis, values) in &args.axes.0 {
-        study.set_axis(*axis, values).map_err(bad_input)?;
-    }
+    study.ask(&args.axes.0).map_err(bad_input)?;
     set_limits(&mut study, args);
     known::check(&study).map_err(bad_input)?;
+    check_asked(&study, &study.asked, &known::tables())
+        .map_err(|why| bad_input(format!("--{}", why.0)))?;
     Ok(study)
 }
 
@@ -373,7 +373,10 @@ fn from_file(name: &str) -> Result<Study> {
         )));
     }
     let text = std::fs::read_to_string(path).map_err(told)?;
-    Study::parse(&text).map_err(|e| bad_input(format!("{name}: {e}")))
+    let study = Study::parse(&text).map_err(|e| bad_input(format!("{name}: {e}")))?;
+    check_asked(&study, &named(&study), &known::tables())
+        .map_err(|why| bad_input(format!("{name}: {}", why.0)))?;
+    Ok(study)
 }
 
 fn port_is_free(port: u16) -> Result<()> {

@@ -7,11 +7,11 @@ use std::net::SocketAddr;
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover, SERVICES};
 use bytecost_lab::hand::{Serve, serve};
-use bytecost_plan::exact;
+use bytecost_plan::{check_cell, exact};
 use bytecost_spec::{Axis, Cell, Transport, units};
 
 use super::live::{Live, one_value_each};
-use crate::args::{NOT_BY_HAND, ServeArgs};
+use crate::args::{NOT_BY_HAND, ServeArgs, applies_by_hand};
 use crate::failure::{Exit, bad_input};
 use crate::{known, signals};
 
@@ -60,29 +60,37 @@ fn unknown(word: &str) -> anyhow::Error {
 /// What to send, and how.
 fn chosen(args: &ServeArgs) -> Result<Cell> {
     let mut cell = Cell::default();
-    for (axis, value) in one_value_each(&args.axes.0)? {
-        cell.set(axis, &value).map_err(bad_input)?;
-        let is_loopback = axis == Axis::Transport && cell.transport == Transport::Loopback;
-        if NOT_BY_HAND.contains(&axis) && !is_loopback {
+    let asked = one_value_each(&args.axes.0)?;
+    for (axis, value) in &asked {
+        cell.set(*axis, value).map_err(bad_input)?;
+        let is_loopback = *axis == Axis::Transport && cell.transport == Transport::Loopback;
+        if NOT_BY_HAND.contains(axis) && !is_loopback {
             return Err(bad_input(format!(
-                "--{} {value} is not to be had by hand, where messages go over TCP: `bytecost run` has it",
-                axis.name()
+                "--{axis} {value} is not to be had by hand, where messages go over TCP: `bytecost run` has it"
             )));
         }
     }
-    if Mover::named(&cell.mover).is_some_and(|m| !m.has_peer()) {
-        let movers: Vec<&str> = MOVERS
-            .iter()
-            .filter(|m| m.has_peer())
-            .map(|m| m.name)
-            .collect();
+    check_cell(&cell, &known::tables()).map_err(bad_input)?;
+    let mover = Mover::named(&cell.mover).filter(|mover| mover.has_peer());
+    let Some(mover) = mover else {
+        let movers = MOVERS.iter().filter(|m| m.has_peer()).map(|m| m.name);
         return Err(bad_input(format!(
             "mover `{}` sends nothing: choose from {}",
             cell.mover,
-            movers.join(", ")
+            movers.collect::<Vec<_>>().join(", ")
+        )));
+    };
+    let is_unused = |axis: &Axis| {
+        let by_hand = NOT_BY_HAND.contains(axis) || applies_by_hand(*axis, mover);
+        !by_hand && cell.value(*axis) != axis.row().default
+    };
+    if let Some((axis, value)) = asked.iter().find(|(axis, _)| is_unused(axis)) {
+        return Err(bad_input(format!(
+            "--{axis} {value} does not apply to what `{}` sends by hand: it is for {}; leave it out",
+            mover.name,
+            axis.row().applies_to
         )));
     }
-    known::check_cell(&cell).map_err(bad_input)?;
     Ok(cell)
 }
 

@@ -1,5 +1,6 @@
 //! Classes and control groups: had, refused, or without a meaning.
 
+use bytecost_spec::axis::CellFacts;
 use bytecost_spec::survey::{IsolationSupport, Route};
 use bytecost_spec::{Axis, Cell, Cgroup, Class, Host, Survey};
 
@@ -77,19 +78,11 @@ fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
 
 #[test]
 fn a_server_keeps_the_usual_ones() {
-    let mut served = cell(&[(Axis::Server, "epoll")]);
-    assert_eq!(
-        crate::served::norm(served.clone(), &survey()).class,
-        Class::default()
-    );
-    served.class = Class::Idle;
+    let mut served = cell(&[(Axis::Server, "epoll"), (Axis::Class, "idle")]);
     served.cgroup = "weight=5".parse::<Cgroup>().unwrap();
-    let norm = crate::served::norm(served, &survey());
-    assert_eq!(
-        (norm.class, norm.cgroup.weight),
-        (Class::Idle, Some(5)),
-        "so that it is refused"
-    );
+    let normal = CellFacts::of(&served, &survey()).normal();
+    assert_eq!(normal.class, Class::default());
+    assert!(normal.cgroup.is_none());
 }
 
 #[test]
@@ -100,7 +93,7 @@ fn both_mean_something_to_every_mover() {
     for mover in ["null", "work-integer", "send"] {
         let mut cell = cell(&[(Axis::Class, "batch:nice=3"), (Axis::Cgroup, "weight=9")]);
         cell.mover = mover.to_owned();
-        let same = norm.cell(cell);
+        let same = norm.cell(&cell);
         assert_eq!(same.class, Class::Batch(3), "{mover}");
         assert_eq!(same.cgroup.weight, Some(9), "{mover}");
     }

@@ -1,15 +1,18 @@
 //! What holds for every plan.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
-use bytecost_spec::{Axis, Cell, Study};
+use bytecost_spec::axis::{AXES, AxisRow};
+use bytecost_spec::survey::{InFlight, MoverFacts, ServerSurvey, ServiceFacts};
+use bytecost_spec::{Axis, Cell, Route, Study, Survey};
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
 use super::{host, plan, study, survey};
 use crate::Plan;
-use crate::candidates::{Norm, candidates, has_peer, partners};
+use crate::candidates::{Norm, baselines, candidates, has_peer};
 
 fn list(values: &[String]) -> String {
     let quoted: Vec<String> = values.iter().map(|v| format!("\"{v}\"")).collect();
@@ -55,6 +58,102 @@ prop_compose! {
         study
     }
 }
+
+/// Movers of every kind, and two services.
+fn of_all_kinds() -> Survey {
+    let mut all = survey();
+    let like = all.mover_facts[1].clone();
+    let kinds = [
+        ("sendfile", Route::FileToSocket, InFlight::One),
+        ("pread", Route::FileToMemory, InFlight::One),
+        ("uring-read", Route::FileToMemory, InFlight::Several),
+        ("splice-file", Route::FileToFile, InFlight::One),
+        ("work-chase", Route::Work, InFlight::One),
+        ("ping-futex", Route::PingPong, InFlight::One),
+        ("memcpy", Route::MemoryToMemory, InFlight::One),
+    ];
+    all.mover_facts.retain(|m| m.name != "sendfile");
+    all.mover_facts
+        .extend(kinds.map(|(name, route, in_flight)| MoverFacts {
+            name: name.to_owned(),
+            route,
+            in_flight,
+            ..like.clone()
+        }));
+    let service = |name: &str, sizes| ServiceFacts {
+        name: name.to_owned(),
+        summary: String::new(),
+        sizes,
+    };
+    all.serving = Some(ServerSurvey {
+        services: vec![service("top", None), service("echo", Some((1, 65_536)))],
+        ..ServerSurvey::default()
+    });
+    all
+}
+
+/// One of the values that an axis takes.
+fn one_of(axis: Axis, pick: usize) -> &'static str {
+    static VALUES: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
+        let movers = || of_all_kinds().mover_facts.into_iter().map(|m| m.name);
+        let values = |row: &AxisRow| match row.axis {
+            Axis::Mover => movers().collect(),
+            Axis::Server => ["none", "none", "epoll"].map(str::to_owned).to_vec(),
+            Axis::Service => ["top", "echo"].map(str::to_owned).to_vec(),
+            axis => WORDS
+                .iter()
+                .filter_map(|word| axis.read(word).ok())
+                .collect(),
+        };
+        AXES.iter().map(values).collect()
+    });
+    let values = &VALUES[axis as usize];
+    &values[pick % values.len()]
+}
+
+/// Words that are values of some axis; each axis takes several.
+const WORDS: &[&str] = &[
+    "loopback",
+    "unix",
+    "veth",
+    "wire",
+    "wire-udp",
+    "stream",
+    "ask",
+    "recv",
+    "cubic",
+    "auto",
+    "on",
+    "off",
+    "0",
+    "1",
+    "2",
+    "600",
+    "1500",
+    "64KiB",
+    "100KiB",
+    "message",
+    "field",
+    "same-cpu",
+    "full",
+    "never",
+    "prepared",
+    "refilled",
+    "tun",
+    "warm",
+    "memory",
+    "random",
+    "sequential",
+    "other",
+    "fifo",
+    "closed",
+    "kept",
+    "new",
+    "idle",
+    "spin",
+    "none",
+    "max=5%",
+];
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -109,14 +208,40 @@ proptest! {
         let (host, survey) = (host(), survey());
         let plan = plan(&study);
         let norm = Norm::new(&study, &host, &survey);
-        let all: HashSet<Cell> = candidates(&study, &norm).into_iter().map(|c| c.cell).collect();
+        let all = candidates(&study, &norm);
         let refused: HashSet<&str> = plan.refusals.iter().map(|r| r.what.as_str()).collect();
-        for cell in &plan.cells {
-            for partner in partners(&study, &norm, cell) {
-                let to_be_had = all.contains(&partner) && !refused.contains(partner.id().as_str());
-                prop_assert!(!to_be_had || plan.cells.contains(&partner),
-                    "{} without {}", cell.id(), partner.id());
+        for of in baselines(&all, &study, &norm) {
+            for (candidate, baseline) in all.iter().zip(of) {
+                let Some(baseline) = baseline.map(|b| &all[b].cell) else { continue };
+                let is_to_be_had = !refused.contains(baseline.id().as_str());
+                prop_assert!(
+                    !plan.cells.contains(&candidate.cell) || !is_to_be_had || plan.cells.contains(baseline),
+                    "{} without {}", candidate.cell.id(), baseline.id());
             }
+        }
+    }
+
+    #[test]
+    fn what_does_not_apply_keeps_no_two_cells_apart(
+        picks in prop::collection::vec(any::<usize>(), AXES.len()),
+        other in any::<usize>(),
+    ) {
+        let (study, host, survey) = (study(&[]), host(), of_all_kinds());
+        let norm = Norm::new(&study, &host, &survey);
+        let mut cell = Cell::default();
+        for (row, pick) in AXES.iter().zip(picks) {
+            cell.set(row.axis, one_of(row.axis, pick)).unwrap();
+        }
+        let normal = norm.cell(&cell);
+        prop_assert_eq!(&norm.cell(&normal), &normal);
+        prop_assert_eq!(Cell::from_id(&normal.id()), Some(normal.clone()));
+        let facts = norm.facts(&cell);
+        for row in AXES.iter().filter(|row| !facts.applies(row.axis)) {
+            let mut changed = cell.clone();
+            changed.set(row.axis, one_of(row.axis, other)).unwrap();
+            prop_assert_eq!(&norm.cell(&changed), &normal, "{}", row.name);
+            let except = if row.axis == Axis::Size { Axis::Threads } else { Axis::Size };
+            prop_assert!(norm.facts(&changed).agrees(&facts, &[except]), "{}", row.name);
         }
     }
 

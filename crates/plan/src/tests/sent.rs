@@ -77,10 +77,10 @@ fn memory_has_no_page_cache_and_what_goes_past_memory_has_no_block_of_its_own() 
         named.collect::<Vec<_>>()
     };
     assert_eq!(of("send"), [(Cache::Memory, 64 << 10, 1)]);
-    // That of the study's first cell, so that they can be held against each other.
+    let usual = 64 << 10;
     assert_eq!(
         of("sendfile"),
-        [(Cache::Memory, 4096, 1), (Cache::Warm, 4096, 1)]
+        [(Cache::Memory, usual, 1), (Cache::Warm, usual, 1)]
     );
     assert_eq!(of("read-write").len(), 4);
     assert_eq!(of("null"), [(Cache::Memory, 64 << 10, 1)]);

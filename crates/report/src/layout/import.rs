@@ -139,6 +139,7 @@ pub(super) fn study_of(name: &str) -> Study {
         as_published: Vec::new(),
         as_published_blocks: None,
         pairs: Vec::new(),
+        asked: Vec::new(),
         design: Some(AS_PUBLISHED.to_owned()),
         twins: false,
         expects: Vec::new(),

@@ -7,46 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::units;
 
-/// What lies between the two ends.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// TCP over the loopback device.
-    Loopback,
-    /// A stream socket of the Unix domain.
-    Unix,
-    /// TCP over a veth pair between two network namespaces.
-    Veth,
-    /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
-    Wire,
-    /// UDP over the same device, without anybody who answers.
-    WireUdp,
+choice! {
+    /// What lies between the two ends.
+    pub enum Transport {
+        /// TCP over the loopback device.
+        #[default]
+        Loopback,
+        /// A stream socket of the Unix domain.
+        Unix,
+        /// TCP over a veth pair between two network namespaces.
+        Veth,
+        /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
+        Wire,
+        /// UDP over the same device, without anybody who answers.
+        WireUdp,
+    }
 }
 
 impl Transport {
-    /// All transports, in the order of the documentation.
-    pub const ALL: &[Transport] = &[
-        Transport::Loopback,
-        Transport::Unix,
-        Transport::Veth,
-        Transport::Wire,
-        Transport::WireUdp,
-    ];
-
-    /// The transport's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Transport::Loopback => "loopback",
-            Transport::Unix => "unix",
-            Transport::Veth => "veth",
-            Transport::Wire => "wire",
-            Transport::WireUdp => "wire-udp",
-        }
-    }
-
     /// What it is, for lists.
     #[must_use]
     pub fn summary(self) -> &'static str {
@@ -79,13 +57,6 @@ impl Transport {
         self == Transport::Veth || self.is_wire()
     }
 
-    /// Whether what TCP hands to its device in one packet can be chosen: the device is the run's
-    /// own, and cuts nothing itself.
-    #[must_use]
-    pub fn has_segments(self) -> bool {
-        self.is_made() && self.is_tcp()
-    }
-
     /// Whether what is sent is freed as it leaves, and delivered to nobody.
     #[must_use]
     pub fn is_wire(self) -> bool {
@@ -106,231 +77,123 @@ impl Transport {
     }
 }
 
-/// Who waits for whom.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pattern {
-    /// The sender sends without pause.
-    Stream,
-    /// The sender waits for an answer after each message.
-    Ask,
-}
-
-impl Pattern {
-    /// The pattern's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Pattern::Stream => "stream",
-            Pattern::Ask => "ask",
-        }
+choice! {
+    /// Who waits for whom.
+    pub enum Pattern {
+        /// The sender sends without pause.
+        #[default]
+        Stream,
+        /// The sender waits for an answer after each message.
+        Ask,
     }
 }
 
-/// TCP_NODELAY: whether small writes go out at once.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nodelay {
-    /// On where answers are waited for, off while streaming: what a careful program does.
-    #[default]
-    Auto,
-    /// On.
-    On,
-    /// Off: the system's default.
-    Off,
-}
-
-impl Nodelay {
-    pub(super) const ALL: &[Nodelay] = &[Nodelay::Auto, Nodelay::On, Nodelay::Off];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Nodelay::Auto => "auto",
-            Nodelay::On => "on",
-            Nodelay::Off => "off",
-        }
+choice! {
+    /// TCP_NODELAY: whether small writes go out at once.
+    pub enum Nodelay {
+        /// On where answers are waited for, off while streaming: what a careful program does.
+        #[default]
+        Auto,
+        /// On.
+        On,
+        /// Off: the system's default.
+        Off,
     }
 }
 
-/// Transparent huge pages under the memory that work is done on (madvise(2)).
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum HugePages {
-    /// As the system does it.
-    #[default]
-    Auto,
-    /// All of it lies in huge pages.
-    On,
-    /// None of it does.
-    Off,
-}
-
-impl HugePages {
-    /// All, in the order of the documentation.
-    pub const ALL: &[HugePages] = &[HugePages::Auto, HugePages::Off, HugePages::On];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            HugePages::Auto => "auto",
-            HugePages::On => "on",
-            HugePages::Off => "off",
-        }
+choice! {
+    /// Transparent huge pages under the memory that work is done on (madvise(2)).
+    pub enum HugePages {
+        /// As the system does it.
+        #[default]
+        Auto,
+        /// All of it lies in huge pages.
+        On,
+        /// None of it does.
+        Off,
     }
 }
 
-/// When the payload is written.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Payload {
-    /// Once, before the trial; messages then go round in the ring.
-    Prepared,
-    /// Every field of every message is filled with memset before it is sent.
-    Refilled,
-}
-
-impl Payload {
-    pub(super) const ALL: &[Payload] = &[Payload::Prepared, Payload::Refilled];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Payload::Prepared => "prepared",
-            Payload::Refilled => "refilled",
-        }
+choice! {
+    /// When the payload is written.
+    pub enum Payload {
+        /// Once, before the trial; messages then go round in the ring.
+        #[default]
+        Prepared,
+        /// Every field of every message is filled with memset before it is sent.
+        Refilled,
     }
 }
 
-/// What a sender does about zero-copy completions.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reaping {
-    /// It takes them all, and never writes to a buffer that the kernel still reads.
-    Full,
-    /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
-    OneLook,
-    /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
-    Never,
-}
-
-impl Reaping {
-    pub(super) const ALL: &[Reaping] = &[Reaping::Full, Reaping::OneLook, Reaping::Never];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Reaping::Full => "full",
-            Reaping::OneLook => "one-look",
-            Reaping::Never => "never",
-        }
+choice! {
+    /// What a sender does about zero-copy completions.
+    pub enum Reaping {
+        /// It takes them all, and never writes to a buffer that the kernel still reads.
+        #[default]
+        Full,
+        /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
+        OneLook,
+        /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
+        Never,
     }
 }
 
-/// Where the pages of a file are when it is read.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cache {
-    /// It is a memory file: there is no disk behind it.
-    Memory,
-    /// In the page cache.
-    Warm,
-    /// On the disk: dropped from the page cache first.
-    Cold,
-    /// On the disk, and read past the page cache (O_DIRECT).
-    Direct,
-}
-
-impl Cache {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Cache] = &[Cache::Memory, Cache::Warm, Cache::Cold, Cache::Direct];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cache::Memory => "memory",
-            Cache::Warm => "warm",
-            Cache::Cold => "cold",
-            Cache::Direct => "direct",
-        }
+choice! {
+    /// Where the pages of a file are when it is read.
+    pub enum Cache {
+        /// It is a memory file: there is no disk behind it.
+        #[default]
+        Memory,
+        /// In the page cache.
+        Warm,
+        /// On the disk: dropped from the page cache first.
+        Cold,
+        /// On the disk, and read past the page cache (O_DIRECT).
+        Direct,
     }
 }
 
-/// In which order a file is gone through.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Access {
-    /// From the beginning to the end.
-    Sequential,
-    /// In a random order of blocks.
-    Random,
-}
-
-impl Access {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Access] = &[Access::Sequential, Access::Random];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Access::Sequential => "sequential",
-            Access::Random => "random",
-        }
+choice! {
+    /// In which order a file is gone through.
+    pub enum Access {
+        /// From the beginning to the end.
+        #[default]
+        Sequential,
+        /// In a random order of blocks.
+        Random,
     }
 }
 
 /// What a receiver asks for in one call.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadSize {
     /// So many bytes.
     Bytes(u64),
     /// One field.
+    #[default]
     Field,
     /// One message.
     Message,
+}
+
+impl From<u64> for ReadSize {
+    fn from(bytes: u64) -> ReadSize {
+        ReadSize::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for ReadSize {
@@ -345,14 +208,32 @@ impl fmt::Display for ReadSize {
 
 /// Payload memory of one flow.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Ring {
     /// So many bytes.
     Bytes(u64),
     /// Exactly one message.
+    #[default]
     Message,
+}
+
+impl From<u64> for Ring {
+    fn from(bytes: u64) -> Ring {
+        Ring::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for Ring {
@@ -366,14 +247,32 @@ impl fmt::Display for Ring {
 
 /// What an answer consists of.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// So many bytes.
     Bytes(u64),
     /// As much as one field.
+    #[default]
     Field,
+}
+
+impl From<u64> for Answer {
+    fn from(bytes: u64) -> Answer {
+        Answer::Bytes(bytes)
+    }
 }
 
 impl fmt::Display for Answer {

@@ -1,49 +1,21 @@
 //! What a transport that is made for a run lies on.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// The most that can be asked of a device in one packet, in bytes, and the least: the kernel's
 /// GSO_MAX_SIZE (include/linux/netdevice.h), and what IPv4 allows as an MTU.
-pub const SEGMENT_BYTES: std::ops::RangeInclusive<u32> = 576..=524_280;
+pub const SEGMENT_BYTES: std::ops::RangeInclusive<u64> = 576..=524_280;
 
-/// What takes the packets of a wire.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Device {
-    /// A tun device: packets of IP, without frames.
-    #[default]
-    Tun,
-    /// One end of a veth pair: frames of Ethernet, as a card has.
-    Veth,
+choice! {
+    /// What takes the packets of a wire.
+    pub enum Device {
+        /// A tun device: packets of IP, without frames.
+        #[default]
+        Tun,
+        /// One end of a veth pair: frames of Ethernet, as a card has.
+        Veth,
+    }
 }
 
 impl Device {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Device] = &[Device::Tun, Device::Veth];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Device::Tun => "tun",
-            Device::Veth => "veth",
-        }
-    }
-
     /// What it is, in words.
     #[must_use]
     pub fn in_words(self) -> &'static str {

@@ -14,46 +14,24 @@ pub const MOST_CPUS: u32 = 8192;
 /// The most CPUs that a list names: as many as there can be flows, twice.
 const MOST_LISTED: usize = 512;
 
-/// How near two CPUs are to each other. Which ones that are is the machine's to say.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Nearness {
-    /// One logical CPU for both.
-    SameCpu,
-    /// Two hardware threads of one core.
-    SmtSibling,
-    /// Two cores that share a cache.
-    SameCache,
-    /// Two cores of one node that share no cache.
-    CrossCache,
-    /// Two cores on different nodes.
-    CrossNode,
+choice! {
+    /// How near two CPUs are to each other. Which ones that are is the machine's to say.
+    pub enum Nearness {
+        /// One logical CPU for both.
+        #[default]
+        SameCpu,
+        /// Two hardware threads of one core.
+        SmtSibling,
+        /// Two cores that share a cache.
+        SameCache,
+        /// Two cores of one node that share no cache.
+        CrossCache,
+        /// Two cores on different nodes.
+        CrossNode,
+    }
 }
 
 impl Nearness {
-    /// All, from near to far.
-    pub const ALL: &[Nearness] = &[
-        Nearness::SameCpu,
-        Nearness::SmtSibling,
-        Nearness::SameCache,
-        Nearness::CrossCache,
-        Nearness::CrossNode,
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Nearness::SameCpu => "same-cpu",
-            Nearness::SmtSibling => "smt-sibling",
-            Nearness::SameCache => "same-cache",
-            Nearness::CrossCache => "cross-cache",
-            Nearness::CrossNode => "cross-node",
-        }
-    }
-
     /// What it means, for lists.
     #[must_use]
     pub fn summary(self) -> &'static str {
@@ -153,47 +131,18 @@ impl FromStr for Placement {
     }
 }
 
-/// What keeps a CPU busy beside a trial.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Noise {
-    /// Nothing.
-    #[default]
-    Idle,
-    /// Arithmetic in registers.
-    Spin,
-    /// Reading and writing memory in order, more of it than the caches hold.
-    Stream,
-    /// Following pointers through memory, more of it than the caches hold.
-    Chase,
-}
-
-impl Noise {
-    /// All, in the order of the documentation.
-    pub const ALL: &[Noise] = &[Noise::Idle, Noise::Spin, Noise::Stream, Noise::Chase];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Noise::Idle => "idle",
-            Noise::Spin => "spin",
-            Noise::Stream => "stream",
-            Noise::Chase => "chase",
-        }
+choice! {
+    /// What keeps a CPU busy beside a trial.
+    pub enum Noise {
+        /// Nothing.
+        #[default]
+        Idle,
+        /// Arithmetic in registers.
+        Spin,
+        /// Reading and writing memory in order, more of it than the caches hold.
+        Stream,
+        /// Following pointers through memory, more of it than the caches hold.
+        Chase,
     }
 }
 

@@ -51,6 +51,15 @@ fn an_id_tells_further_axes_only_where_they_matter() {
 }
 
 #[test]
+fn ids_of_older_plans_are_read_and_written_unchanged() {
+    // Of the built-in studies, as version 0.1 with manifests of format 2 wrote them: with each
+    // value of each axis that they vary.
+    for id in include_str!("ids.txt").lines() {
+        assert_eq!(Cell::from_id(id).map(|c| c.id()).as_deref(), Some(id));
+    }
+}
+
+#[test]
 fn fields_reads_and_answers_follow_the_message() {
     let mut cell = Cell::default();
     assert_eq!(
@@ -81,7 +90,7 @@ fn values_are_read_as_they_are_written() {
         (Axis::Placement, "0,2:1,3"),
         (Axis::Transport, "veth"),
         (Axis::Mtu, "9000"),
-        (Axis::Mtu, "auto"),
+        (Axis::Mtu, "1500"),
         (Axis::Segment, "16KiB"),
         (Axis::Segment, "3000"),
         (Axis::Segment, "auto"),
@@ -120,6 +129,16 @@ fn values_are_read_as_they_are_written() {
 }
 
 #[test]
+fn the_usual_mtu_has_one_name() {
+    for text in ["auto", "1500"] {
+        assert_eq!(Axis::Mtu.read(text).as_deref(), Ok("1500"));
+        let mut cell = Cell::default();
+        assert_eq!(cell.set(Axis::Mtu, text), Ok(()));
+        assert_eq!(cell, Cell::default());
+    }
+}
+
+#[test]
 fn what_is_out_of_bounds_is_said_with_the_bounds() {
     let mut cell = Cell::default();
     for (axis, text, needle) in [
@@ -146,7 +165,7 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         (Axis::Placement, "a:b", "SENDER:RECEIVER"),
         (Axis::MemNode, "1024", "from 0 to 1023"),
         (Axis::Neighbour, "idle@0", "spin@smt-sibling"),
-        (Axis::HugePages, "always", "choose from auto, off, on"),
+        (Axis::HugePages, "always", "choose from auto, on, off"),
         (Axis::Class, "fifo:nice=2", "`deadline`"),
         (Axis::Cgroup, "max=50", "max=50% (of one CPU)"),
         (Axis::Mover, "", "not a name"),
@@ -210,7 +229,7 @@ fn a_served_cell_tells_its_load_where_it_is_not_the_default() {
         assert!(error.contains(expected), "{error}");
     };
     check(Axis::Connections, "0", "from 1 to 100000");
-    check(Axis::Idle, "100001", "from 1 to 100000");
+    check(Axis::Idle, "100001", "from 0 to 100000");
     check(Axis::Connect, "often", "choose from kept, new");
     check(Axis::Rate, "0", "`closed`, or requests per second");
     check(Axis::Think, "2s", "from 0 to 1s");

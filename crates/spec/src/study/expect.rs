@@ -5,8 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::axis::Axis;
-use crate::cell::Cell;
+use crate::axis::{Axis, CellFacts};
 use crate::metric::Metric;
 
 /// An expectation: how a value of an axis stands against another, and where.
@@ -62,11 +61,12 @@ impl fmt::Display for Outcome {
 }
 
 impl Expect {
-    /// Whether a cell lies where the expectation speaks of.
+    /// Whether a cell lies where the expectation speaks of: what does not apply to it is no place.
     #[must_use]
-    pub fn holds_at(&self, cell: &Cell) -> bool {
-        self.at
-            .iter()
-            .all(|(axis, values)| values.contains(&cell.value(*axis)))
+    pub fn holds_at(&self, cell: &CellFacts<'_>) -> bool {
+        let is_there = |(axis, values): &(Axis, Vec<String>)| {
+            values.contains(&cell.cell().value(*axis)) || !cell.applies(*axis)
+        };
+        self.at.iter().all(is_there)
     }
 }

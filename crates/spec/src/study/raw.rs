@@ -1,21 +1,23 @@
 //! The TOML of a study as it stands in the file, and the way from there to a [`Study`].
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{Compare, Figure, Study, StudyError, Tier};
-use crate::axis::{AXES, Axis};
-use crate::cell::Cell;
+use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::units;
 
-mod axes;
 mod expect;
 mod pair;
 mod value;
 
-pub(crate) use axes::RawAxes;
-pub(crate) use value::{Text, Values};
+pub(crate) use value::{RawText, RawValues};
+
+/// The axes of a tier or of a place, as they stand in the file.
+pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
 
 /// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
 /// less than what matters, as it acts on all cells of a block.
@@ -28,11 +30,11 @@ struct RawStudy {
     title: String,
     question: String,
     prediction: String,
-    smallest_effect: Spanned<Text>,
-    precision: Spanned<Text>,
-    budget: Spanned<Text>,
-    warmup: Spanned<Text>,
-    window: Spanned<Text>,
+    smallest_effect: Spanned<RawText>,
+    precision: Spanned<RawText>,
+    budget: Spanned<RawText>,
+    warmup: Spanned<RawText>,
+    window: Spanned<RawText>,
     blocks_least: Spanned<u32>,
     blocks_most: Spanned<u32>,
     #[serde(default)]
@@ -69,7 +71,7 @@ struct RawTier {
 #[serde(deny_unknown_fields)]
 struct RawCompare {
     axis: Spanned<String>,
-    baseline: Spanned<Text>,
+    baseline: Spanned<RawText>,
     metrics: Spanned<Vec<Spanned<String>>>,
 }
 
@@ -135,8 +137,8 @@ impl Reader<'_> {
     }
 
     fn study(&self, raw: RawStudy) -> Result<Study, StudyError> {
-        let share = |v: &Text| units::parse_share(&v.0);
-        let millis = |v: &Text| -> Result<u64, String> {
+        let share = |v: &RawText| units::parse_share(&v.0);
+        let millis = |v: &RawText| -> Result<u64, String> {
             let d = units::parse_duration(&v.0)?;
             match u64::try_from(d.as_millis()) {
                 Ok(ms) if (1..=86_400_000).contains(&ms) => Ok(ms),
@@ -205,6 +207,7 @@ impl Reader<'_> {
             as_published,
             as_published_blocks,
             pairs: self.pairs(&raw.pairs)?,
+            asked: Vec::new(),
             design: None,
             twins: false,
         })
@@ -226,13 +229,9 @@ impl Reader<'_> {
     /// The published design stands by itself: what it does not name has its default.
     fn as_published(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
         let tier = |tier: &RawTier| {
-            let named = AXES.iter().filter_map(|row| {
-                let values = tier.axes.get(row.axis)?;
-                Some(self.values(row.axis, values).map(|v| (row.axis, v)))
-            });
             Ok(Tier {
                 title: tier.title.clone(),
-                axes: named.collect::<Result<_, _>>()?,
+                axes: self.axes(&tier.axes)?,
             })
         };
         raw.as_published.iter().map(tier).collect()
@@ -259,25 +258,17 @@ impl Reader<'_> {
     /// The written tiers, each filled up with the first values of `[axes]`; after them all that
     /// `[axes]` spans.
     fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
-        let mut all = Vec::new();
-        for row in AXES {
-            if let Some(values) = raw.axes.get(row.axis) {
-                all.push((row.axis, self.values(row.axis, values)?));
-            }
-        }
+        let all = self.axes(&raw.axes)?;
         let mut tiers = Vec::new();
         for tier in &raw.tiers {
-            let mut axes = Vec::new();
-            for row in AXES {
-                if let Some(values) = tier.axes.get(row.axis) {
-                    axes.push((row.axis, self.values(row.axis, values)?));
-                } else if let Some((axis, values)) = all.iter().find(|(a, _)| *a == row.axis) {
-                    axes.push((*axis, values[..1].to_vec()));
-                }
-            }
+            let mut axes: BTreeMap<Axis, Vec<String>> = all
+                .iter()
+                .map(|(axis, values)| (*axis, values[..1].to_vec()))
+                .collect();
+            axes.extend(self.axes(&tier.axes)?);
             tiers.push(Tier {
                 title: tier.title.clone(),
-                axes,
+                axes: axes.into_iter().collect(),
             });
         }
         if tiers.is_empty() || !all.is_empty() {
@@ -294,10 +285,18 @@ impl Reader<'_> {
         Ok(tiers)
     }
 
+    /// The values of each axis that is named, in the order of the table.
+    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<String>)>, StudyError> {
+        let named = raw.iter();
+        named
+            .map(|(axis, values)| Ok((*axis, self.values(*axis, values)?)))
+            .collect()
+    }
+
     pub(crate) fn values(
         &self,
         axis: Axis,
-        values: &Spanned<Values>,
+        values: &Spanned<RawValues>,
     ) -> Result<Vec<String>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
@@ -311,10 +310,7 @@ impl Reader<'_> {
         }
         let mut written: Vec<String> = Vec::new();
         for value in list {
-            let value = self.take(value, |v| {
-                let mut probe = Cell::default();
-                probe.set(axis, &v.0).map(|()| probe.value(axis))
-            })?;
+            let value = self.value(axis, value)?;
             if !written.contains(&value) {
                 written.push(value);
             }
@@ -322,22 +318,18 @@ impl Reader<'_> {
         Ok(written)
     }
 
+    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
+        self.take(value, |text| axis.read(&text.0))
+    }
+
     pub(crate) fn axis(&self, name: &Spanned<String>) -> Result<Axis, StudyError> {
-        self.take(name, |n| {
-            Axis::named(n).ok_or_else(|| {
-                let names: Vec<&str> = AXES.iter().map(|r| r.name).collect();
-                format!("axis `{n}` is not known: choose from {}", names.join(", "))
-            })
-        })
+        self.take(name, |name| Axis::known(name))
     }
 
     fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, StudyError> {
         let axis = self.axis(&raw.axis)?;
-        let baseline = self.take(&raw.baseline, |v| {
-            let mut probe = Cell::default();
-            probe.set(axis, &v.0).map(|()| probe.value(axis))
-        })?;
-        let default = Cell::default().value(axis);
+        let baseline = self.value(axis, &raw.baseline)?;
+        let default = axis.row().default;
         let occurs = tiers.iter().any(|t| {
             t.axes
                 .iter()

@@ -1,4 +1,6 @@
 use super::*;
+use crate::Survey;
+use crate::axis::CellFacts;
 
 const SMALL: &str = r#"
 name = "small"
@@ -81,7 +83,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
     check(
         "threads = [1, 2]",
         "thread = [1]",
-        "line 17, column 1: unknown field `thread`",
+        "line 17, column 1: axis `thread` is not known: choose from transport, ",
     );
     check(
         "blocks-least = 6",
@@ -274,7 +276,7 @@ fn an_expectation_says_where_it_holds() {
         ] {
             cell.set(axis, value).unwrap();
         }
-        expect.holds_at(&cell)
+        expect.holds_at(&CellFacts::of(&cell, &Survey::default()))
     };
     assert!(at("64KiB", "1", "8") && at("1MiB", "1", "4"));
     assert!(!at("4KiB", "1", "8") && !at("64KiB", "2", "8"));
@@ -302,7 +304,7 @@ fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
         "axis `weight` is not known",
     );
     check("\"64KiB\", ", "\"0\", ", "size `0` is out of bounds");
-    check("size =", "weight =", "unknown field `weight`");
+    check("size =", "weight =", "axis `weight` is not known");
 }
 
 #[test]

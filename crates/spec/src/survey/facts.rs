@@ -164,13 +164,6 @@ impl<T> MoverFacts<T> {
         self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
-    /// Whether it brings a file through memory of its own, piece by piece, so that the axis
-    /// `block` means something to it.
-    #[must_use]
-    pub fn goes_in_blocks(&self) -> bool {
-        self.route == Route::FileToSocket && self.release == Release::AtReturn
-    }
-
     /// Whether it sends from a file that the cell chooses: from one in memory, or from one in
     /// the page cache or on the disk.
     #[must_use]

@@ -1,9 +1,11 @@
-//! The mover of CONTRIBUTING.md works: it is put into a copy of the tree as the guide says, the
-//! conformance test moves every byte with it, and its calls are those that its row states.
+//! The examples of CONTRIBUTING.md work: they are put into a copy of the tree as the guide says. The
+//! conformance test moves every byte with its mover, by the calls that its row states, and all
+//! compiles with its axis.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::tree;
 
@@ -12,55 +14,92 @@ const NAME: &str = "socketwrite";
 /// The table that it is put into.
 const TABLE: &str = "crates/engine/src/movers.rs";
 
+/// The table of axes, and what obeys the example of one.
+const AXES: &str = "crates/spec/src/axis/table.rs";
+const SOCKETS: &str = "crates/lab/src/transports/tcp.rs";
+
 #[test]
-fn the_mover_of_the_guide_moves_every_byte() {
-    let guide = fs::read_to_string(tree::root().join("CONTRIBUTING.md")).unwrap();
-    let example = block(&guide, &format!("//! `{NAME}`:"));
-    // Always the same place, so that a second run compiles nothing but what changed.
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
-    let table = fs::read_to_string(tree::root().join(TABLE)).unwrap();
-    let table = after(&table, "mod vmsplice;", &format!("mod {NAME};"));
-    let table = after(&table, "    send::WRITEV,", &format!("    {NAME}::MOVER,"));
-    let file = format!("crates/engine/src/movers/{NAME}.rs");
-    let (manifest, lock) = (own_version("Cargo.toml"), own_version("Cargo.lock"));
-    let changed = [
-        (TABLE, &table[..]),
-        (&file, example),
-        ("Cargo.toml", &manifest),
-        ("Cargo.lock", &lock),
-    ];
-    mirror(&tree::root(), &copy, "", &changed);
-    for (path, text) in changed {
-        write_if_new(&copy.join(path), text.as_bytes());
-    }
+fn the_mover_of_the_guide_moves_every_byte_by_the_calls_that_its_row_states() {
     // Three transports, and for each a stream of small messages, one of large ones, and answers.
-    passes(
-        &copy,
-        target,
-        "conformance",
-        &[&format!("/{NAME}/recv/")],
-        9,
-    );
-    passes(&copy, target, "calls", &["--exact", NAME], 1);
+    passes("conformance", &[&format!("/{NAME}/recv/")], 9);
+    passes("calls", &["--exact", NAME], 1);
 }
 
 /// So many cases of a test of the lab pass there.
-fn passes(copy: &Path, target: &Path, test: &str, cases: &[&str], count: usize) {
+fn passes(test: &str, cases: &[&str], count: usize) {
+    // By itself the package would have its dependencies built with other features.
+    let words = ["test", "--workspace", "--test", test, "--"];
+    let said = cargo(&[&words, cases].concat());
+    assert!(
+        said.contains(&format!("{count} passed; 0 failed")),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_axis_of_the_guide_is_one_row_and_what_obeys_it() {
+    cargo(&["check", "--workspace"]);
+    let root = tree::root();
+    let is_changed = |file: &&&str| {
+        let [was, is] = [&root, copied()].map(|tree| fs::read(tree.join(file)).unwrap());
+        was != is
+    };
+    assert_eq!([AXES, SOCKETS].iter().filter(is_changed).count(), 2);
+}
+
+/// What Cargo says in the copy.
+fn cargo(words: &[&str]) -> String {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+    let (command, words) = words.split_first().unwrap();
     let output = Command::new(env!("CARGO"))
-        // By itself the package would have its dependencies built with other features.
-        .args(["test", "--offline", "--locked", "--workspace", "--test"])
-        .args([test, "--"])
-        .args(cases)
-        .current_dir(copy)
+        .args([command, "--offline", "--locked"])
+        .args(words)
+        .current_dir(copied())
         .env("CARGO_TARGET_DIR", target)
         .output()
         .expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{log}");
-    let all = format!("{count} passed; 0 failed");
-    assert!(said.contains(&all), "{said}\n{log}");
+    said.into_owned()
+}
+
+/// A copy of the tree with the guide's mover and its axis.
+fn copied() -> &'static Path {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| {
+        let guide = read("CONTRIBUTING.md");
+        // Always the same place, so that a second run compiles nothing but what changed.
+        let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("guide");
+        let table = after(&read(TABLE), "mod vmsplice;", &format!("mod {NAME};"));
+        let table = after(&table, "    send::WRITEV,", &format!("    {NAME}::MOVER,"));
+        let file = format!("crates/engine/src/movers/{NAME}.rs");
+        let row = block(&guide, "        /// SO_KEEPALIVE.");
+        let axes = read(AXES);
+        let (above, below) = axes.split_once("        /// MTU of the link").unwrap();
+        let line = block(&guide, "    sockopt::").trim_end();
+        let sockets = after(&read(SOCKETS), "    set_buffers(&socket, cell)?;", line);
+        let changed = [
+            (TABLE, table),
+            (&file, block(&guide, &format!("//! `{NAME}`:")).to_owned()),
+            (
+                AXES,
+                format!("{above}{row}        /// MTU of the link{below}"),
+            ),
+            (SOCKETS, sockets),
+            ("Cargo.toml", own_version("Cargo.toml")),
+            ("Cargo.lock", own_version("Cargo.lock")),
+        ];
+        mirror(&tree::root(), &copy, "", &changed);
+        for (path, text) in &changed {
+            write_if_new(&copy.join(path), text.as_bytes());
+        }
+        copy
+    })
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(tree::root().join(file)).unwrap()
 }
 
 /// A file of the root with a version for our crates that no other build has. Cargo tells crates
@@ -68,7 +107,7 @@ fn passes(copy: &Path, target: &Path, test: &str, cases: &[&str], count: usize) 
 /// was built from the copy for what is to be built from the tree, which it shares its folder
 /// with, and tests of the tree would run on the copy.
 fn own_version(file: &str) -> String {
-    let text = fs::read_to_string(tree::root().join(file)).unwrap();
+    let text = read(file);
     let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
     let own = format!("version = \"{}-guide\"", env!("CARGO_PKG_VERSION"));
     let mut ours = false; // whether the line before names a crate of ours, or all of them
@@ -86,19 +125,19 @@ fn block<'a>(page: &'a str, start: &str) -> &'a str {
     let mut blocks = page.split("```rust\n").skip(1);
     let block = blocks
         .find(|b| b.starts_with(start))
-        .expect("the guide's mover");
+        .expect("an example of the guide");
     block.split("```").next().unwrap()
 }
 
 fn after(text: &str, line: &str, new: &str) -> String {
     let found = format!("{line}\n");
-    assert!(text.contains(&found), "movers.rs has no line `{line}`");
+    assert!(text.contains(&found), "there is no line `{line}`");
     text.replacen(&found, &format!("{found}{new}\n"), 1)
 }
 
 /// Makes `to` what `from` is, but for the files of `except`. What is the same already stays
 /// untouched, so that Cargo does not take it for changed.
-fn mirror(from: &Path, to: &Path, prefix: &str, except: &[(&str, &str)]) {
+fn mirror(from: &Path, to: &Path, prefix: &str, except: &[(&str, String)]) {
     fs::create_dir_all(to).unwrap();
     let mut here = Vec::new();
     for entry in fs::read_dir(from).unwrap() {

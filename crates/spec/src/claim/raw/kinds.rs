@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use super::{RawTest, name};
-use crate::axis::{AXES, Axis};
-use crate::cell::Cell;
+use crate::axis::Axis;
 use crate::claim::{
     Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Place, Quantity, Term, Test,
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
-use crate::study::raw::{Reader, Text};
+use crate::study::raw::{RawText, Reader};
 use crate::units;
 
 /// How far beside a claimed place a crossover may lie, unless the test says otherwise.
@@ -54,24 +53,20 @@ impl Reader<'_> {
     }
 
     pub(super) fn place(&self, raw: &RawTest) -> Result<Place, StudyError> {
-        let Some(axes) = &raw.place else {
-            return Ok(Vec::new());
-        };
-        let named = AXES.iter().filter_map(|row| {
-            let values = axes.get_ref().get(row.axis)?;
-            Some(self.values(row.axis, values).map(|v| (row.axis, v)))
-        });
-        named.collect()
+        match &raw.place {
+            Some(axes) => self.axes(axes.get_ref()),
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
         let axis = self.axis(self.needed(raw, &raw.axis, "axis")?)?;
-        let value = self.named_value(axis, self.needed(raw, &raw.value, "value")?)?;
+        let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
         let against = self.needed(raw, &raw.against, "against")?;
         let contrast = Contrast {
             axis,
             value,
-            against: self.named_value(axis, against)?,
+            against: self.value(axis, against)?,
             place: self.place(raw)?,
             if_measured: raw.if_measured.as_ref().is_some_and(|b| *b.get_ref()),
         };
@@ -111,17 +106,6 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn named_value(
-        &self,
-        axis: Axis,
-        text: &Spanned<Text>,
-    ) -> Result<String, StudyError> {
-        self.take(text, |t| {
-            let mut probe = Cell::default();
-            probe.set(axis, &t.0).map(|()| probe.value(axis))
-        })
-    }
-
     pub(super) fn crossover(&self, raw: &RawTest) -> Result<Test, StudyError> {
         let along = match &raw.along {
             Some(along) => self.axis(along)?,
@@ -135,11 +119,7 @@ impl Reader<'_> {
                 ));
             };
             units::parse_bytes(value)?;
-            let mut probe = Cell::default();
-            match probe.set(along, value.trim()) {
-                Ok(()) => Ok(probe.value(along)),
-                Err(e) => Err(e.to_string()),
-            }
+            along.read(value.trim()).map_err(|e| e.to_string())
         })?;
         let tolerance = match &raw.tolerance {
             Some(factor) => self.take(factor, |f| {
@@ -262,7 +242,7 @@ impl Reader<'_> {
     }
 }
 
-fn rows(conditions: Option<&BTreeMap<String, Text>>) -> Vec<(String, String)> {
+fn rows(conditions: Option<&BTreeMap<String, RawText>>) -> Vec<(String, String)> {
     let pairs = conditions.into_iter().flatten();
     pairs
         .map(|(column, value)| (column.clone(), value.0.clone()))

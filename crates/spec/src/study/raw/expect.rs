@@ -4,17 +4,15 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Expect, Outcome, StudyError};
-use super::{RawAxes, Reader, Text};
-use crate::axis::{AXES, Axis};
-use crate::cell::Cell;
+use super::{RawAxes, RawText, Reader};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExpect {
     metric: Spanned<String>,
     axis: Spanned<String>,
-    baseline: Spanned<Text>,
-    value: Spanned<Text>,
+    baseline: Spanned<RawText>,
+    value: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
     outcome: Spanned<String>,
@@ -27,24 +25,13 @@ impl Reader<'_> {
 
     fn expect(&self, raw: &RawExpect) -> Result<Expect, StudyError> {
         let axis = self.axis(&raw.axis)?;
-        let at = AXES.iter().filter_map(|row| {
-            let values = raw.at.get(row.axis)?;
-            Some(self.values(row.axis, values).map(|v| (row.axis, v)))
-        });
         Ok(Expect {
             metric: self.take(&raw.metric, |m| m.parse())?,
             axis,
             baseline: self.value(axis, &raw.baseline)?,
             value: self.value(axis, &raw.value)?,
-            at: at.collect::<Result<_, _>>()?,
+            at: self.axes(&raw.at)?,
             outcome: self.take(&raw.outcome, |name| outcome(name))?,
-        })
-    }
-
-    pub(super) fn value(&self, axis: Axis, value: &Spanned<Text>) -> Result<String, StudyError> {
-        self.take(value, |v| {
-            let mut probe = Cell::default();
-            probe.set(axis, &v.0).map(|()| probe.value(axis))
         })
     }
 }

@@ -4,8 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Pair, StudyError};
-use super::{RawAxes, Reader, Text, Values};
-use crate::axis::AXES;
+use super::{RawAxes, RawText, RawValues, Reader};
 
 /// The greatest published speed-up that is believed to be none of a slip.
 const MOST_TIMES: f64 = 1e6;
@@ -16,8 +15,8 @@ pub(super) struct RawPair {
     title: String,
     metric: Spanned<String>,
     axis: Spanned<String>,
-    values: Spanned<Values>,
-    against: Spanned<Text>,
+    values: Spanned<RawValues>,
+    against: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
     #[serde(default)]
@@ -41,11 +40,7 @@ impl Reader<'_> {
                 format!("`{against}` cannot be held against itself: take it out of `values`"),
             );
         }
-        let at = AXES.iter().filter_map(|row| {
-            let values = raw.at.get(row.axis)?;
-            Some(self.values(row.axis, values).map(|v| (row.axis, v)))
-        });
-        let at: Vec<_> = at.collect::<Result<_, _>>()?;
+        let at = self.axes(&raw.at)?;
         if at.iter().any(|(a, _)| *a == axis) {
             let message = format!("`where` cannot name `{}`, which is compared", axis.name());
             return self.fail(raw.axis.span(), message);

@@ -1,0 +1,207 @@
+//! What decides which axes apply to a cell.
+
+use super::{AXES, Axis};
+use crate::cell::{Cell, Pattern, Transport};
+use crate::survey::{InFlight, MoverFacts, Release, Route, Survey};
+
+/// A cell with what the tables say of its mover and its service.
+#[derive(Clone, Copy, Debug)]
+pub struct CellFacts<'a> {
+    cell: &'a Cell,
+    mover: Option<Ways>,
+    has_size: bool,
+}
+
+/// What a mover's row says of how it moves.
+#[derive(Clone, Copy, Debug)]
+struct Ways {
+    route: Route,
+    release: Release,
+    in_flight: InFlight,
+}
+
+impl<'a> CellFacts<'a> {
+    /// A cell with the facts of a survey.
+    #[must_use]
+    pub fn of(cell: &'a Cell, survey: &'a Survey) -> CellFacts<'a> {
+        let services = survey.serving.as_ref().map_or(&[][..], |s| &s.services);
+        let service = services.iter().find(|s| s.name == cell.serving.service);
+        let mover = survey.mover(&cell.mover).map(Ways::of);
+        CellFacts {
+            cell,
+            mover: mover.filter(|_| !cell.is_served()),
+            has_size: !cell.is_served() || service.is_none_or(|s| s.sizes.is_some()),
+        }
+    }
+
+    /// A cell of messages or of files, with the facts of its mover.
+    #[must_use]
+    pub fn moved_by<T>(cell: &'a Cell, mover: &MoverFacts<T>) -> CellFacts<'a> {
+        CellFacts {
+            cell,
+            mover: Some(Ways::of(mover)),
+            has_size: true,
+        }
+    }
+
+    /// The cell.
+    #[must_use]
+    pub fn cell(&self) -> &'a Cell {
+        self.cell
+    }
+
+    /// Whether an axis applies to the cell.
+    #[must_use]
+    pub fn applies(&self, axis: Axis) -> bool {
+        (axis.row().applies)(self)
+    }
+
+    /// The cell with one value for all that does not apply to it, so that no two cells are the
+    /// same measurement.
+    #[must_use]
+    pub fn normal(&self) -> Cell {
+        let mut cell = self.cell.clone();
+        for row in AXES.iter().filter(|row| !(row.applies)(self)) {
+            let value = match (row.otherwise)(self) {
+                "" => row.default,
+                value => value,
+            };
+            let set = cell.set(row.axis, value);
+            debug_assert_eq!(set, Ok(()), "what {} is where it does not apply", row.name);
+        }
+        cell
+    }
+
+    /// Whether two cells can be compared: they are of one kind, and agree in every axis that
+    /// applies to both, but for some.
+    #[must_use]
+    pub fn agrees(&self, other: &CellFacts<'_>, except: &[Axis]) -> bool {
+        // Reading a file is not compared with writing one, nor work with moving bytes.
+        let is_alone = |c: &CellFacts<'_>| c.is_of_files() || c.is_work() || c.is_ping();
+        let of_one_kind = self.route() == other.route() || self.is_ping() && other.is_ping();
+        // Nor is one side compared with two, nor a server with bytes that are moved.
+        let sides = |c: &CellFacts<'_>| (c.is_served(), c.is_sent() && !c.is_received());
+        sides(self) == sides(other)
+            && (of_one_kind || !is_alone(self) && !is_alone(other))
+            && AXES.iter().all(|row| {
+                except.contains(&row.axis)
+                    || (row.is_same)(self.cell, other.cell)
+                    || !(row.applies)(self)
+                    || !(row.applies)(other)
+            })
+    }
+
+    fn route(&self) -> Route {
+        self.mover.map_or(Route::Nowhere, |m| m.route)
+    }
+
+    /// Whether a server is asked by many clients.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.cell.is_served()
+    }
+
+    /// Whether a mover sends messages to another end; one that is not known is taken to do so.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        !self.is_served() && self.mover.is_none_or(|m| m.route.has_peer())
+    }
+
+    /// Whether a mover works on a file and has no other end.
+    #[must_use]
+    pub fn is_of_files(&self) -> bool {
+        self.route().is_of_files()
+    }
+
+    /// Whether a CPU works, and nothing is moved.
+    #[must_use]
+    pub fn is_work(&self) -> bool {
+        self.route().is_work()
+    }
+
+    /// Whether two threads take turns.
+    #[must_use]
+    pub fn is_ping(&self) -> bool {
+        self.route().is_ping()
+    }
+
+    /// Whether a message stays in memory, or goes nowhere at all.
+    pub(super) fn stays_in_memory(&self) -> bool {
+        let alone = self.is_of_files() || self.is_work() || self.is_ping();
+        !(self.is_served() || self.is_sent() || alone)
+    }
+
+    /// Whether a message or request has a size of its own.
+    #[must_use]
+    pub fn has_size(&self) -> bool {
+        self.has_size && !self.is_ping()
+    }
+
+    /// Whether somebody receives what is sent.
+    pub(super) fn is_received(&self) -> bool {
+        self.is_sent() && self.cell.transport.has_receiver()
+    }
+
+    /// Whether messages are sent over TCP.
+    pub(super) fn is_sent_by_tcp(&self) -> bool {
+        self.is_sent() && self.cell.transport.is_tcp()
+    }
+
+    /// Whether messages are sent over this transport.
+    pub(super) fn is_sent_over(&self, transport: Transport) -> bool {
+        self.is_sent() && self.cell.transport == transport
+    }
+
+    /// Whether messages are sent over a link that is made for the run.
+    pub(super) fn has_a_link(&self) -> bool {
+        self.is_sent() && self.cell.transport.is_made()
+    }
+
+    /// Whether a server's clients wait for an answer before they ask again.
+    pub(super) fn is_closed_loop(&self) -> bool {
+        self.is_served() && self.cell.serving.rate_per_s.is_none()
+    }
+
+    /// Whether each message is answered.
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_sent() && self.cell.pattern == Pattern::Ask
+    }
+
+    /// Whether the kernel says when a buffer may be used again.
+    pub(super) fn completes(&self) -> bool {
+        self.is_sent()
+            && self
+                .mover
+                .is_none_or(|m| m.release == Release::AtCompletion)
+    }
+
+    /// Whether there is a file, whose place and order the cell chooses.
+    pub(super) fn has_a_file(&self) -> bool {
+        self.is_of_files() || self.route() == Route::FileToSocket
+    }
+
+    /// Whether the file is gone through in blocks, one call each: from a file to another or to
+    /// nothing, or through memory of the mover's own to a socket.
+    pub(super) fn goes_by_blocks(&self) -> bool {
+        let through_memory =
+            |m: Ways| m.route == Route::FileToSocket && m.release == Release::AtReturn;
+        self.route().goes_by_blocks() || self.mover.is_some_and(through_memory)
+    }
+
+    /// Whether several requests can be in flight.
+    pub(super) fn has_depth(&self) -> bool {
+        let several =
+            |m: Ways| matches!(m.in_flight, InFlight::Several | InFlight::SeveralByThreads);
+        self.is_served() || self.is_of_files() && self.mover.is_some_and(several)
+    }
+}
+
+impl Ways {
+    fn of<T>(mover: &MoverFacts<T>) -> Ways {
+        Ways {
+            route: mover.route,
+            release: mover.release,
+            in_flight: mover.in_flight,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What a row of the table of axes says, and what is made of it.
+
+use super::table::Axis;
+use super::{Cell, CellFacts};
+use crate::cell::Invalid;
+
+/// A row of the table of axes.
+#[derive(Clone, Copy, Debug)]
+pub struct AxisRow {
+    /// The axis.
+    pub axis: Axis,
+    /// Its name in study files, on the command line and in tables.
+    pub name: &'static str,
+    /// What its options stand under in help.
+    pub group: AxisGroup,
+    /// Its value where a study names none, and where it does not apply.
+    pub default: &'static str,
+    /// What it says, for help texts and legends.
+    pub help: &'static str,
+    /// How a value is said as a circumstance, with `{}` for the value and `{s}` for the plural;
+    /// without its first word it is the subject of a sentence. Empty where it is the name and the
+    /// value.
+    pub phrase: &'static str,
+    /// Where a cell's id tells it.
+    pub told: Told,
+    /// Whether it applies to a cell: where it does not, a plan's cell has the default, or what
+    /// `otherwise` says, and no two cells are kept apart by it.
+    pub applies: fn(&CellFacts<'_>) -> bool,
+    /// What a cell has that it does not apply to; empty for the default.
+    pub otherwise: fn(&CellFacts<'_>) -> &'static str,
+    /// Those cells in words: `messages over TCP`.
+    pub applies_to: &'static str,
+    /// What its values are.
+    pub kind: ValueKind,
+    pub(crate) value: fn(&Cell) -> String,
+    pub(crate) set: fn(&mut Cell, &str) -> Result<(), Invalid>,
+    pub(super) is_same: fn(&Cell, &Cell) -> bool,
+}
+
+/// The headings that options stand under in help, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
+pub enum AxisGroup {
+    /// How a message is moved.
+    Method,
+    /// What a message is, and what memory it lies in.
+    Message,
+    /// What sockets are set to.
+    Socket,
+    /// What lies between the two ends.
+    Path,
+    /// Which file, and how it is gone through.
+    File,
+    /// Where threads run and memory lies.
+    Placement,
+    /// How much there is at once, and how often.
+    Load,
+    /// What many clients ask.
+    Server,
+}
+
+impl AxisGroup {
+    /// The heading.
+    #[must_use]
+    pub fn heading(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Where a cell's id tells the value of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Always, by its place.
+    Always,
+    /// Only where it is not the default, as `axis=value`.
+    WhereItMatters,
+}
+
+/// What the values of an axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Numbers of bytes, written with a unit: `64KiB`.
+    Bytes,
+    /// Numbers of bytes, written without one: `1500`.
+    PlainBytes,
+    /// Other numbers.
+    Number,
+    /// Words, `on` and `off` among them.
+    Switch,
+    /// Words.
+    Word,
+    /// Words with lists of CPUs, which have commas of their own.
+    Lists,
+}
+
+/// What a row does not say.
+pub(super) const USUAL: AxisRow = AxisRow {
+    axis: Axis::Transport,
+    name: "",
+    group: AxisGroup::Method,
+    default: "",
+    help: "",
+    phrase: "",
+    told: Told::WhereItMatters,
+    applies: |_| true,
+    otherwise: |_| "",
+    applies_to: "everything",
+    kind: ValueKind::Word,
+    value: |_| String::new(),
+    set: |_, _| Ok(()),
+    is_same: |_, _| true,
+};
+
+/// From each row `Variant => field: Type, VALUES, { … }` come the variant of [`Axis`], the field
+/// of [`Cell`] or [`Serving`], and the row of [`AXES`], in their order. What a row leaves out is
+/// as in `USUAL`.
+macro_rules! axes {
+    (
+        $(#[$cell_meta:meta])*
+        Cell {$(
+            $(#[$meta:meta])*
+            $variant:ident => $field:ident: $type:ty, $values:expr, {
+                $($key:ident: $value:expr),+ $(,)?
+            }
+        )+}
+        $(#[$serving_meta:meta])*
+        Serving {$(
+            $(#[$s_meta:meta])*
+            $s_variant:ident => $s_field:ident: $s_type:ty, $s_values:expr, {
+                $($s_key:ident: $s_value:expr),+ $(,)?
+            }
+        )+}
+    ) => {
+        /// One thing that a study varies.
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema,
+            strum::VariantNames,
+        )]
+        #[serde(rename_all = "kebab-case")]
+        #[strum(serialize_all = "kebab-case")]
+        #[allow(missing_docs)] // each is told by its row in `AXES`
+        pub enum Axis {
+            $($variant,)+
+            $($s_variant,)+
+        }
+
+        $(#[$cell_meta])*
+        pub struct Cell {
+            $($(#[$meta])* pub $field: $type,)+
+            /// The server and the load on it, where there is one.
+            #[serde(default)]
+            pub serving: Serving,
+            /// Whether it is the second measurement of a baseline, under a name of its own. No axis: the
+            /// plan alone sets it, and cells without it are written as they were before there were twins.
+            #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+            pub twin: bool,
+        }
+
+        $(#[$serving_meta])*
+        pub struct Serving {
+            $($(#[$s_meta])* pub $s_field: $s_type,)+
+        }
+
+        impl Default for Cell {
+            fn default() -> Cell {
+                Cell {
+                    $($field: usual(Axis::$variant, &$values),)+
+                    serving: Serving::default(),
+                    twin: false,
+                }
+            }
+        }
+
+        impl Default for Serving {
+            fn default() -> Serving {
+                Serving { $($s_field: usual(Axis::$s_variant, &$s_values),)+ }
+            }
+        }
+
+        /// All axes, in the order in which a cell is written.
+        #[allow(clippy::needless_update)] // a row may say all there is to say
+        pub const AXES: &[AxisRow] = &[
+            $(axes!(@row $variant, $field, $type, $values, $($key: $value),+),)+
+            $(axes!(@row $s_variant, serving.$s_field, $s_type, $s_values, $($s_key: $s_value),+),)+
+        ];
+    };
+    (@row $variant:ident, $($field:ident).+, $type:ty, $values:expr, $($key:ident: $value:expr),+) => {
+        AxisRow {
+            axis: Axis::$variant,
+            name: Axis::VARIANTS[Axis::$variant as usize],
+            kind: kind_of::<$type, _>(&$values),
+            value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
+            set: |cell, text| {
+                cell.$($field).+ = $values.read(Axis::$variant, text, "")?;
+                Ok(())
+            },
+            is_same: |one, other| one.$($field).+ == other.$($field).+,
+            $($key: $value,)+
+            ..USUAL
+        }
+    };
+}

@@ -1,0 +1,381 @@
+//! The table of axes: a row says everything about one. ARCHITECTURE.md tells what comes from it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use strum::VariantNames;
+
+use super::row::{AxisGroup, AxisRow, Told, USUAL};
+use super::values::{
+    Bytes, Name, Number, Numbered, OnOff, OneOf, Or, OrBytes, PlainBytes, Switch, Text,
+    TextWithLists, Time, Values, count, kind_of, usual,
+};
+use crate::cell::{
+    Access, Answer, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
+    MAX_CONNECTIONS, MAX_DEPTH, MAX_FIELDS, MAX_RATE_PER_S, MAX_RING_BYTES, MAX_SIZE_BYTES,
+    MAX_SOCKET_BUFFER_BYTES, MAX_THINK_NS, MAX_THREADS, MOST_NODES, MTU_BYTES, Neighbour, Nodelay,
+    Pattern, Payload, Placement, ReadSize, Reaping, Ring, SEGMENT_BYTES, Transport,
+};
+
+/// The word for no server at all.
+const NO_SERVER: &str = "none";
+
+axes! {
+    /// One point of a study's grid. Its [`Cell::id`] names it everywhere.
+    #[derive(
+        Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(deny_unknown_fields)]
+    Cell {
+        /// What lies between the two ends.
+        Transport => transport: Transport, OneOf, {
+            group: AxisGroup::Path,
+            default: "loopback",
+            help: "what lies between the two ends",
+            phrase: "over {}",
+            told: Told::Always,
+            applies: |c| c.is_sent() || c.is_served(),
+            applies_to: "messages over sockets",
+        }
+        /// Who waits for whom.
+        Pattern => pattern: Pattern, OneOf, {
+            group: AxisGroup::Message,
+            default: "stream",
+            help: "stream: send without pause; ask: wait for an answer to each message",
+            told: Told::Always,
+            applies: |c| c.is_sent(),
+            otherwise: |c| if c.is_served() { "ask" } else { "" },
+            applies_to: "movers that send",
+        }
+        /// A name of the engine's table of movers.
+        Mover => mover: String, Name, {
+            group: AxisGroup::Method,
+            default: "send",
+            help: "how a message is sent",
+            phrase: "with `{}`",
+            told: Told::Always,
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
+        }
+        /// A name of the engine's table of receivers.
+        Receiver => receiver: String, Name, {
+            group: AxisGroup::Method,
+            default: "recv",
+            help: "how it is received",
+            phrase: "into `{}`",
+            told: Told::Always,
+            applies: |c| c.is_received(),
+            applies_to: "messages that somebody receives, which is nobody over wire",
+        }
+        /// One whole message.
+        Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
+            group: AxisGroup::Message,
+            default: "64KiB",
+            help: "bytes of one whole message",
+            phrase: "at {}",
+            told: Told::Always,
+            applies: |c| c.has_size(),
+            otherwise: |c| if c.is_ping() { "8" } else { "64" },
+            applies_to: "all but ping-pongs and services without a size",
+        }
+        /// Pieces of a message.
+        Fields => fields: u32, count(1, MAX_FIELDS), {
+            group: AxisGroup::Message,
+            default: "8",
+            help: "pieces of memory that a message consists of, for movers that gather",
+            phrase: "with {} field{s}",
+            told: Told::Always,
+            applies: |c| c.is_sent() || c.stays_in_memory(),
+            applies_to: "movers that send",
+        }
+        /// Flows.
+        Threads => threads: u32, count(1, MAX_THREADS), {
+            group: AxisGroup::Load,
+            default: "1",
+            help: "flows: connections, each with one sender thread and one receiver thread; of a server, threads of its clients",
+            phrase: "with {} thread{s}",
+            told: Told::Always,
+        }
+        /// Name of the congestion control, or `default`.
+        Congestion => congestion: String, Name, {
+            group: AxisGroup::Socket,
+            default: "cubic",
+            help: "TCP congestion control of each socket; `default` is the system's",
+            told: Told::Always,
+            applies: |c| c.is_sent_by_tcp() || c.is_served(),
+            otherwise: |c| if c.is_sent() { "default" } else { "" },
+            applies_to: "messages over TCP",
+        }
+        /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
+        SocketBuffer => socket_buffer_bytes: Option<u64>, Or(&["auto"], Bytes(1..=MAX_SOCKET_BUFFER_BYTES)), {
+            group: AxisGroup::Socket,
+            default: "auto",
+            help: "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
+            told: Told::Always,
+            applies: |c| c.is_sent(),
+            applies_to: "movers that send",
+        }
+        /// What the receiver asks for in one call.
+        ReadSize => read_size: ReadSize, OrBytes(&[ReadSize::Field, ReadSize::Message], MAX_CALL_BYTES), {
+            group: AxisGroup::Socket,
+            default: "256KiB",
+            help: "bytes that the receiver asks for in one call, `field` or `message`",
+            told: Told::Always,
+            applies: |c| c.is_received(),
+            applies_to: "messages that somebody receives, which is nobody over wire",
+        }
+        /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
+        Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
+            group: AxisGroup::Message,
+            default: "4MiB",
+            help: "size of the sender's payload buffer: at least four messages, or exactly one; of a file, its length",
+            told: Told::Always,
+            applies: |c| c.is_sent() || c.is_of_files() || c.stays_in_memory(),
+            applies_to: "movers of messages and files",
+        }
+        /// TCP_NODELAY.
+        Nodelay => nodelay: Nodelay, Switch, {
+            group: AxisGroup::Socket,
+            default: "auto",
+            help: "TCP_NODELAY: on, off, or auto, which is on only where answers are waited for",
+            told: Told::Always,
+            applies: |c| c.is_sent_by_tcp(),
+            applies_to: "movers that send over TCP",
+        }
+        /// CPUs.
+        Placement => placement: Placement, TextWithLists, {
+            group: AxisGroup::Placement,
+            default: "free",
+            help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both; pairs stands for all pairs of CPUs, or for some of each distance where there are many",
+            told: Told::Always,
+        }
+        /// Whether the payload is written anew before each message.
+        Payload => payload: Payload, OneOf, {
+            group: AxisGroup::Message,
+            default: "prepared",
+            help: "prepared: written once before the trial; refilled: every field filled with memset before each message",
+            applies: |c| c.is_sent(),
+            applies_to: "movers that send",
+        }
+        /// What an answer consists of, where one is waited for.
+        Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
+            group: AxisGroup::Message,
+            default: "64",
+            help: "bytes of an answer, or `field`; never more than the message",
+            applies: |c| c.is_answered(),
+            applies_to: "messages that are answered: --pattern ask",
+        }
+        /// What is done about zero-copy completions.
+        Reaping => reaping: Reaping, OneOf, {
+            group: AxisGroup::Socket,
+            default: "full",
+            help: "zero-copy completions: full takes them all before a buffer is used again; one-look and never use it at once",
+            applies: |c| c.completes(),
+            applies_to: "movers with zero-copy completions",
+        }
+        /// TCP_CORK around each message.
+        Cork => cork: bool, OnOff, {
+            group: AxisGroup::Socket,
+            default: "off",
+            help: "TCP_CORK on before each message and off after it",
+            applies: |c| c.is_sent_by_tcp(),
+            applies_to: "movers that send over TCP",
+        }
+        /// TCP_QUICKACK, set anew before each receive.
+        Quickack => quickack: bool, OnOff, {
+            group: AxisGroup::Socket,
+            default: "off",
+            help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
+            applies: |c| c.is_sent_by_tcp() && c.is_received(),
+            applies_to: "messages over TCP that somebody receives",
+        }
+        /// MTU of the link, or none for the transport's own.
+        Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], PlainBytes(MTU_BYTES)), {
+            group: AxisGroup::Path,
+            default: "1500",
+            help: "MTU of veth and wire in bytes; 1500 is `auto` too",
+            applies: |c| c.has_a_link(),
+            applies_to: "links that are made for the run: --transport veth, wire or wire-udp",
+        }
+        /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
+        /// device's own.
+        #[serde(default)]
+        Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
+            group: AxisGroup::Path,
+            default: "auto",
+            help: "bytes that TCP hands to the device of veth and wire in one packet at most, which a card would cut by the MTU; `auto` is the device's own, 64KiB",
+            phrase: "with packets of up to {}",
+            applies: |c| c.has_a_link() && c.is_sent_by_tcp(),
+            applies_to: "TCP over links that are made for the run: --transport veth or wire",
+        }
+        /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
+        #[serde(default)]
+        Device => device: Device, OneOf, {
+            group: AxisGroup::Path,
+            default: "tun",
+            help: "what wire and wire-udp are made of: tun, or veth, one end of a pair, as a card with frames of Ethernet",
+            applies: |c| c.is_sent() && !c.is_received(),
+            applies_to: "--transport wire and wire-udp",
+        }
+        /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
+        AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
+            group: AxisGroup::Path,
+            default: "128KiB",
+            help: "bytes of a flow after which the far end of wire acknowledges; less where nothing more comes",
+            applies: |c| c.is_sent_over(Transport::Wire),
+            applies_to: "--transport wire",
+        }
+        /// Bytes of one call of a mover that works through a file.
+        Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
+            group: AxisGroup::File,
+            default: "64KiB",
+            help: "bytes of one call of a mover that works through a file",
+            phrase: "with blocks of {}",
+            applies: |c| c.goes_by_blocks(),
+            applies_to: "movers that take a file through memory block by block",
+        }
+        /// Requests in flight.
+        Depth => depth: u32, count(1, MAX_DEPTH), {
+            group: AxisGroup::File,
+            default: "1",
+            help: "requests in flight, for movers that can have several",
+            phrase: "at depth {}",
+            applies: |c| c.has_depth(),
+            applies_to: "servers, and movers of files that can have several requests in flight",
+        }
+        /// Where the file's pages are.
+        Cache => cache: Cache, OneOf, {
+            group: AxisGroup::File,
+            default: "memory",
+            help: "memory: a memory file; warm: in the page cache; cold: dropped from it first; direct: past it, by O_DIRECT",
+            applies: |c| c.has_a_file(),
+            applies_to: "movers of files",
+        }
+        /// In which order a file is gone through.
+        Access => access: Access, OneOf, {
+            group: AxisGroup::File,
+            default: "sequential",
+            help: "order in which a file is gone through: sequential or random",
+            applies: |c| c.has_a_file(),
+            applies_to: "movers of files",
+        }
+        /// The node that the payload's memory is taken from, or none for where the thread runs.
+        #[serde(default)]
+        MemNode => mem_node: Option<u32>, Or(&["auto"], Numbered(MOST_NODES - 1)), {
+            group: AxisGroup::Placement,
+            default: "auto",
+            help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
+        }
+        /// What keeps CPUs busy beside the trial.
+        #[serde(default)]
+        Neighbour => neighbour: Neighbour, TextWithLists, {
+            group: AxisGroup::Load,
+            default: "idle",
+            help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
+        }
+        /// Whether the memory that work is done on lies in huge pages.
+        #[serde(default)]
+        HugePages => huge_pages: HugePages, Switch, {
+            group: AxisGroup::Placement,
+            default: "auto",
+            help: "transparent huge pages under the memory that work is done on: on and off are checked in /proc/self/smaps; auto leaves it to the system",
+            applies: |c| c.is_work(),
+            applies_to: "movers that work on memory, such as work-random",
+        }
+        /// Scheduler class of the threads.
+        #[serde(default)]
+        Class => class: Class, Text, {
+            group: AxisGroup::Placement,
+            default: "other",
+            help: "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
+        }
+        /// What the processes' own control group is given.
+        #[serde(default)]
+        Cgroup => cgroup: Cgroup, TextWithLists, {
+            group: AxisGroup::Placement,
+            default: "none",
+            help: "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
+            applies: |c| !c.is_served(),
+            applies_to: "all but servers",
+        }
+    }
+    /// A server and the load on it. Where there is no server, the rest means nothing.
+    #[derive(
+        Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(deny_unknown_fields)]
+    Serving {
+        /// A name of the engine's table of servers; none where bytes are moved by a mover.
+        Server => server: Option<String>, Or(&[NO_SERVER], Name), {
+            group: AxisGroup::Server,
+            default: NO_SERVER,
+            help: "concurrency model of a server that many clients ask, or `none`: bytes are moved by the mover",
+            phrase: "with `{}`",
+        }
+        /// A name of the engine's table of services.
+        Service => service: String, Name, {
+            group: AxisGroup::Server,
+            default: "echo",
+            help: "what the server answers: top, or echo and fixed of --size",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+        /// Connections that ask.
+        Connections => connections: u32, count(1, MAX_CONNECTIONS), {
+            group: AxisGroup::Server,
+            default: "1",
+            help: "connections that ask the server",
+            phrase: "with {} connection{s}",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+        /// Connections beside them that are only there.
+        Idle => idle: u32, count(0, MAX_CONNECTIONS), {
+            group: AxisGroup::Server,
+            default: "0",
+            help: "additional connections that are idle",
+            phrase: "with {} idle connection{s} beside them",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+        /// Whether a connection is kept.
+        Connect => connect: Connect, OneOf, {
+            group: AxisGroup::Server,
+            default: "kept",
+            help: "kept: each client keeps its connection; new: it opens one for each request",
+            phrase: "with {} connections",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+        /// Requests per second of an open loop; none is a closed one: who has an answer asks again.
+        Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
+            group: AxisGroup::Load,
+            default: "closed",
+            help: "closed loop: each client sends its next request once it has the answer; or open loop: requests per second of all clients, whatever the server does",
+            phrase: "at {} requests/s",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+        /// Time between an answer and the next request of a closed loop, in ns.
+        Think => think_ns: u64, Time(MAX_THINK_NS), {
+            group: AxisGroup::Load,
+            default: "0",
+            help: "time from an answer to the next request, where the rate is closed",
+            applies: |c| c.is_closed_loop(),
+            applies_to: "servers that are asked in a closed loop: leave --rate out",
+        }
+        /// Whether perf events count what both sides do.
+        Perf => perf: bool, OnOff, {
+            group: AxisGroup::Server,
+            default: "off",
+            help: "count perf events of server and clients, children included, as perf stat does; makes context switches more expensive",
+            applies: |c| c.is_served(),
+            applies_to: "servers: name one with --server",
+        }
+    }
+}

@@ -1,0 +1,46 @@
+use super::*;
+
+#[test]
+fn every_row_is_of_its_axis_and_its_default_can_be_read() {
+    for (at, row) in AXES.iter().enumerate() {
+        assert_eq!(row.axis as usize, at);
+        assert_eq!(Axis::named(row.name), Some(row.axis));
+        let written = serde_json::to_string(&row.axis).unwrap();
+        assert_eq!(written, format!("\"{}\"", row.name));
+        assert_eq!(serde_json::from_str::<Axis>(&written).unwrap(), row.axis);
+        assert_eq!(row.axis.read(row.default).as_deref(), Ok(row.default));
+        assert_eq!(Cell::default().value(row.axis), row.default);
+        assert!(!row.help.is_empty(), "{}", row.name);
+    }
+}
+
+#[test]
+fn values_are_said_in_words() {
+    let check = |axis: Axis, value: &str, circumstance: &str, subject: &str| {
+        assert_eq!(axis.circumstance(value), circumstance);
+        assert_eq!(axis.subject(value), subject);
+    };
+    check(Axis::Mover, "send", "with `send`", "`send`");
+    check(Axis::Transport, "unix", "over unix", "unix");
+    check(Axis::Size, "64KiB", "at 64 KiB", "64 KiB");
+    check(Axis::Threads, "1", "with 1 thread", "1 thread");
+    check(Axis::Threads, "8", "with 8 threads", "8 threads");
+    check(Axis::Depth, "4", "at depth 4", "depth 4");
+    check(Axis::Ring, "4MiB", "with ring 4MiB", "ring 4MiB");
+    check(Axis::Segment, "auto", "with segment auto", "segment auto");
+    check(
+        Axis::Segment,
+        "16KiB",
+        "with packets of up to 16 KiB",
+        "packets of up to 16 KiB",
+    );
+    check(Axis::Mtu, "9000", "with mtu 9000", "mtu 9000");
+    check(
+        Axis::Connect,
+        "new",
+        "with new connections",
+        "new connections",
+    );
+    check(Axis::Rate, "1000", "at 1000 requests/s", "1000 requests/s");
+    check(Axis::Rate, "closed", "with rate closed", "rate closed");
+}

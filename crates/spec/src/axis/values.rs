@@ -1,0 +1,311 @@
+//! What values an axis takes: how they are read from text, and written.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+use strum::VariantArray;
+
+use super::{Axis, ValueKind};
+use crate::cell::Invalid;
+use crate::units;
+
+/// The values of an axis whose field is a `T`.
+pub(super) trait Values<T> {
+    /// What they are.
+    const KIND: ValueKind;
+
+    /// Reads one. `or` stands before the bounds in the error: other words that are values.
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
+
+    /// Writes one, so that it is read as the same.
+    fn write(&self, value: &T) -> String;
+}
+
+/// What the values of an axis are whose field is a `T`.
+pub(super) const fn kind_of<T, V: Values<T>>(_: &V) -> ValueKind {
+    V::KIND
+}
+
+/// The default of an axis. A test sees to it that each can be read.
+pub(super) fn usual<T: Default>(axis: Axis, values: &impl Values<T>) -> T {
+    values
+        .read(axis, axis.row().default, "")
+        .unwrap_or_default()
+}
+
+fn wrong<T>(axis: Axis, text: &str, why: &str) -> Result<T, Invalid> {
+    Err(Invalid(format!("{axis} `{text}` {why}")))
+}
+
+/// Bytes within bounds, with a unit.
+pub(super) struct Bytes(pub(super) RangeInclusive<u64>);
+
+impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
+    const KIND: ValueKind = ValueKind::Bytes;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
+        let n = units::parse_bytes(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;
+        if let (true, Ok(n)) = (self.0.contains(&n), T::try_from(n)) {
+            return Ok(n);
+        }
+        let least = match self.0.start() {
+            1 => "1 byte".to_owned(),
+            n => format!("{n} bytes"),
+        };
+        let most = units::bytes(*self.0.end());
+        wrong(
+            axis,
+            text,
+            &format!("is out of bounds: {or}from {least} to {most}"),
+        )
+    }
+
+    fn write(&self, value: &T) -> String {
+        units::bytes((*value).into())
+    }
+}
+
+/// Numbers within bounds, and what they are.
+pub(super) struct Number(pub(super) RangeInclusive<u64>, pub(super) &'static str);
+
+/// How many there are of something.
+pub(super) const fn count(least: u64, most: u32) -> Number {
+    Number(least..=most as u64, "a whole number")
+}
+
+impl<T: TryFrom<u64> + Display> Values<T> for Number {
+    const KIND: ValueKind = ValueKind::Number;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
+        let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
+        match number.and_then(|n| T::try_from(n).ok()) {
+            Some(n) => Ok(n),
+            None => {
+                let (what, least, most) = (self.1, self.0.start(), self.0.end());
+                let why = format!("is out of bounds: {or}{what} from {least} to {most}");
+                wrong(axis, text, &why)
+            }
+        }
+    }
+
+    fn write(&self, value: &T) -> String {
+        value.to_string()
+    }
+}
+
+/// Sizes of packets: bytes that are written as plain numbers.
+pub(super) struct PlainBytes(pub(super) RangeInclusive<u32>);
+
+impl Values<u32> for PlainBytes {
+    const KIND: ValueKind = ValueKind::PlainBytes;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
+        let (least, most) = (u64::from(*self.0.start()), u64::from(*self.0.end()));
+        Number(least..=most, "bytes").read(axis, text, or)
+    }
+
+    fn write(&self, value: &u32) -> String {
+        value.to_string()
+    }
+}
+
+/// Numbers by which something is named: none is less than another.
+pub(super) struct Numbered(pub(super) u32);
+
+impl Values<u32> for Numbered {
+    const KIND: ValueKind = ValueKind::Word;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
+        Number(0..=self.0.into(), "a number").read(axis, text, or)
+    }
+
+    fn write(&self, value: &u32) -> String {
+        value.to_string()
+    }
+}
+
+/// Words that mean nothing is chosen, of which the first is written, or else other values.
+pub(super) struct Or<V>(pub(super) &'static [&'static str], pub(super) V);
+
+impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
+    const KIND: ValueKind = V::KIND;
+
+    fn read(&self, axis: Axis, text: &str, _: &str) -> Result<Option<T>, Invalid> {
+        if self.0.contains(&text) {
+            return Ok(None);
+        }
+        let words: String = self.0.iter().map(|word| format!("`{word}`, ")).collect();
+        let or = format!("{words}or ");
+        self.1.read(axis, text, &or).map(Some)
+    }
+
+    fn write(&self, value: &Option<T>) -> String {
+        let none = || self.0[0].to_owned();
+        value
+            .as_ref()
+            .map_or_else(none, |value| self.1.write(value))
+    }
+}
+
+/// Words, each a variant, or else bytes up to a bound.
+pub(super) struct OrBytes<T: 'static>(pub(super) &'static [T], pub(super) u64);
+
+impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
+    const KIND: ValueKind = ValueKind::Bytes;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
+        match self.0.iter().find(|word| word.to_string() == text) {
+            Some(word) => Ok(*word),
+            None => Bytes(1..=self.1)
+                .read(axis, text, or)
+                .map(|n: u64| n.into()),
+        }
+    }
+
+    fn write(&self, value: &T) -> String {
+        value.to_string()
+    }
+}
+
+/// Names of rows of tables that the vocabulary does not know.
+pub(super) struct Name;
+
+impl Values<String> for Name {
+    const KIND: ValueKind = ValueKind::Word;
+
+    fn read(&self, axis: Axis, text: &str, _: &str) -> Result<String, Invalid> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        match text.len() {
+            1..=64 if text.chars().all(fits) => Ok(text.to_owned()),
+            _ => wrong(axis, text, "is not a name"),
+        }
+    }
+
+    fn write(&self, value: &String) -> String {
+        value.clone()
+    }
+}
+
+/// The variants of an enum.
+pub(super) struct OneOf;
+
+/// The same of one that has `on` and `off`.
+pub(super) struct Switch;
+
+fn one_of<T: Copy>(
+    axis: Axis,
+    text: &str,
+    known: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, Invalid> {
+    match known.iter().find(|value| name(**value) == text) {
+        Some(value) => Ok(*value),
+        None => {
+            let names: Vec<&str> = known.iter().map(|value| name(*value)).collect();
+            let why = format!("is not known: choose from {}", names.join(", "));
+            wrong(axis, text, &why)
+        }
+    }
+}
+
+impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
+    const KIND: ValueKind = ValueKind::Word;
+
+    fn read(&self, axis: Axis, text: &str, _: &str) -> Result<T, Invalid> {
+        one_of(axis, text, T::VARIANTS, Into::into)
+    }
+
+    fn write(&self, value: &T) -> String {
+        Into::<&str>::into(*value).to_owned()
+    }
+}
+
+impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for Switch {
+    const KIND: ValueKind = ValueKind::Switch;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
+        OneOf.read(axis, text, or)
+    }
+
+    fn write(&self, value: &T) -> String {
+        OneOf.write(value)
+    }
+}
+
+/// `on` and `off`.
+pub(super) struct OnOff;
+
+impl Values<bool> for OnOff {
+    const KIND: ValueKind = ValueKind::Switch;
+
+    fn read(&self, axis: Axis, text: &str, _: &str) -> Result<bool, Invalid> {
+        one_of(
+            axis,
+            text,
+            &[true, false],
+            |on| if on { "on" } else { "off" },
+        )
+    }
+
+    fn write(&self, value: &bool) -> String {
+        if *value { "on" } else { "off" }.to_owned()
+    }
+}
+
+/// What reads and writes itself.
+pub(super) struct Text;
+
+/// The same with lists of CPUs in it.
+pub(super) struct TextWithLists;
+
+impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {
+    const KIND: ValueKind = ValueKind::Word;
+
+    fn read(&self, _: Axis, text: &str, _: &str) -> Result<T, Invalid> {
+        text.parse()
+    }
+
+    fn write(&self, value: &T) -> String {
+        value.to_string()
+    }
+}
+
+impl<T: FromStr<Err = Invalid> + Display> Values<T> for TextWithLists {
+    const KIND: ValueKind = ValueKind::Lists;
+
+    fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
+        Text.read(axis, text, or)
+    }
+
+    fn write(&self, value: &T) -> String {
+        value.to_string()
+    }
+}
+
+/// Nanoseconds up to a bound, as a duration in whole microseconds; 0 needs no unit.
+pub(super) struct Time(pub(super) u64);
+
+impl Values<u64> for Time {
+    const KIND: ValueKind = ValueKind::Word;
+
+    fn read(&self, axis: Axis, text: &str, _: &str) -> Result<u64, Invalid> {
+        let time = units::parse_duration(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;
+        let us = u64::try_from(time.as_micros()).ok();
+        match us.and_then(|us| us.checked_mul(1000)) {
+            Some(ns) if ns <= self.0 => Ok(ns),
+            _ => {
+                let most = units::duration(Duration::from_nanos(self.0));
+                wrong(axis, text, &format!("is out of bounds: from 0 to {most}"))
+            }
+        }
+    }
+
+    fn write(&self, value: &u64) -> String {
+        match value {
+            0 => "0".to_owned(),
+            ns => units::duration(Duration::from_nanos(*ns)),
+        }
+    }
+}
