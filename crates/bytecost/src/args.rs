@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bytecost_spec::axis::{AXES, AxisRow, Kind};
+use bytecost_spec::axis::{AXES, AxisRow, ValueKind};
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, units};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand};
@@ -330,7 +330,7 @@ fn axis_arg(row: &AxisRow, value_name: &'static str) -> Arg {
         .allow_hyphen_values(true)
         .action(clap::ArgAction::Append);
     match row.kind {
-        Kind::Lists => arg,
+        ValueKind::Lists => arg,
         _ => arg.value_delimiter(','),
     }
 }
@@ -357,7 +357,7 @@ impl FromArgMatches for AxisArgs {
         let chosen = AXES.iter().filter_map(|row| {
             let given = matches.get_many::<String>(row.name)?;
             let values: Vec<String> = match row.kind {
-                Kind::Lists => given.flat_map(|text| split(text)).collect(),
+                ValueKind::Lists => given.flat_map(|text| split(text)).collect(),
                 _ => given.cloned().collect(),
             };
             Some((row.axis, values))

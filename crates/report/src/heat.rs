@@ -36,7 +36,7 @@ pub(crate) struct Heat {
     pub height: f64,
     /// Width and height of a field.
     pub step: f64,
-    pub names: Vec<Name>,
+    pub names: Vec<CpuLabel>,
     pub fields: Vec<Field>,
     /// Swatches from quick to slow: where, their opacity, and what the two ends are.
     pub swatches: Vec<(f64, f64)>,
@@ -53,7 +53,7 @@ pub(crate) struct Heat {
 
 /// The name of a CPU beside its row and above its column.
 #[derive(Clone, Debug)]
-pub(crate) struct Name {
+pub(crate) struct CpuLabel {
     pub at: f64,
     pub cpu: u32,
     /// Whether there is room for it.
@@ -134,7 +134,7 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
             Some((at(column, LEFT), at(row, TOP), pair))
         })
     });
-    let names = drawn.iter().enumerate().map(|(i, cpu)| Name {
+    let names = drawn.iter().enumerate().map(|(i, cpu)| CpuLabel {
         at: (i as f64 + 0.5) * step,
         cpu: *cpu,
         is_told: step >= COLUMN_OF_NAMES || i.is_multiple_of(4),

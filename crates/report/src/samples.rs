@@ -1,6 +1,6 @@
 //! `samples.csv`: one row a trial, every reading a column.
 
-use bytecost_spec::axis::{AXES, Kind};
+use bytecost_spec::axis::{AXES, ValueKind};
 use bytecost_spec::reading::{COUNTERS, Of};
 use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, SideReadings, units};
 
@@ -140,7 +140,7 @@ fn or_empty(value: Option<impl ToString>) -> String {
 /// The axis's column: its name, with the unit where the value is a number of bytes.
 fn axis_column(axis: Axis) -> String {
     let name = axis.name().replace('-', "_");
-    let is_of_bytes = matches!(axis.row().kind, Kind::Bytes | Kind::PlainBytes);
+    let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
     if is_of_bytes && !name.ends_with("_bytes") {
         format!("{name}_bytes")
     } else {
@@ -158,8 +158,8 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
         _ => units::parse_bytes(&value).ok(),
     };
     match axis.row().kind {
-        Kind::Bytes => or_empty(bytes),
-        Kind::PlainBytes => or_empty(bytes.filter(|_| axis.tells(&value))),
+        ValueKind::Bytes => or_empty(bytes),
+        ValueKind::PlainBytes => or_empty(bytes.filter(|_| axis.tells(&value))),
         _ => value,
     }
 }

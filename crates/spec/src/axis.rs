@@ -18,7 +18,7 @@ mod table;
 mod values;
 
 pub use facts::CellFacts;
-pub use row::{AxisRow, Group, Kind, Told};
+pub use row::{AxisGroup, AxisRow, Told, ValueKind};
 pub use table::{AXES, Axis, Cell, Serving};
 
 impl Axis {
@@ -53,20 +53,20 @@ impl Axis {
 
     /// What its values are.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ValueKind {
         self.row().kind
     }
 
     /// Whether its values are bytes that are written with a unit.
     #[must_use]
     pub fn is_bytes(self) -> bool {
-        self.kind() == Kind::Bytes
+        self.kind() == ValueKind::Bytes
     }
 
     /// Whether it can be on and off, so that `both` on the command line means the two.
     #[must_use]
     pub fn is_switch(self) -> bool {
-        self.kind() == Kind::Switch
+        self.kind() == ValueKind::Switch
     }
 
     /// Whether a value of the axis is told: always, or where it is not the default.
@@ -89,7 +89,10 @@ impl Axis {
     /// A value as a number, for axes whose values are numbers.
     #[must_use]
     pub fn number(self, value: &str) -> Option<f64> {
-        let is_number = matches!(self.kind(), Kind::Bytes | Kind::PlainBytes | Kind::Number);
+        let is_number = matches!(
+            self.kind(),
+            ValueKind::Bytes | ValueKind::PlainBytes | ValueKind::Number
+        );
         let number = units::parse_bytes(value).ok().filter(|_| is_number);
         number.map(|n| n as f64)
     }
@@ -99,7 +102,10 @@ impl Axis {
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
         let is_number = self.number(value).is_some();
-        let of_numbers = matches!(self.kind(), Kind::Bytes | Kind::PlainBytes | Kind::Number);
+        let of_numbers = matches!(
+            self.kind(),
+            ValueKind::Bytes | ValueKind::PlainBytes | ValueKind::Number
+        );
         if phrase.is_empty() || of_numbers && !is_number {
             return format!("with {name} {value}");
         }

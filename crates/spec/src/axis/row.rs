@@ -12,7 +12,7 @@ pub struct AxisRow {
     /// Its name in study files, on the command line and in tables.
     pub name: &'static str,
     /// What its options stand under in help.
-    pub group: Group,
+    pub group: AxisGroup,
     /// Its value where a study names none, and where it does not apply.
     pub default: &'static str,
     /// What it says, for help texts and legends.
@@ -31,7 +31,7 @@ pub struct AxisRow {
     /// Those cells in words: `messages over TCP`.
     pub applies_to: &'static str,
     /// What its values are.
-    pub kind: Kind,
+    pub kind: ValueKind,
     pub(crate) value: fn(&Cell) -> String,
     pub(crate) set: fn(&mut Cell, &str) -> Result<(), Invalid>,
     pub(super) is_same: fn(&Cell, &Cell) -> bool,
@@ -39,7 +39,7 @@ pub struct AxisRow {
 
 /// The headings that options stand under in help, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
-pub enum Group {
+pub enum AxisGroup {
     /// How a message is moved.
     Method,
     /// What a message is, and what memory it lies in.
@@ -58,7 +58,7 @@ pub enum Group {
     Server,
 }
 
-impl Group {
+impl AxisGroup {
     /// The heading.
     #[must_use]
     pub fn heading(self) -> &'static str {
@@ -77,7 +77,7 @@ pub enum Told {
 
 /// What the values of an axis are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Numbers of bytes, written with a unit: `64KiB`.
     Bytes,
     /// Numbers of bytes, written without one: `1500`.
@@ -96,7 +96,7 @@ pub enum Kind {
 pub(super) const USUAL: AxisRow = AxisRow {
     axis: Axis::Transport,
     name: "",
-    group: Group::Method,
+    group: AxisGroup::Method,
     default: "",
     help: "",
     phrase: "",
@@ -104,7 +104,7 @@ pub(super) const USUAL: AxisRow = AxisRow {
     applies: |_| true,
     otherwise: |_| "",
     applies_to: "everything",
-    kind: Kind::Word,
+    kind: ValueKind::Word,
     value: |_| String::new(),
     set: |_, _| Ok(()),
     is_same: |_, _| true,

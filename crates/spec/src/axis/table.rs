@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AxisRow, Group, Told, USUAL};
+use super::row::{AxisGroup, AxisRow, Told, USUAL};
 use super::values::{
     Bytes, Name, Number, Numbered, OnOff, OneOf, Or, OrBytes, PlainBytes, Switch, Text,
     TextWithLists, Time, Values, count, kind_of, usual,
@@ -28,7 +28,7 @@ axes! {
     Cell {
         /// What lies between the two ends.
         Transport => transport: Transport, OneOf, {
-            group: Group::Path,
+            group: AxisGroup::Path,
             default: "loopback",
             help: "what lies between the two ends",
             phrase: "over {}",
@@ -38,7 +38,7 @@ axes! {
         }
         /// Who waits for whom.
         Pattern => pattern: Pattern, OneOf, {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "stream",
             help: "stream: send without pause; ask: wait for an answer to each message",
             told: Told::Always,
@@ -48,7 +48,7 @@ axes! {
         }
         /// A name of the engine's table of movers.
         Mover => mover: String, Name, {
-            group: Group::Method,
+            group: AxisGroup::Method,
             default: "send",
             help: "how a message is sent",
             phrase: "with `{}`",
@@ -58,7 +58,7 @@ axes! {
         }
         /// A name of the engine's table of receivers.
         Receiver => receiver: String, Name, {
-            group: Group::Method,
+            group: AxisGroup::Method,
             default: "recv",
             help: "how it is received",
             phrase: "into `{}`",
@@ -68,7 +68,7 @@ axes! {
         }
         /// One whole message.
         Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "64KiB",
             help: "bytes of one whole message",
             phrase: "at {}",
@@ -79,7 +79,7 @@ axes! {
         }
         /// Pieces of a message.
         Fields => fields: u32, count(1, MAX_FIELDS), {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "8",
             help: "pieces of memory that a message consists of, for movers that gather",
             phrase: "with {} field{s}",
@@ -89,7 +89,7 @@ axes! {
         }
         /// Flows.
         Threads => threads: u32, count(1, MAX_THREADS), {
-            group: Group::Load,
+            group: AxisGroup::Load,
             default: "1",
             help: "flows: connections, each with one sender thread and one receiver thread; of a server, threads of its clients",
             phrase: "with {} thread{s}",
@@ -97,7 +97,7 @@ axes! {
         }
         /// Name of the congestion control, or `default`.
         Congestion => congestion: String, Name, {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "cubic",
             help: "TCP congestion control of each socket; `default` is the system's",
             told: Told::Always,
@@ -107,7 +107,7 @@ axes! {
         }
         /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
         SocketBuffer => socket_buffer_bytes: Option<u64>, Or(&["auto"], Bytes(1..=MAX_SOCKET_BUFFER_BYTES)), {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "auto",
             help: "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
             told: Told::Always,
@@ -116,7 +116,7 @@ axes! {
         }
         /// What the receiver asks for in one call.
         ReadSize => read_size: ReadSize, OrBytes(&[ReadSize::Field, ReadSize::Message], MAX_CALL_BYTES), {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "256KiB",
             help: "bytes that the receiver asks for in one call, `field` or `message`",
             told: Told::Always,
@@ -125,7 +125,7 @@ axes! {
         }
         /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
         Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "4MiB",
             help: "size of the sender's payload buffer: at least four messages, or exactly one; of a file, its length",
             told: Told::Always,
@@ -134,7 +134,7 @@ axes! {
         }
         /// TCP_NODELAY.
         Nodelay => nodelay: Nodelay, Switch, {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "auto",
             help: "TCP_NODELAY: on, off, or auto, which is on only where answers are waited for",
             told: Told::Always,
@@ -143,14 +143,14 @@ axes! {
         }
         /// CPUs.
         Placement => placement: Placement, TextWithLists, {
-            group: Group::Placement,
+            group: AxisGroup::Placement,
             default: "free",
             help: "where the two ends run: free, same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER, or SERVER:CLIENTS; 0-3 a list for both; pairs stands for all pairs of CPUs, or for some of each distance where there are many",
             told: Told::Always,
         }
         /// Whether the payload is written anew before each message.
         Payload => payload: Payload, OneOf, {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "prepared",
             help: "prepared: written once before the trial; refilled: every field filled with memset before each message",
             applies: |c| c.is_sent(),
@@ -158,7 +158,7 @@ axes! {
         }
         /// What an answer consists of, where one is waited for.
         Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
-            group: Group::Message,
+            group: AxisGroup::Message,
             default: "64",
             help: "bytes of an answer, or `field`; never more than the message",
             applies: |c| c.is_answered(),
@@ -166,7 +166,7 @@ axes! {
         }
         /// What is done about zero-copy completions.
         Reaping => reaping: Reaping, OneOf, {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "full",
             help: "zero-copy completions: full takes them all before a buffer is used again; one-look and never use it at once",
             applies: |c| c.completes(),
@@ -174,7 +174,7 @@ axes! {
         }
         /// TCP_CORK around each message.
         Cork => cork: bool, OnOff, {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "off",
             help: "TCP_CORK on before each message and off after it",
             applies: |c| c.is_sent_by_tcp(),
@@ -182,7 +182,7 @@ axes! {
         }
         /// TCP_QUICKACK, set anew before each receive.
         Quickack => quickack: bool, OnOff, {
-            group: Group::Socket,
+            group: AxisGroup::Socket,
             default: "off",
             help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
             applies: |c| c.is_sent_by_tcp() && c.is_received(),
@@ -190,7 +190,7 @@ axes! {
         }
         /// MTU of the link, or none for the transport's own.
         Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], PlainBytes(MTU_BYTES)), {
-            group: Group::Path,
+            group: AxisGroup::Path,
             default: "1500",
             help: "MTU of veth and wire in bytes; 1500 is `auto` too",
             applies: |c| c.has_a_link(),
@@ -200,7 +200,7 @@ axes! {
         /// device's own.
         #[serde(default)]
         Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
-            group: Group::Path,
+            group: AxisGroup::Path,
             default: "auto",
             help: "bytes that TCP hands to the device of veth and wire in one packet at most, which a card would cut by the MTU; `auto` is the device's own, 64KiB",
             phrase: "with packets of up to {}",
@@ -210,7 +210,7 @@ axes! {
         /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
         #[serde(default)]
         Device => device: Device, OneOf, {
-            group: Group::Path,
+            group: AxisGroup::Path,
             default: "tun",
             help: "what wire and wire-udp are made of: tun, or veth, one end of a pair, as a card with frames of Ethernet",
             applies: |c| c.is_sent() && !c.is_received(),
@@ -218,7 +218,7 @@ axes! {
         }
         /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
         AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
-            group: Group::Path,
+            group: AxisGroup::Path,
             default: "128KiB",
             help: "bytes of a flow after which the far end of wire acknowledges; less where nothing more comes",
             applies: |c| c.is_sent_over(Transport::Wire),
@@ -226,7 +226,7 @@ axes! {
         }
         /// Bytes of one call of a mover that works through a file.
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
-            group: Group::File,
+            group: AxisGroup::File,
             default: "64KiB",
             help: "bytes of one call of a mover that works through a file",
             phrase: "with blocks of {}",
@@ -235,7 +235,7 @@ axes! {
         }
         /// Requests in flight.
         Depth => depth: u32, count(1, MAX_DEPTH), {
-            group: Group::File,
+            group: AxisGroup::File,
             default: "1",
             help: "requests in flight, for movers that can have several",
             phrase: "at depth {}",
@@ -244,7 +244,7 @@ axes! {
         }
         /// Where the file's pages are.
         Cache => cache: Cache, OneOf, {
-            group: Group::File,
+            group: AxisGroup::File,
             default: "memory",
             help: "memory: a memory file; warm: in the page cache; cold: dropped from it first; direct: past it, by O_DIRECT",
             applies: |c| c.has_a_file(),
@@ -252,7 +252,7 @@ axes! {
         }
         /// In which order a file is gone through.
         Access => access: Access, OneOf, {
-            group: Group::File,
+            group: AxisGroup::File,
             default: "sequential",
             help: "order in which a file is gone through: sequential or random",
             applies: |c| c.has_a_file(),
@@ -261,7 +261,7 @@ axes! {
         /// The node that the payload's memory is taken from, or none for where the thread runs.
         #[serde(default)]
         MemNode => mem_node: Option<u32>, Or(&["auto"], Numbered(MOST_NODES - 1)), {
-            group: Group::Placement,
+            group: AxisGroup::Placement,
             default: "auto",
             help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
             applies: |c| !c.is_served(),
@@ -270,7 +270,7 @@ axes! {
         /// What keeps CPUs busy beside the trial.
         #[serde(default)]
         Neighbour => neighbour: Neighbour, TextWithLists, {
-            group: Group::Load,
+            group: AxisGroup::Load,
             default: "idle",
             help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
             applies: |c| !c.is_served(),
@@ -279,7 +279,7 @@ axes! {
         /// Whether the memory that work is done on lies in huge pages.
         #[serde(default)]
         HugePages => huge_pages: HugePages, Switch, {
-            group: Group::Placement,
+            group: AxisGroup::Placement,
             default: "auto",
             help: "transparent huge pages under the memory that work is done on: on and off are checked in /proc/self/smaps; auto leaves it to the system",
             applies: |c| c.is_work(),
@@ -288,7 +288,7 @@ axes! {
         /// Scheduler class of the threads.
         #[serde(default)]
         Class => class: Class, Text, {
-            group: Group::Placement,
+            group: AxisGroup::Placement,
             default: "other",
             help: "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
             applies: |c| !c.is_served(),
@@ -297,7 +297,7 @@ axes! {
         /// What the processes' own control group is given.
         #[serde(default)]
         Cgroup => cgroup: Cgroup, TextWithLists, {
-            group: Group::Placement,
+            group: AxisGroup::Placement,
             default: "none",
             help: "control group of the trial's processes: none, or what it is given: max=50% (of one CPU), weight=10, cpuset, cpuset=0-1; joined by +",
             applies: |c| !c.is_served(),
@@ -312,14 +312,14 @@ axes! {
     Serving {
         /// A name of the engine's table of servers; none where bytes are moved by a mover.
         Server => server: Option<String>, Or(&[NO_SERVER], Name), {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: NO_SERVER,
             help: "concurrency model of a server that many clients ask, or `none`: bytes are moved by the mover",
             phrase: "with `{}`",
         }
         /// A name of the engine's table of services.
         Service => service: String, Name, {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: "echo",
             help: "what the server answers: top, or echo and fixed of --size",
             applies: |c| c.is_served(),
@@ -327,7 +327,7 @@ axes! {
         }
         /// Connections that ask.
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: "1",
             help: "connections that ask the server",
             phrase: "with {} connection{s}",
@@ -336,7 +336,7 @@ axes! {
         }
         /// Connections beside them that are only there.
         Idle => idle: u32, count(0, MAX_CONNECTIONS), {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: "0",
             help: "additional connections that are idle",
             phrase: "with {} idle connection{s} beside them",
@@ -345,7 +345,7 @@ axes! {
         }
         /// Whether a connection is kept.
         Connect => connect: Connect, OneOf, {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: "kept",
             help: "kept: each client keeps its connection; new: it opens one for each request",
             phrase: "with {} connections",
@@ -354,7 +354,7 @@ axes! {
         }
         /// Requests per second of an open loop; none is a closed one: who has an answer asks again.
         Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
-            group: Group::Load,
+            group: AxisGroup::Load,
             default: "closed",
             help: "closed loop: each client sends its next request once it has the answer; or open loop: requests per second of all clients, whatever the server does",
             phrase: "at {} requests/s",
@@ -363,7 +363,7 @@ axes! {
         }
         /// Time between an answer and the next request of a closed loop, in ns.
         Think => think_ns: u64, Time(MAX_THINK_NS), {
-            group: Group::Load,
+            group: AxisGroup::Load,
             default: "0",
             help: "time from an answer to the next request, where the rate is closed",
             applies: |c| c.is_closed_loop(),
@@ -371,7 +371,7 @@ axes! {
         }
         /// Whether perf events count what both sides do.
         Perf => perf: bool, OnOff, {
-            group: Group::Server,
+            group: AxisGroup::Server,
             default: "off",
             help: "count perf events of server and clients, children included, as perf stat does; makes context switches more expensive",
             applies: |c| c.is_served(),

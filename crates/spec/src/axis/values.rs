@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use strum::VariantArray;
 
-use super::{Axis, Kind};
+use super::{Axis, ValueKind};
 use crate::cell::Invalid;
 use crate::units;
 
 /// The values of an axis whose field is a `T`.
 pub(super) trait Values<T> {
     /// What they are.
-    const KIND: Kind;
+    const KIND: ValueKind;
 
     /// Reads one. `or` stands before the bounds in the error: other words that are values.
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
@@ -24,7 +24,7 @@ pub(super) trait Values<T> {
 }
 
 /// What the values of an axis are whose field is a `T`.
-pub(super) const fn kind_of<T, V: Values<T>>(_: &V) -> Kind {
+pub(super) const fn kind_of<T, V: Values<T>>(_: &V) -> ValueKind {
     V::KIND
 }
 
@@ -43,7 +43,7 @@ fn wrong<T>(axis: Axis, text: &str, why: &str) -> Result<T, Invalid> {
 pub(super) struct Bytes(pub(super) RangeInclusive<u64>);
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
-    const KIND: Kind = Kind::Bytes;
+    const KIND: ValueKind = ValueKind::Bytes;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let n = units::parse_bytes(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;
@@ -76,7 +76,7 @@ pub(super) const fn count(least: u64, most: u32) -> Number {
 }
 
 impl<T: TryFrom<u64> + Display> Values<T> for Number {
-    const KIND: Kind = Kind::Number;
+    const KIND: ValueKind = ValueKind::Number;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
@@ -99,7 +99,7 @@ impl<T: TryFrom<u64> + Display> Values<T> for Number {
 pub(super) struct PlainBytes(pub(super) RangeInclusive<u32>);
 
 impl Values<u32> for PlainBytes {
-    const KIND: Kind = Kind::PlainBytes;
+    const KIND: ValueKind = ValueKind::PlainBytes;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
         let (least, most) = (u64::from(*self.0.start()), u64::from(*self.0.end()));
@@ -115,7 +115,7 @@ impl Values<u32> for PlainBytes {
 pub(super) struct Numbered(pub(super) u32);
 
 impl Values<u32> for Numbered {
-    const KIND: Kind = Kind::Word;
+    const KIND: ValueKind = ValueKind::Word;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<u32, Invalid> {
         Number(0..=self.0.into(), "a number").read(axis, text, or)
@@ -130,7 +130,7 @@ impl Values<u32> for Numbered {
 pub(super) struct Or<V>(pub(super) &'static [&'static str], pub(super) V);
 
 impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
-    const KIND: Kind = V::KIND;
+    const KIND: ValueKind = V::KIND;
 
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<Option<T>, Invalid> {
         if self.0.contains(&text) {
@@ -153,7 +153,7 @@ impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
 pub(super) struct OrBytes<T: 'static>(pub(super) &'static [T], pub(super) u64);
 
 impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
-    const KIND: Kind = Kind::Bytes;
+    const KIND: ValueKind = ValueKind::Bytes;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         match self.0.iter().find(|word| word.to_string() == text) {
@@ -173,7 +173,7 @@ impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
 pub(super) struct Name;
 
 impl Values<String> for Name {
-    const KIND: Kind = Kind::Word;
+    const KIND: ValueKind = ValueKind::Word;
 
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<String, Invalid> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -211,7 +211,7 @@ fn one_of<T: Copy>(
 }
 
 impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
-    const KIND: Kind = Kind::Word;
+    const KIND: ValueKind = ValueKind::Word;
 
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<T, Invalid> {
         one_of(axis, text, T::VARIANTS, Into::into)
@@ -223,7 +223,7 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
 }
 
 impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for Switch {
-    const KIND: Kind = Kind::Switch;
+    const KIND: ValueKind = ValueKind::Switch;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         OneOf.read(axis, text, or)
@@ -238,7 +238,7 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for Switch {
 pub(super) struct OnOff;
 
 impl Values<bool> for OnOff {
-    const KIND: Kind = Kind::Switch;
+    const KIND: ValueKind = ValueKind::Switch;
 
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<bool, Invalid> {
         one_of(
@@ -261,7 +261,7 @@ pub(super) struct Text;
 pub(super) struct TextWithLists;
 
 impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {
-    const KIND: Kind = Kind::Word;
+    const KIND: ValueKind = ValueKind::Word;
 
     fn read(&self, _: Axis, text: &str, _: &str) -> Result<T, Invalid> {
         text.parse()
@@ -273,7 +273,7 @@ impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {
 }
 
 impl<T: FromStr<Err = Invalid> + Display> Values<T> for TextWithLists {
-    const KIND: Kind = Kind::Lists;
+    const KIND: ValueKind = ValueKind::Lists;
 
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         Text.read(axis, text, or)
@@ -288,7 +288,7 @@ impl<T: FromStr<Err = Invalid> + Display> Values<T> for TextWithLists {
 pub(super) struct Time(pub(super) u64);
 
 impl Values<u64> for Time {
-    const KIND: Kind = Kind::Word;
+    const KIND: ValueKind = ValueKind::Word;
 
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<u64, Invalid> {
         let time = units::parse_duration(text).map_err(|e| Invalid(format!("{axis}: {e}")))?;

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::{Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test};
 use crate::metric::Metric;
 use crate::study::StudyError;
-use crate::study::raw::{RawAxes, Reader, Text, at, one_line};
+use crate::study::raw::{RawAxes, RawText, Reader, at, one_line};
 
 mod kinds;
 
@@ -47,8 +47,8 @@ struct RawTest {
     metric: Option<Spanned<String>>,
     metrics: Option<Spanned<Vec<Spanned<String>>>>,
     axis: Option<Spanned<String>>,
-    value: Option<Spanned<Text>>,
-    against: Option<Spanned<Text>>,
+    value: Option<Spanned<RawText>>,
+    against: Option<Spanned<RawText>>,
     #[serde(rename = "where")]
     place: Option<Spanned<RawAxes>>,
     expect: Option<Spanned<String>>,
@@ -56,12 +56,12 @@ struct RawTest {
     along: Option<Spanned<String>>,
     tolerance: Option<Spanned<f64>>,
     doubt: Option<Spanned<String>>,
-    threads: Option<Spanned<Text>>,
+    threads: Option<Spanned<RawText>>,
     study: Option<Spanned<String>>,
     why: Option<Spanned<String>>,
     table: Option<Spanned<String>>,
     column: Option<Spanned<String>>,
-    rows: Option<Spanned<BTreeMap<String, Text>>>,
+    rows: Option<Spanned<BTreeMap<String, RawText>>>,
     by: Option<Spanned<Vec<String>>>,
     other: Option<Spanned<RawTerm>>,
     otherwise: Option<Spanned<String>>,
@@ -74,7 +74,7 @@ struct RawTest {
 struct RawTerm {
     table: Option<String>,
     column: Option<String>,
-    rows: Option<BTreeMap<String, Text>>,
+    rows: Option<BTreeMap<String, RawText>>,
 }
 
 /// Each kind with the keys that it takes besides `kind` and `otherwise`.

@@ -14,10 +14,10 @@ mod expect;
 mod pair;
 mod value;
 
-pub(crate) use value::{Text, Values};
+pub(crate) use value::{RawText, RawValues};
 
 /// The axes of a tier or of a place, as they stand in the file.
-pub(crate) type RawAxes = BTreeMap<Axis, Spanned<Values>>;
+pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
 
 /// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
 /// less than what matters, as it acts on all cells of a block.
@@ -30,11 +30,11 @@ struct RawStudy {
     title: String,
     question: String,
     prediction: String,
-    smallest_effect: Spanned<Text>,
-    precision: Spanned<Text>,
-    budget: Spanned<Text>,
-    warmup: Spanned<Text>,
-    window: Spanned<Text>,
+    smallest_effect: Spanned<RawText>,
+    precision: Spanned<RawText>,
+    budget: Spanned<RawText>,
+    warmup: Spanned<RawText>,
+    window: Spanned<RawText>,
     blocks_least: Spanned<u32>,
     blocks_most: Spanned<u32>,
     #[serde(default)]
@@ -71,7 +71,7 @@ struct RawTier {
 #[serde(deny_unknown_fields)]
 struct RawCompare {
     axis: Spanned<String>,
-    baseline: Spanned<Text>,
+    baseline: Spanned<RawText>,
     metrics: Spanned<Vec<Spanned<String>>>,
 }
 
@@ -137,8 +137,8 @@ impl Reader<'_> {
     }
 
     fn study(&self, raw: RawStudy) -> Result<Study, StudyError> {
-        let share = |v: &Text| units::parse_share(&v.0);
-        let millis = |v: &Text| -> Result<u64, String> {
+        let share = |v: &RawText| units::parse_share(&v.0);
+        let millis = |v: &RawText| -> Result<u64, String> {
             let d = units::parse_duration(&v.0)?;
             match u64::try_from(d.as_millis()) {
                 Ok(ms) if (1..=86_400_000).contains(&ms) => Ok(ms),
@@ -296,7 +296,7 @@ impl Reader<'_> {
     pub(crate) fn values(
         &self,
         axis: Axis,
-        values: &Spanned<Values>,
+        values: &Spanned<RawValues>,
     ) -> Result<Vec<String>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
@@ -318,7 +318,7 @@ impl Reader<'_> {
         Ok(written)
     }
 
-    pub(crate) fn value(&self, axis: Axis, value: &Spanned<Text>) -> Result<String, StudyError> {
+    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
         self.take(value, |text| axis.read(&text.0))
     }
 

@@ -11,7 +11,7 @@ use crate::claim::{
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
-use crate::study::raw::{Reader, Text};
+use crate::study::raw::{RawText, Reader};
 use crate::units;
 
 /// How far beside a claimed place a crossover may lie, unless the test says otherwise.
@@ -242,7 +242,7 @@ impl Reader<'_> {
     }
 }
 
-fn rows(conditions: Option<&BTreeMap<String, Text>>) -> Vec<(String, String)> {
+fn rows(conditions: Option<&BTreeMap<String, RawText>>) -> Vec<(String, String)> {
     let pairs = conditions.into_iter().flatten();
     pairs
         .map(|(column, value)| (column.clone(), value.0.clone()))

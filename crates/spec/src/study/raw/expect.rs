@@ -4,15 +4,15 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Expect, Outcome, StudyError};
-use super::{RawAxes, Reader, Text};
+use super::{RawAxes, RawText, Reader};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawExpect {
     metric: Spanned<String>,
     axis: Spanned<String>,
-    baseline: Spanned<Text>,
-    value: Spanned<Text>,
+    baseline: Spanned<RawText>,
+    value: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
     outcome: Spanned<String>,

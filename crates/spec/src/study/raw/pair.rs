@@ -4,7 +4,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::super::{Pair, StudyError};
-use super::{RawAxes, Reader, Text, Values};
+use super::{RawAxes, RawText, RawValues, Reader};
 
 /// The greatest published speed-up that is believed to be none of a slip.
 const MOST_TIMES: f64 = 1e6;
@@ -15,8 +15,8 @@ pub(super) struct RawPair {
     title: String,
     metric: Spanned<String>,
     axis: Spanned<String>,
-    values: Spanned<Values>,
-    against: Spanned<Text>,
+    values: Spanned<RawValues>,
+    against: Spanned<RawText>,
     #[serde(default, rename = "where")]
     at: RawAxes,
     #[serde(default)]
