@@ -154,6 +154,17 @@ fn the_detectable_difference_is_detected_four_times_in_five() {
     }
 }
 
+/// What METHOD.md says of eight blocks.
+#[test]
+fn a_deviation_that_is_taken_for_the_truth_keeps_less_than_it_promises() {
+    // The 97.5 % and the 80 % quantile of t with the four degrees of eight blocks.
+    let usual = (2.776 + 0.941) / 8_f64.sqrt();
+    let share = found(&mut Generator::new(16), 8, 0.05, |deviation| {
+        usual * deviation
+    });
+    assert!((share - 0.69).abs() < 0.02, "{share}");
+}
+
 #[test]
 fn a_difference_is_found_as_often_as_its_power_says() {
     let mut g = Generator::new(21);
