@@ -3,8 +3,8 @@
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 
+use crate::caveats::copied;
 use crate::ceiling;
-use crate::doubts::copied;
 use crate::phrases;
 use crate::result::{AnswerSentence, Finding, Verdict};
 use crate::view::View;

@@ -120,11 +120,11 @@ fn draft(test: &Test, context: &ClaimContext<'_>, family: &mut Family) -> ClaimT
             cells,
         } => counter::draft(context, contrast, metrics, *cells),
         Test::Stall {
-            doubt,
+            caveat,
             place,
             present,
             cells,
-        } => stall::draft(context, doubt, place, *present, *cells),
+        } => stall::draft(context, caveat, place, *present, *cells),
         Test::Scaling {
             metric,
             place,

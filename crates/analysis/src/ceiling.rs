@@ -61,7 +61,10 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     }
     rates.sort_by_key(|r| (r.kind, r.working_set_bytes, r.depth));
     let files = manifest.survey.files.as_ref();
-    let disturbed = analysis.doubts.iter().find(|d| d.kind == "other-processes");
+    let disturbed = analysis
+        .caveats
+        .iter()
+        .find(|d| d.kind == "other-processes");
     (!rates.is_empty()).then(|| Ceiling {
         run: manifest.id.clone(),
         started: manifest.started.clone(),

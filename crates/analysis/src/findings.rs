@@ -95,6 +95,7 @@ impl<'t, 'a> Raw<'t, 'a> {
             p: self.p,
             p_holm,
             verdict,
+            withheld: None,
             detectable: as_share(detectable.unwrap_or(f64::INFINITY)),
             blocks_needed: (verdict == Verdict::NotDecided)
                 .then(|| self.blocks_to_decide(bound, family))

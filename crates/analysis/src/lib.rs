@@ -1,4 +1,4 @@
-//! From samples to findings and doubts: pure, so that any run can be judged again anywhere.
+//! From samples to findings and caveats: pure, so that any run can be judged again anywhere.
 //!
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
@@ -6,13 +6,13 @@
 mod answers;
 mod audit;
 mod books;
+mod caveats;
 pub mod ceiling;
 mod cells;
 mod confidence;
 mod copies;
 mod cpu_time;
 mod crossovers;
-mod doubts;
 mod explanations;
 mod figures;
 mod findings;
@@ -84,13 +84,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins: &twins,
         noise_floor: noise_floor.as_ref(),
     };
-    let findings = doubts::withheld(&view, &study.varied);
+    let findings = caveats::withheld(&view, &study.varied);
     let view = view::View {
         findings: &findings,
         ..view
     };
-    let doubts = doubts::all(&view);
-    let limits = rate_limits::RateLimits::of(&doubts);
+    let caveats = caveats::all(&view);
+    let limits = rate_limits::RateLimits::of(&caveats);
     let view = view::View {
         limits: &limits,
         ..view
@@ -112,7 +112,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
-        doubts,
+        caveats,
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),

@@ -256,7 +256,7 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
             format!("{other} and {base} differ by less than {bound} in {noun}{place} ({interval}).")
         }
         Verdict::NotDecided => {
-            let cure = finding.blocks_needed.map_or_else(
+            let remedy = finding.blocks_needed.map_or_else(
                 || "more blocks alone would not decide it".to_owned(),
                 |n| format!("it would take about {n} blocks"),
             );
@@ -267,7 +267,7 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
                 ""
             };
             format!(
-                "{other} against {base} in {noun}{place}: not decided{apart} ({interval}); {cure}."
+                "{other} against {base} in {noun}{place}: not decided{apart} ({interval}); {remedy}."
             )
         }
     }

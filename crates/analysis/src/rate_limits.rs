@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::Measure;
 
-use crate::result::{Doubt, Finding};
+use crate::result::{Caveat, Finding};
 
-/// The kind of the doubt that several ways have one rate.
+/// The kind of the caveat that several ways have one rate.
 pub(crate) const SAME_RATE: &str = "same-rate";
 
-/// Kinds of doubts which say that something else than what is compared sets the rates.
+/// Kinds of caveats which say that something else than what is compared sets the rates.
 const SET_RATES: [&str; 6] = [
     "path-limit",
     "quota-around",
@@ -24,9 +24,9 @@ const SET_RATES: [&str; 6] = [
 pub(crate) struct RateLimits(BTreeSet<String>);
 
 impl RateLimits {
-    /// Those that some doubt names.
-    pub(crate) fn of(doubts: &[Doubt]) -> RateLimits {
-        let all = doubts
+    /// Those that some caveat names.
+    pub(crate) fn of(caveats: &[Caveat]) -> RateLimits {
+        let all = caveats
             .iter()
             .filter(|d| SET_RATES.contains(&d.kind.as_str()));
         RateLimits(all.flat_map(|d| d.cells.iter().cloned()).collect())

@@ -34,7 +34,7 @@ pub use speed_up::{SpeedUp, SpeedUpRow};
 pub use twin::{NoiseFloor, Twin};
 
 /// The version of `findings.json`.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// All that is known of a run: what [`crate::analyse`] works on.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ pub struct Analysis {
     #[serde(default)]
     pub published: Option<Published>,
     /// What weakens them.
-    pub doubts: Vec<Doubt>,
+    pub caveats: Vec<Caveat>,
     /// What cannot be had here: cells, by their id, and counters, by their name.
     pub refusals: Vec<Refusal>,
     /// What the budget did not reach.
@@ -313,6 +313,9 @@ pub struct Finding {
     pub p_holm: f64,
     /// The verdict.
     pub verdict: Verdict,
+    /// Why there is no verdict although it was measured: what the caveat says that withholds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
     /// The smallest difference that this many blocks could have seen (80 % of the time, at
     /// 5 %), as a share.
     pub detectable: f64,
@@ -399,17 +402,35 @@ pub struct Explanation {
     pub findings: Vec<String>,
 }
 
+/// What a caveat does to the verdicts of the findings that it affects.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaveatEffect {
+    /// It is said beside them.
+    #[default]
+    Annotates,
+    /// Findings of some metrics have no verdict.
+    WithholdsMetric,
+    /// No finding has a verdict.
+    WithholdsAll,
+}
+
 /// What weakens a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Doubt {
+pub struct Caveat {
     /// Short name: `zero-copy-copied`, `neighbour`, `pacing`, …
     pub kind: String,
+    /// What it does to verdicts.
+    #[serde(default)]
+    pub effect: CaveatEffect,
     /// What it says, in a sentence or two.
     pub text: String,
     /// The readings behind it.
     pub evidence: String,
     /// What would remove it.
-    pub cure: String,
+    pub remedy: String,
     /// [`Cell::id`]s that it touches; none is the whole run.
     pub cells: Vec<String>,
 }

@@ -10,14 +10,14 @@ use crate::result::{
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
 
-/// What doubts, answers, crossovers and explanations look at.
+/// What caveats, answers, crossovers and explanations look at.
 pub(crate) struct View<'v> {
     pub(crate) input: &'v Input<'v>,
     pub(crate) trials: &'v Trials<'v>,
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
-    /// Empty while doubts are looked for, which it is made of.
+    /// Empty while caveats are looked for, which it is made of.
     pub(crate) limits: &'v RateLimits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],

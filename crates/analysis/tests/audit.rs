@@ -3,7 +3,7 @@
 mod judge;
 mod world;
 
-use bytecost_analysis::{Analysis, Doubt, Ruling};
+use bytecost_analysis::{Analysis, Caveat, CaveatEffect, Ruling};
 use bytecost_spec::{Cell, Refusal, claim};
 use judge::{NODELAY, STUDY, check, common, judged, ratio, reason, small, test, truth};
 use world::{True, World};
@@ -157,18 +157,19 @@ fn forty_milliseconds_are_no_copying() {
     );
 }
 
-/// The analysis with the doubt that the send-fields cells without TCP_NODELAY stall.
+/// The analysis with the caveat that the send-fields cells without TCP_NODELAY stall.
 fn stalled(world: &World, analysis: &Analysis) -> Analysis {
     let mut analysis = analysis.clone();
     let cells = world
         .cells
         .iter()
         .filter(|c| c.mover == "send-fields" && !c.sends_at_once());
-    analysis.doubts.push(Doubt {
+    analysis.caveats.push(Caveat {
         kind: claim::NAGLE_STALL.to_owned(),
+        effect: CaveatEffect::Annotates,
         text: String::new(),
         evidence: String::new(),
-        cure: String::new(),
+        remedy: String::new(),
         cells: cells.map(Cell::id).collect(),
     });
     analysis

@@ -12,10 +12,10 @@ use judge::{NODELAY, STUDY, check, claims, common, judged, ratio, small, test};
 use world::World;
 
 #[test]
-fn a_doubt_is_found_or_not() {
-    let of = |doubt: &str, mover: &str, expect: &str| {
+fn a_caveat_is_found_or_not() {
+    let of = |caveat: &str, mover: &str, expect: &str| {
         test(&format!(
-            "kind = \"stall\"\ndoubt = \"{doubt}\"\nwhere = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
+            "kind = \"stall\"\ncaveat = \"{caveat}\"\nwhere = {{ mover = [\"{mover}\"] }}\nexpect = \"{expect}\"\n"
         ))
     };
     check(

@@ -78,7 +78,7 @@ fn books<'a>(analysis: &'a Analysis, id: &str) -> &'a CellBooks {
 }
 
 fn kinds(analysis: &Analysis) -> Vec<&str> {
-    analysis.doubts.iter().map(|d| d.kind.as_str()).collect()
+    analysis.caveats.iter().map(|d| d.kind.as_str()).collect()
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
     assert!(found.low > 0.03 && found.left_over > 0.1, "{found:?}");
     assert_eq!(
         analysis
-            .doubts
+            .caveats
             .iter()
             .filter(|d| d.kind == "books-open")
             .count(),

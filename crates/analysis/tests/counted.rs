@@ -219,22 +219,22 @@ fn missing_or_answer(analysis: &Analysis, key: &str) -> String {
 
 #[test]
 fn flags_that_counts_contradict_are_told_and_not_believed() {
-    let doubts = |flagged, on_delivery| -> Vec<String> {
+    let caveats = |flagged, on_delivery| -> Vec<String> {
         let analysis = counted(flagged, on_delivery).analyse();
-        analysis.doubts.iter().map(|d| d.kind.clone()).collect()
+        analysis.caveats.iter().map(|d| d.kind.clone()).collect()
     };
     let has = |all: &[String], kind: &str| all.iter().any(|k| k == kind);
-    let wrong = doubts(0.97, 0.0);
+    let wrong = caveats(0.97, 0.0);
     assert!(has(&wrong, "flags-contradicted"), "{wrong:?}");
-    let right = doubts(1.0, 1.0);
+    let right = caveats(1.0, 1.0);
     assert!(!has(&right, "flags-contradicted") && has(&right, "zero-copy-copied"));
-    let none = doubts(0.0, 0.0);
+    let none = caveats(0.0, 0.0);
     assert!(!has(&none, "flags-contradicted") && !has(&none, "zero-copy-copied"));
     // Not counted, the flag stands.
     let mut world = counted(0.97, 0.0);
     world.evidence.clear();
     let flagged = world.analyse();
-    assert!(flagged.doubts.iter().any(|d| d.kind == "zero-copy-copied"));
+    assert!(flagged.caveats.iter().any(|d| d.kind == "zero-copy-copied"));
     let told = flagged.copies.iter().flat_map(|c| &c.legs);
     assert!(told.clone().count() > 0);
     assert!(

@@ -2,7 +2,7 @@
 
 mod world;
 
-use bytecost_analysis::Doubt;
+use bytecost_analysis::Caveat;
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 use world::{STUDY, True, World};
@@ -15,9 +15,9 @@ fn put(readings: &mut Readings, counter: Counter, value: u64) {
     readings.insert(counter, Reading::Measured(value));
 }
 
-fn found(world: &World) -> Vec<Doubt> {
-    let doubts = world.analyse().doubts.into_iter();
-    doubts.filter(|d| d.kind == "cpu-clock").collect()
+fn found(world: &World) -> Vec<Caveat> {
+    let caveats = world.analyse().caveats.into_iter();
+    caveats.filter(|d| d.kind == "cpu-clock").collect()
 }
 
 #[track_caller]
@@ -25,16 +25,16 @@ fn silent(world: &World) {
     assert!(found(world).is_empty(), "{:#?}", found(world));
 }
 
-/// The doubt arises once, touches so many cells, and its evidence says this.
+/// The caveat arises once, touches so many cells, and its evidence says this.
 #[track_caller]
-fn fires(world: &World, cells: usize, evidence: &str) -> Doubt {
+fn fires(world: &World, cells: usize, evidence: &str) -> Caveat {
     let found = found(world);
-    let [doubt] = found.as_slice() else {
+    let [caveat] = found.as_slice() else {
         panic!("{found:#?}")
     };
-    assert_eq!(doubt.cells.len(), cells, "{doubt:#?}");
-    assert!(doubt.evidence.contains(evidence), "{doubt:#?}");
-    doubt.clone()
+    assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
+    assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
+    caveat.clone()
 }
 
 fn is_zero_copy(cell: &Cell) -> bool {
@@ -63,14 +63,14 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
         put(&mut s.sender.readings, Counter::ThreadCpuNs, 5);
     });
     let told = "had 71.2 % of the elapsed time as CPU time";
-    let doubt = fires(&world, 4, told);
+    let caveat = fires(&world, 4, told);
     assert!(
-        doubt
+        caveat
             .text
             .contains("in 4 cells CPU time is the perf task clock"),
-        "{doubt:#?}"
+        "{caveat:#?}"
     );
-    assert!(!doubt.text.contains("two means"), "{doubt:#?}");
+    assert!(!caveat.text.contains("two means"), "{caveat:#?}");
     world.change(
         |c| c.mover == "sendfile",
         |s| {
@@ -78,12 +78,12 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
             put(&mut s.sender.readings, Counter::InterruptNs, 5);
         },
     );
-    let doubt = fires(&world, 8, told);
+    let caveat = fires(&world, 8, told);
     for part in [
         "in 4 cells the interrupts of its CPUs are added",
         "two means",
     ] {
-        assert!(doubt.text.contains(part), "{part}: {doubt:#?}");
+        assert!(caveat.text.contains(part), "{part}: {caveat:#?}");
     }
     world.change(
         |_| true,
@@ -93,10 +93,10 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
             s.sender.readings.insert(Counter::CpuNs, absent);
         },
     );
-    let doubt = fires(&world, 16, told);
+    let caveat = fires(&world, 16, told);
     assert!(
-        doubt.text.contains("in 16 cells there is no CPU time"),
-        "{doubt:#?}"
+        caveat.text.contains("in 16 cells there is no CPU time"),
+        "{caveat:#?}"
     );
 }
 

@@ -2,25 +2,25 @@
 
 mod world;
 
-use bytecost_analysis::Doubt;
+use bytecost_analysis::Caveat;
 use bytecost_spec::manifest::{Difference, Leg};
 use bytecost_spec::{Counter, Reading, Sample};
 use world::{STUDY, True, World};
 
-fn found(world: &World, kind: &str) -> Vec<Doubt> {
-    let doubts = world.analyse().doubts;
-    doubts.into_iter().filter(|d| d.kind == kind).collect()
+fn found(world: &World, kind: &str) -> Vec<Caveat> {
+    let caveats = world.analyse().caveats;
+    caveats.into_iter().filter(|d| d.kind == kind).collect()
 }
 
-/// The doubt arises once, touches so many cells, and its evidence says this.
+/// The caveat arises once, touches so many cells, and its evidence says this.
 #[track_caller]
-fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Doubt {
+fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Caveat {
     let mut found = found(world, kind);
     assert_eq!(found.len(), 1, "{found:#?}");
-    let doubt = found.remove(0);
-    assert_eq!(doubt.cells.len(), cells, "{doubt:#?}");
-    assert!(doubt.evidence.contains(evidence), "{doubt:#?}");
-    doubt
+    let caveat = found.remove(0);
+    assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
+    assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
+    caveat
 }
 
 #[track_caller]
@@ -81,10 +81,10 @@ fn a_log_that_lost_records_is_told() {
     let mut world = World::new(STUDY).run(1, 12, 0.003, |_| True::costs(0.2));
     silent(&world, "missing-trials");
     world.damage = Some("5 of its 9 records are missing".to_owned());
-    let doubt = fires(&world, "missing-trials", 0, "5 of its 9 records");
+    let caveat = fires(&world, "missing-trials", 0, "5 of its 9 records");
     assert!(
-        doubt.cure.ends_with("--resume quiet-otter"),
+        caveat.remedy.ends_with("--resume quiet-otter"),
         "{}",
-        doubt.cure
+        caveat.remedy
     );
 }

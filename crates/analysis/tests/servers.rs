@@ -95,10 +95,13 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
         },
     );
     let analysis = world.analyse();
-    let doubt = analysis.doubts.iter().find(|d| d.kind == "clients-limited");
-    let doubt = doubt.unwrap();
-    assert!(doubt.cells.iter().all(|id| id.contains("server=thread")));
-    assert!(doubt.evidence.contains("50 %"), "{}", doubt.evidence);
+    let caveat = analysis
+        .caveats
+        .iter()
+        .find(|d| d.kind == "clients-limited");
+    let caveat = caveat.unwrap();
+    assert!(caveat.cells.iter().all(|id| id.contains("server=thread")));
+    assert!(caveat.evidence.contains("50 %"), "{}", caveat.evidence);
     for finding in &analysis.findings {
         let withheld = finding.axis == Axis::Server && finding.value == "thread";
         if withheld {
@@ -112,7 +115,7 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
     assert!(
         run()
             .analyse()
-            .doubts
+            .caveats
             .iter()
             .all(|d| d.kind != "clients-limited")
     );
@@ -122,7 +125,7 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
 fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
     // What the server used and waited for in its window of 50 ms, its CPUs, and how the clients may
     // have limited it.
-    let doubted = |[server_ms, waited_ms, cpus]: [u64; 3], how: u64| {
+    let affected = |[server_ms, waited_ms, cpus]: [u64; 3], how: u64| {
         let mut world = run();
         world.change(
             |_| true,
@@ -140,14 +143,14 @@ fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
                 }
             },
         );
-        let doubts = world.analyse().doubts;
-        doubts.iter().any(|d| d.kind == "clients-limited")
+        let caveats = world.analyse().caveats;
+        caveats.iter().any(|d| d.kind == "clients-limited")
     };
-    assert!(!doubted([49, 0, 1], 1));
-    assert!(!doubted([40, 9, 1], 1), "others had its CPU");
-    assert!(doubted([49, 0, 2], 1));
-    assert!(doubted([40, 0, 1], 1));
-    assert!(doubted([49, 0, 1], 2), "what is late is late all the same");
+    assert!(!affected([49, 0, 1], 1));
+    assert!(!affected([40, 9, 1], 1), "others had its CPU");
+    assert!(affected([49, 0, 2], 1));
+    assert!(affected([40, 0, 1], 1));
+    assert!(affected([49, 0, 1], 2), "what is late is late all the same");
 }
 
 #[test]
@@ -161,12 +164,15 @@ fn failed_requests_are_told_by_their_kind() {
         },
     );
     let analysis = world.analyse();
-    let doubt = analysis.doubts.iter().find(|d| d.kind == "failed-requests");
-    let doubt = doubt.unwrap();
-    assert!(doubt.cells.iter().all(|id| id.contains("server=select")));
+    let caveat = analysis
+        .caveats
+        .iter()
+        .find(|d| d.kind == "failed-requests");
+    let caveat = caveat.unwrap();
+    assert!(caveat.cells.iter().all(|id| id.contains("server=select")));
     assert!(
-        doubt.evidence.contains("3,600 not answered in time"),
+        caveat.evidence.contains("3,600 not answered in time"),
         "{}",
-        doubt.evidence
+        caveat.evidence
     );
 }

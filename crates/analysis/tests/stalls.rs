@@ -2,7 +2,7 @@
 
 mod world;
 
-use bytecost_analysis::{Analysis, Doubt, Verdict};
+use bytecost_analysis::{Analysis, Caveat, Verdict};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};
 use world::{STUDY, True, World};
 
@@ -47,15 +47,15 @@ fn tcp(sample: &mut bytecost_spec::Sample, rtt_us: u64, min_us: u64) {
     }
 }
 
-fn doubts<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a Doubt> {
-    analysis.doubts.iter().filter(|d| d.kind == kind).collect()
+fn caveats<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a Caveat> {
+    analysis.caveats.iter().filter(|d| d.kind == kind).collect()
 }
 
 #[test]
-fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
+fn a_stall_is_named_with_its_evidence_and_its_measured_remedy() {
     let analysis = asking("\"off\", \"on\"").analyse();
-    let found = doubts(&analysis, "nagle-stall");
-    let [doubt] = found.as_slice() else {
+    let found = caveats(&analysis, "nagle-stall");
+    let [caveat] = found.as_slice() else {
         panic!("{found:?}")
     };
     for part in [
@@ -63,7 +63,7 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
         "not the cost of copying",
         "HZ/25, 40 ms",
     ] {
-        assert!(doubt.text.contains(part), "no `{part}` in {}", doubt.text);
+        assert!(caveat.text.contains(part), "no `{part}` in {}", caveat.text);
     }
     for part in [
         "of the round trips took 35 to 60 ms",
@@ -72,9 +72,9 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
         "TCP_NODELAY is off",
     ] {
         assert!(
-            doubt.evidence.contains(part),
+            caveat.evidence.contains(part),
             "no `{part}` in {}",
-            doubt.evidence
+            caveat.evidence
         );
     }
     for part in [
@@ -82,11 +82,15 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
         "one call (`sendmsg`): 9",
         "instead of 44",
     ] {
-        assert!(doubt.cure.contains(part), "no `{part}` in {}", doubt.cure);
+        assert!(
+            caveat.remedy.contains(part),
+            "no `{part}` in {}",
+            caveat.remedy
+        );
     }
-    assert_eq!(doubt.cells.len(), 3);
+    assert_eq!(caveat.cells.len(), 3);
     assert!(
-        doubt
+        caveat
             .cells
             .iter()
             .all(|id| id.contains("send-fields") && id.contains("/off/"))
@@ -95,7 +99,7 @@ fn a_stall_is_named_with_its_evidence_and_its_measured_cure() {
 
 #[test]
 fn what_does_not_wait_for_the_timer_is_not_named() {
-    let check = |world: &World| assert_eq!(doubts(&world.analyse(), "nagle-stall").len(), 0);
+    let check = |world: &World| assert_eq!(caveats(&world.analyse(), "nagle-stall").len(), 0);
     check(&asking("\"on\""));
     check(&asking("\"auto\""));
     // Round trips of 44 ms over a path that is that long: the least round trip says so.
@@ -153,7 +157,7 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
 }
 
 #[test]
-fn where_the_cure_was_not_measured_that_is_said() {
+fn where_the_remedy_was_not_measured_that_is_said() {
     let mut world = asking("\"off\"");
     world
         .cells
@@ -163,10 +167,10 @@ fn where_the_cure_was_not_measured_that_is_said() {
     let analysis = world.analyse();
     let remains = "What `send-fields` costs without the stall was not measured in this run: `--nodelay on,off` measures both.";
     assert_eq!(analysis.answers[1].sentence, remains);
-    // One call beside it is a cure of its own.
+    // One call beside it is a remedy of its own.
     assert!(
-        doubts(&analysis, "nagle-stall")[0]
-            .cure
+        caveats(&analysis, "nagle-stall")[0]
+            .remedy
             .contains("one call (`send`)")
     );
 }
@@ -192,31 +196,33 @@ fn completions_that_wait_for_the_acknowledgement_are_named() {
         }
     });
     let analysis = world.analyse();
-    let found = doubts(&analysis, "completion-waits-for-ack");
-    let [doubt] = found.as_slice() else {
+    let found = caveats(&analysis, "completion-waits-for-ack");
+    let [caveat] = found.as_slice() else {
         panic!("{found:?}")
     };
     assert!(
-        doubt
+        caveat
             .text
             .contains("`send-zerocopy` stalls: a buffer comes back when"),
         "{}",
-        doubt.text
+        caveat.text
     );
     assert!(
-        doubt.evidence.contains("the ring holds one message"),
+        caveat.evidence.contains("the ring holds one message"),
         "{}",
-        doubt.evidence
+        caveat.evidence
     );
     assert!(
-        doubt.cure.contains("more buffers in flight (--ring 4MiB)"),
+        caveat
+            .remedy
+            .contains("more buffers in flight (--ring 4MiB)"),
         "{}",
-        doubt.cure
+        caveat.remedy
     );
-    assert_eq!(doubt.cells.len(), 4);
+    assert_eq!(caveat.cells.len(), 4);
     world.change(one_slot, |s| tcp(s, 29, 3));
     assert_eq!(
-        doubts(&world.analyse(), "completion-waits-for-ack").len(),
+        caveats(&world.analyse(), "completion-waits-for-ack").len(),
         0
     );
 }
@@ -234,16 +240,16 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
         world.analyse()
     };
     let few = counted(0.05);
-    assert_eq!(doubts(&few, "nagle-stall").len(), 0);
+    assert_eq!(caveats(&few, "nagle-stall").len(), 0);
     // Not every message waits, but nearly all of the time goes into waiting.
     let some = counted(0.3);
     assert!(
-        doubts(&some, "nagle-stall")[0]
+        caveats(&some, "nagle-stall")[0]
             .evidence
             .contains("of the time went into these"),
     );
     let many = counted(0.97);
-    let found = doubts(&many, "nagle-stall");
+    let found = caveats(&many, "nagle-stall");
     assert!(
         found[0]
             .evidence
@@ -263,5 +269,5 @@ fn what_waits_for_a_timer_is_not_told_as_waiting_for_a_wake_up() {
             .insert(Counter::ContextSwitchesVoluntary, slept);
     };
     world.change(stalls, often);
-    assert_eq!(doubts(&world.analyse(), "wake-ups").len(), 0);
+    assert_eq!(caveats(&world.analyse(), "wake-ups").len(), 0);
 }

@@ -2,7 +2,7 @@
 
 mod world;
 
-use bytecost_analysis::Doubt;
+use bytecost_analysis::Caveat;
 use bytecost_spec::sample::SubWindows;
 use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings, Sample, SideReadings, Study};
 use bytecost_stats::Generator;
@@ -11,9 +11,9 @@ use world::{STUDY, True, World};
 const EIGHTHS: usize = 8;
 const WINDOW_NS: f64 = 1e8;
 
-fn told(world: &World, kind: &str) -> Vec<Doubt> {
-    let doubts = world.analyse().doubts;
-    doubts.into_iter().filter(|d| d.kind == kind).collect()
+fn told(world: &World, kind: &str) -> Vec<Caveat> {
+    let caveats = world.analyse().caveats;
+    caveats.into_iter().filter(|d| d.kind == kind).collect()
 }
 
 fn put(readings: &mut Readings, counter: Counter, value: u64) {
@@ -61,17 +61,17 @@ fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
     for rate in [0.3, -0.3] {
         let world = with_courses(|c| (if is_sendfile(c) { rate } else { 0.0 }, 0.0));
         let told = told(&world, "not-steady");
-        let [doubt] = told.as_slice() else {
+        let [caveat] = told.as_slice() else {
             panic!("{told:#?}")
         };
-        assert_eq!(doubt.cells, [world.id("sendfile", 4096)]);
+        assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
         assert!(
-            doubt.text.starts_with("The rate of these cells"),
-            "{doubt:#?}"
+            caveat.text.starts_with("The rate of these cells"),
+            "{caveat:#?}"
         );
-        let told = doubt.evidence.strip_prefix("changed by ").unwrap();
+        let told = caveat.evidence.strip_prefix("changed by ").unwrap();
         let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
-        assert!((told - 100.0 * rate).abs() < 4.0, "{doubt:#?}");
+        assert!((told - 100.0 * rate).abs() < 4.0, "{caveat:#?}");
     }
 }
 
@@ -79,24 +79,24 @@ fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
 fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
     let world = with_courses(|c| (0.0, if is_sendfile(c) { 0.3 } else { 0.0 }));
     let told = told(&world, "not-steady");
-    let [doubt] = told.as_slice() else {
+    let [caveat] = told.as_slice() else {
         panic!("{told:#?}")
     };
     assert!(
-        doubt.text.starts_with("The CPU time per byte"),
-        "{doubt:#?}"
+        caveat.text.starts_with("The CPU time per byte"),
+        "{caveat:#?}"
     );
-    assert!(doubt.evidence.contains('+'), "{doubt:#?}");
+    assert!(caveat.evidence.contains('+'), "{caveat:#?}");
 }
 
 #[test]
 fn a_ramp_that_all_cells_have_is_told_of_all() {
     let world = with_courses(|_| (0.05, 0.0));
     let told = told(&world, "not-steady");
-    let [doubt] = told.as_slice() else {
+    let [caveat] = told.as_slice() else {
         panic!("{told:#?}")
     };
-    assert!(doubt.text.contains("all cells together"), "{doubt:#?}");
+    assert!(caveat.text.contains("all cells together"), "{caveat:#?}");
 }
 
 #[test]
@@ -213,13 +213,19 @@ fn a_receive_buffer_that_grows_and_a_warm_up_without_end_are_told() {
         told(&world, "not-steady")
     };
     assert!(grown(1100, 0).is_empty());
-    for doubts in [grown(1500, 0), grown(1000, 1)] {
-        let [doubt] = doubts.as_slice() else {
-            panic!("{doubts:#?}")
+    for caveats in [grown(1500, 0), grown(1000, 1)] {
+        let [caveat] = caveats.as_slice() else {
+            panic!("{caveats:#?}")
         };
-        assert_eq!(doubt.cells.len(), 1);
-        assert!(doubt.evidence.contains("100 % of the trials"), "{doubt:#?}");
-        assert!(doubt.evidence.contains("a warm-up of 30 ms"), "{doubt:#?}");
+        assert_eq!(caveat.cells.len(), 1);
+        assert!(
+            caveat.evidence.contains("100 % of the trials"),
+            "{caveat:#?}"
+        );
+        assert!(
+            caveat.evidence.contains("a warm-up of 30 ms"),
+            "{caveat:#?}"
+        );
     }
 }
 
@@ -239,10 +245,13 @@ fn a_window_that_fills_buffers_is_too_short() {
         told(&world, "short-window")
     };
     assert!(kept(0.01).is_empty());
-    let doubts = kept(0.1);
-    assert_eq!(doubts.len(), 1);
-    assert_eq!(doubts[0].cells.len(), 1);
-    assert!(doubts[0].evidence.contains("10.5 % between"), "{doubts:#?}");
+    let caveats = kept(0.1);
+    assert_eq!(caveats.len(), 1);
+    assert_eq!(caveats[0].cells.len(), 1);
+    assert!(
+        caveats[0].evidence.contains("10.5 % between"),
+        "{caveats:#?}"
+    );
 }
 
 /// The studies that come with the program, as far as cells have a window of their own.

@@ -23,9 +23,9 @@ fn apart(factor: f64, noise: f64) -> World {
     twinned().run(3, 12, noise, truth)
 }
 
-fn doubts<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a [String]> {
-    let doubts = analysis.doubts.iter().filter(|d| d.kind == kind);
-    doubts.map(|d| &d.cells[..]).collect()
+fn caveats<'a>(analysis: &'a Analysis, kind: &str) -> Vec<&'a [String]> {
+    let caveats = analysis.caveats.iter().filter(|d| d.kind == kind);
+    caveats.map(|d| &d.cells[..]).collect()
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_twin_is_no_cell_and_in_no_finding_table_figure_or_answer() {
 }
 
 #[test]
-fn equal_twins_are_the_noise_floor_and_no_doubt() {
+fn equal_twins_are_the_noise_floor_and_no_caveat() {
     let world = apart(1.0, 0.01);
     let analysis = world.analyse();
     let cells: Vec<&str> = analysis.twins.iter().map(|t| t.cell.as_str()).collect();
@@ -78,16 +78,16 @@ fn equal_twins_are_the_noise_floor_and_no_doubt() {
         "{}",
         floor.sentence
     );
-    assert_eq!(doubts(&analysis, "twins-differ"), Vec::<&[String]>::new());
+    assert_eq!(caveats(&analysis, "twins-differ"), Vec::<&[String]>::new());
 }
 
 #[test]
-fn more_different_twins_than_chance_explains_are_a_doubt() {
+fn more_different_twins_than_chance_explains_are_a_caveat() {
     let analysis = apart(1.2, 0.01).analyse();
     assert!(analysis.twins.iter().all(|t| t.different && t.ratio > 1.05));
     let floor = analysis.noise_floor.as_ref().expect("a floor");
     assert!(floor.different == 4 && floor.chance < 1e-4, "{floor:?}");
-    let found = doubts(&analysis, "twins-differ");
+    let found = caveats(&analysis, "twins-differ");
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].len(), 4);
     // One of four comes out different in every fifth run.
@@ -112,7 +112,7 @@ fn more_different_twins_than_chance_explains_are_a_doubt() {
         .map(|t| t.cell.as_str())
         .collect();
     assert_eq!(different, [one]);
-    assert_eq!(doubts(&analysis, "twins-differ"), Vec::<&[String]>::new());
+    assert_eq!(caveats(&analysis, "twins-differ"), Vec::<&[String]>::new());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_twin_that_fails_is_a_failure_of_its_cell() {
         reason: "the receiver is gone".to_owned(),
     });
     let analysis = world.analyse();
-    assert_eq!(doubts(&analysis, "failed-trials"), [[send]]);
+    assert_eq!(caveats(&analysis, "failed-trials"), [[send]]);
 }
 
 #[test]

@@ -22,8 +22,8 @@ fn alike_rates_of_unlike_movers_are_told() {
         })
     };
     let world = unlike(|_| 0.9);
-    let doubt = fires(&world, "same-rate", 6, "6 cells: ");
-    assert!(doubt.text.starts_with("In 6 cells"), "{doubt:#?}");
+    let caveat = fires(&world, "same-rate", 6, "6 cells: ");
+    assert!(caveat.text.starts_with("In 6 cells"), "{caveat:#?}");
     silent(
         &unlike(|c| if c.mover == "send" { 30.0 } else { 40.0 }),
         "same-rate",
@@ -122,9 +122,9 @@ fn a_discipline_that_limits_is_named_and_nothing_is_said_of_rates() {
         "{said:?}"
     );
     stands_in_the_way(&mut world, ObstacleKind::Qdisc, "tbf, 2.00 Gbit/s", true);
-    let doubt = fires(&world, "path-limit", 6, "after 72 trials");
+    let caveat = fires(&world, "path-limit", 6, "after 72 trials");
     let text = "A queueing discipline limits lo: tbf, 2.00 Gbit/s.";
-    assert!(doubt.text.starts_with(text), "{doubt:#?}");
+    assert!(caveat.text.starts_with(text), "{caveat:#?}");
     silent(&world, "path-cost");
     let said = speaks_of_throughput(&world);
     assert_eq!(said.len(), 1, "{said:?}");
@@ -145,12 +145,12 @@ fn what_makes_packets_cost_more_is_named_once() {
         false,
     );
     stands_in_the_way(&mut world, ObstacleKind::Qdisc, "pfifo", false);
-    let doubt = fires(&world, "path-cost", 6, "after 72 trials");
+    let caveat = fires(&world, "path-cost", 6, "after 72 trials");
     for part in [
         "MTU 1500, usually 65536 on lo",
         "queueing discipline pfifo on lo",
     ] {
-        assert!(doubt.text.contains(part), "{doubt:#?}");
+        assert!(caveat.text.contains(part), "{caveat:#?}");
     }
     silent(&world, "path-limit");
 }
@@ -177,12 +177,12 @@ fn a_quota_around_the_run_is_named_by_what_it_counted() {
     throttled(&mut world, 0, 0);
     silent(&world, "quota-around");
     throttled(&mut world, 1, 40_000_000);
-    let doubt = fires(&world, "quota-around", 6, "used up in 72 periods");
+    let caveat = fires(&world, "quota-around", 6, "used up in 72 periods");
     for part in [
         "held back for 2.88 s in 13.0 s",
         "100 ms at /sys/fs/cgroup/a",
     ] {
-        assert!(doubt.evidence.contains(part), "{doubt:#?}");
+        assert!(caveat.evidence.contains(part), "{caveat:#?}");
     }
     let said = speaks_of_throughput(&world);
     assert!(said.iter().all(|s| s.contains("no verdict")), "{said:?}");

@@ -2,7 +2,7 @@
 
 mod world;
 
-use bytecost_analysis::{Analysis, Doubt};
+use bytecost_analysis::{Analysis, Caveat};
 use bytecost_spec::{Counter, Measure, Metric, Reading, Sample, Side};
 use world::{STUDY, True, World};
 
@@ -32,34 +32,34 @@ fn count(sample: &mut Sample, counter: Counter, value: u64) {
     sample.machine.insert(counter, Reading::Measured(value));
 }
 
-fn doubts(analysis: &Analysis) -> Vec<(&str, usize)> {
-    let told = |d: &'_ Doubt| d.cells.len();
-    let all = analysis.doubts.iter();
+fn caveats(analysis: &Analysis) -> Vec<(&str, usize)> {
+    let told = |d: &'_ Caveat| d.cells.len();
+    let all = analysis.caveats.iter();
     all.map(|d| (d.kind.as_str(), told(d))).collect()
 }
 
 #[test]
 fn that_one_side_is_measured_is_always_said() {
     let analysis = over("\"wire\"").analyse();
-    assert_eq!(doubts(&analysis), [("one-side", 16)]);
-    let doubt = &analysis.doubts[0];
+    assert_eq!(caveats(&analysis), [("one-side", 16)]);
+    let caveat = &analysis.caveats[0];
     assert!(
-        doubt.text.contains("the sender's cost alone"),
+        caveat.text.contains("the sender's cost alone"),
         "{}",
-        doubt.text
+        caveat.text
     );
     assert_eq!(
-        doubt.evidence,
+        caveat.evidence,
         "96,000 packets taken off, 19,200 acknowledgements written"
     );
-    assert_eq!(doubts(&over("\"loopback\"").analyse()), [("", 0); 0]);
+    assert_eq!(caveats(&over("\"loopback\"").analyse()), [("", 0); 0]);
 }
 
 #[test]
 fn the_device_is_told_where_it_is_not_the_usual_one() {
     let check = |devices: &str, expected: &str| {
         let analysis = over(&format!("\"wire\"]\ndevice = [{devices}")).analyse();
-        let text = &analysis.doubts[0].text;
+        let text = &analysis.caveats[0].text;
         assert!(text.ends_with(expected), "{devices}: {text}");
     };
     let veth = "one end of a veth pair, not a tun device: each packet has the head of a frame too.";
@@ -111,9 +111,9 @@ fn what_came_out_of_order_is_counted_and_told() {
         },
     );
     let analysis = world.analyse();
-    assert_eq!(doubts(&analysis), [("one-side", 16), ("wire-strays", 4)]);
+    assert_eq!(caveats(&analysis), [("one-side", 16), ("wire-strays", 4)]);
     assert_eq!(
-        analysis.doubts[1].evidence,
+        analysis.caveats[1].evidence,
         "96 packets began after what was expected and 144 brought nothing new, of 24,000"
     );
 }
@@ -131,13 +131,16 @@ fn work_on_the_responders_account_is_told_from_a_share_on() {
         );
         world.analyse()
     };
-    assert_eq!(doubts(&with(0.04)), [("one-side", 16)]);
+    assert_eq!(caveats(&with(0.04)), [("one-side", 16)]);
     let analysis = with(0.2);
-    assert_eq!(doubts(&analysis), [("one-side", 16), ("wire-responder", 4)]);
+    assert_eq!(
+        caveats(&analysis),
+        [("one-side", 16), ("wire-responder", 4)]
+    );
     assert!(
-        analysis.doubts[1].evidence.contains("20 %"),
+        analysis.caveats[1].evidence.contains("20 %"),
         "{}",
-        analysis.doubts[1].evidence
+        analysis.caveats[1].evidence
     );
 }
 
@@ -150,7 +153,7 @@ fn a_flag_that_says_copied_is_told_as_a_flag() {
     });
     let analysis = world.analyse();
     let told = analysis
-        .doubts
+        .caveats
         .iter()
         .find(|d| d.kind == "zero-copy-copied");
     let text = &told.unwrap().text;

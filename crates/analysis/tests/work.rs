@@ -136,17 +136,17 @@ fn steps_are_held_against_the_caches_of_the_host() {
 #[test]
 fn no_words_about_two_ends_are_said_of_work() {
     let analysis = world(STUDY, two(done(2.0, 1.0))).analyse();
-    for doubt in &analysis.doubts {
+    for caveat in &analysis.caveats {
         assert!(
-            !doubt.text.contains("Sender and receiver"),
+            !caveat.text.contains("Sender and receiver"),
             "{}",
-            doubt.text
+            caveat.text
         );
-        assert!(!doubt.text.contains("payload"), "{}", doubt.text);
+        assert!(!caveat.text.contains("payload"), "{}", caveat.text);
         assert!(
-            !doubt.text.contains("More threads than CPUs"),
+            !caveat.text.contains("More threads than CPUs"),
             "{}",
-            doubt.text
+            caveat.text
         );
     }
     let constants: Vec<&str> = (analysis.study.constants.iter())

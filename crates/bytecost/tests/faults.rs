@@ -243,7 +243,7 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
     let end = ended(&mut command);
     end.measured();
     let report = report(&place);
-    for (means, cure) in [
+    for (means, remedy) in [
         ("time", "CAP_PERFMON"),
         ("copies", "CAP_BPF"),
         ("counts", "CAP_BPF"),
@@ -251,7 +251,7 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
         let told = format!("note: no evidence of {means}: ");
         let mut lines = end.stderr.lines().filter(|l| l.starts_with(&told));
         let line = lines.next().unwrap_or_else(|| panic!("{}", end.stderr));
-        assert!(line.contains("root") && line.contains(cure), "{line}");
+        assert!(line.contains("root") && line.contains(remedy), "{line}");
         // The report has the same in place of an answer, of the two that count once.
         let why = &line[told.len()..];
         let is_told = report.contains(why) || means == "counts";

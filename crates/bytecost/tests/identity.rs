@@ -162,12 +162,15 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     }
     let found: Value =
         serde_json::from_slice(&fs::read(run.join("findings.json")).unwrap()).unwrap();
-    let doubts = found["doubts"].as_array().unwrap();
-    let doubt = doubts.iter().find(|d| d["kind"] == "several-legs").unwrap();
+    let caveats = found["caveats"].as_array().unwrap();
+    let caveat = caveats
+        .iter()
+        .find(|d| d["kind"] == "several-legs")
+        .unwrap();
     let says = format!("leg 2 from block {begun}: boot was before, is ");
     assert!(
-        doubt["evidence"].as_str().unwrap().starts_with(&says),
-        "{doubt}"
+        caveat["evidence"].as_str().unwrap().starts_with(&says),
+        "{caveat}"
     );
     // As the second leg it is the same, and goes on without another one.
     let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);

@@ -23,7 +23,7 @@ const KINDS: [&str; 3] = ["path-limit", "path-cost", "quota-around"];
 
 /// What a run left.
 struct Told {
-    doubts: Vec<Value>,
+    caveats: Vec<Value>,
     answers: Vec<String>,
     samples: Vec<Sample>,
     host: Vec<Obstacle>,
@@ -39,7 +39,7 @@ impl Told {
         let manifest: Manifest = serde_json::from_str(&read("manifest.json")).unwrap();
         let samples = records(&place.run()).into_iter();
         Told {
-            doubts: list("doubts"),
+            caveats: list("caveats"),
             answers: answers
                 .map(|a| a["sentence"].as_str().unwrap().to_owned())
                 .collect(),
@@ -53,9 +53,9 @@ impl Told {
         }
     }
 
-    /// The texts of the doubts about something in the way, by their kind.
+    /// The texts of the caveats about something in the way, by their kind.
     fn in_the_way(&self) -> Vec<(&str, &str)> {
-        let told = self.doubts.iter().map(|d| {
+        let told = self.caveats.iter().map(|d| {
             let text = |name: &str| d[name].as_str().unwrap();
             (text("kind"), text("text"))
         });
@@ -262,12 +262,12 @@ fn a_quota_around_the_run_is_named_where_it_is_used_up() {
     let told = quota.run();
     let periods = throttled_periods(&told);
     assert!(periods > 0);
-    let doubts = told.doubts.iter();
-    let doubt = doubts
+    let caveats = told.caveats.iter();
+    let caveat = caveats
         .clone()
         .find(|d| d["kind"] == "quota-around")
-        .expect("a doubt");
-    let evidence = doubt["evidence"].as_str().unwrap();
+        .expect("a caveat");
+    let evidence = caveat["evidence"].as_str().unwrap();
     let place = quota.0.to_str().unwrap();
     for part in [
         &format!("used up in {periods} periods"),

@@ -85,8 +85,8 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
     assert!(holder.ends_with(&pid) && over_udp == holder, "{over_udp}");
     let findings = fs::read_to_string(place.run().join("findings.json")).unwrap();
     let findings: Value = serde_json::from_str(&findings).unwrap();
-    let mut doubts = findings["doubts"].as_array().unwrap().iter();
-    let doubt = doubts.find(|d| d["kind"] == "packet-socket");
-    let evidence = doubt.unwrap()["evidence"].as_str().unwrap();
+    let mut caveats = findings["caveats"].as_array().unwrap().iter();
+    let caveat = caveats.find(|d| d["kind"] == "packet-socket");
+    let evidence = caveat.unwrap()["evidence"].as_str().unwrap();
     assert!(evidence.contains(&holder), "{evidence}");
 }

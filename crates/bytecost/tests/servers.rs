@@ -87,10 +87,10 @@ fn thousands_of_connections_are_a_trial_like_any() {
     let cells = found["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 1);
     assert!(cells[0]["trials"].as_u64() > Some(0), "{found:#}");
-    let doubts = found["doubts"].as_array().unwrap();
+    let caveats = found["caveats"].as_array().unwrap();
     assert!(
-        doubts.iter().all(|d| d["kind"] != "failed-requests"),
-        "{doubts:#?}"
+        caveats.iter().all(|d| d["kind"] != "failed-requests"),
+        "{caveats:#?}"
     );
 }
 

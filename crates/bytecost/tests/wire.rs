@@ -191,15 +191,15 @@ fn a_kernel_without_room_for_more_zero_copy_sends_is_told() {
         return eprintln!("skipped: this kernel has one bound for all networks");
     }
     let findings = findings(&place);
-    let mut doubts = findings["doubts"].as_array().unwrap().iter();
-    let doubt = doubts.find(|d| d["kind"] == "zero-copy-no-room");
-    let doubt = doubt.unwrap_or_else(|| panic!("{}", findings["doubts"]));
+    let mut caveats = findings["caveats"].as_array().unwrap().iter();
+    let caveat = caveats.find(|d| d["kind"] == "zero-copy-no-room");
+    let caveat = caveat.unwrap_or_else(|| panic!("{}", findings["caveats"]));
     assert!(
-        doubt["evidence"].as_str().unwrap().starts_with("ENOBUFS "),
-        "{doubt}"
+        caveat["evidence"].as_str().unwrap().starts_with("ENOBUFS "),
+        "{caveat}"
     );
-    let cells = doubt["cells"].as_array().unwrap();
-    assert_eq!(cells.len(), 1, "{doubt}");
+    let cells = caveat["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 1, "{caveat}");
     assert!(cells[0].as_str().unwrap().contains("/send-zerocopy/"));
 }
 

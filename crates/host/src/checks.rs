@@ -132,7 +132,7 @@ impl Told {
         Told::new(Level::Note, format!("not known: {}", why.into()), means)
     }
 
-    fn cure(mut self, remedy: impl Into<String>) -> Told {
+    fn remedy(mut self, remedy: impl Into<String>) -> Told {
         self.remedy = Some(remedy.into());
         self
     }

@@ -264,8 +264,8 @@ fn a_cpu_alone_is_a_warning() {
 fn every_warning_says_what_to_do() {
     for (machine, _) in MACHINES {
         for check in host(machine).checks {
-            let cured = check.remedy.is_some();
-            assert!(check.level != Warning || cured, "{machine}: {check:?}");
+            let remedied = check.remedy.is_some();
+            assert!(check.level != Warning || remedied, "{machine}: {check:?}");
         }
     }
 }

@@ -61,14 +61,14 @@ impl Lab {
                 reason: format!("while it was watched: {reason}"),
             })
         };
-        let attempted = self.doubted(watch, cell, stop);
+        let attempted = self.affected(watch, cell, stop);
         let attempted = attempted.and_then(|d| Ok((d, self.attempt(cell, Some(watch), stop)?)));
         let record = match attempted {
             Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
             Err(TrialError::Failed(reason)) => failed(reason),
-            Ok((doubted, parts)) => {
+            Ok((affected, parts)) => {
                 let flows = &parts.sender.side.flows;
-                let copies = self.believed(watch.copied(cell, &parts), cell, &doubted);
+                let copies = self.believed(watch.copied(cell, &parts), cell, &affected);
                 let counts = watch.counts(cell, &parts);
                 Record::Evidence(TrialEvidence {
                     trial,

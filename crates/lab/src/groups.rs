@@ -240,7 +240,7 @@ fn throttled(text: &str, version: Version) -> Option<Throttled> {
 }
 
 fn told(what: &str, path: &Path, error: &io::Error) -> String {
-    let cure = match error.kind() {
+    let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             ": run as root (sudo bytecost …), or have the groups delegated to you"
         }
@@ -249,7 +249,7 @@ fn told(what: &str, path: &Path, error: &io::Error) -> String {
         }
         _ => "",
     };
-    format!("{} cannot be {what}: {error}{cure}", path.display())
+    format!("{} cannot be {what}: {error}{remedy}", path.display())
 }
 
 /// Removes a group whose processes have ended or are just ending; false where there is none.

@@ -37,7 +37,7 @@ const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
 
 /// Places whose counts are not to be believed, each with the reason.
-pub(crate) type DoubtedPlaces = BTreeMap<CopyPlace, String>;
+pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
 /// Who watches, and what was seen in the last trial.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Watch {
     pub(crate) copies: Option<Copies>,
     events: Option<Events>,
     /// What known transfers showed, by their cells.
-    pub(crate) known: BTreeMap<String, DoubtedPlaces>,
+    pub(crate) known: BTreeMap<String, AffectedPlaces>,
     opened: Option<EventsAt>,
     accountant: Option<CpuAccountant>,
     /// Whether the sender looks at its footprint in the caches.

@@ -55,9 +55,9 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         let text = format!("{what}: {}", failure.reason);
         page.prose(Some(Ink::Bad), &text, "✗ ", "  ");
     }
-    for doubt in a.doubts.iter().filter(|d| d.kind == "other-processes") {
-        page.prose(Some(Ink::Warn), &doubt.text, "! ", "  ");
-        let evidence = format!("Evidence: {}", doubt.evidence);
+    for caveat in a.caveats.iter().filter(|d| d.kind == "other-processes") {
+        page.prose(Some(Ink::Warn), &caveat.text, "! ", "  ");
+        let evidence = format!("Evidence: {}", caveat.evidence);
         page.prose(None, &evidence, "  ", "  ");
     }
     let about = [descriptions::run(a), descriptions::place_line(a)].join("; ");

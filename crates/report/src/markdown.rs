@@ -26,7 +26,7 @@ pub fn markdown(a: &Analysis) -> String {
     tables(a, &mut out);
     distances(a, &mut out);
     footprints(a, &mut out);
-    doubts(a, &mut out);
+    caveats(a, &mut out);
     lists(a, &mut out);
     foot(a, &mut out);
     let mut text = out.join("\n");
@@ -150,25 +150,25 @@ fn table(q: &QuestionTable<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) 
     }
 }
 
-fn doubts(a: &Analysis, out: &mut Vec<String>) {
-    if a.doubts.is_empty() {
+fn caveats(a: &Analysis, out: &mut Vec<String>) {
+    if a.caveats.is_empty() {
         return;
     }
-    out.push("## What weakens this\n".to_owned());
-    for doubt in &a.doubts {
-        let ids: Vec<&str> = doubt.cells.iter().map(String::as_str).collect();
+    out.push("## Caveats\n".to_owned());
+    for caveat in &a.caveats {
+        let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
         let touched = match ids.is_empty() {
             true => String::new(),
             false => format!(
-                " Touches: {}.",
+                " Affects: {}.",
                 prose(&descriptions::cells(&ids, &a.study.varied))
             ),
         };
         out.push(format!(
-            "- **{}** Evidence: {} Cure: {}{touched}",
-            prose(&doubt.text),
-            prose(&doubt.evidence),
-            prose(&doubt.cure)
+            "- **{}** Evidence: {} Remedy: {}{touched}",
+            prose(&caveat.text),
+            prose(&caveat.evidence),
+            prose(&caveat.remedy)
         ));
     }
     out.push(String::new());

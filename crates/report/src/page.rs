@@ -63,7 +63,7 @@ struct Page {
     verdicts: Vec<VerdictText>,
     within: String,
     comparisons: Vec<ComparisonText>,
-    doubts: Vec<DoubtText>,
+    caveats: Vec<CaveatText>,
     refusals: Vec<(Vec<TextSpan>, Vec<TextSpan>)>,
     failures: Vec<(u32, String, Vec<TextSpan>)>,
     left_out: Vec<(Vec<TextSpan>, String, Vec<TextSpan>)>,
@@ -131,11 +131,11 @@ struct ComparisonText {
     detectable: String,
 }
 
-struct DoubtText {
+struct CaveatText {
     text: Vec<TextSpan>,
     evidence: Vec<TextSpan>,
-    cure: Vec<TextSpan>,
-    touches: String,
+    remedy: Vec<TextSpan>,
+    affects: String,
 }
 
 struct CheckText {
@@ -185,7 +185,7 @@ impl Page {
             verdicts: verdicts(a),
             within: numbers::percent(a.study.smallest_effect),
             comparisons: comparisons(a),
-            doubts: doubts(a),
+            caveats: caveats(a),
             refusals: descriptions::refusals(a)
                 .iter()
                 .map(|(what, why)| (spans(what), spans(why)))
@@ -403,16 +403,16 @@ fn comparisons(a: &Analysis) -> Vec<ComparisonText> {
         .collect()
 }
 
-fn doubts(a: &Analysis) -> Vec<DoubtText> {
-    a.doubts
+fn caveats(a: &Analysis) -> Vec<CaveatText> {
+    a.caveats
         .iter()
         .map(|d| {
             let ids: Vec<&str> = d.cells.iter().map(String::as_str).collect();
-            DoubtText {
+            CaveatText {
                 text: spans(&d.text),
                 evidence: spans(&d.evidence),
-                cure: spans(&d.cure),
-                touches: match ids.is_empty() {
+                remedy: spans(&d.remedy),
+                affects: match ids.is_empty() {
                     true => "the whole run".to_owned(),
                     false => clean(&descriptions::cells(&ids, &a.study.varied)),
                 },

@@ -15,7 +15,7 @@ use crate::question::sort_values;
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
 /// The most figures that are made of an imported table.
 const FIGURES_MOST: usize = 48;
-/// The doubt that names the cells which wait for a delayed acknowledgement.
+/// The caveat that names the cells which wait for a delayed acknowledgement.
 const STALL: &str = "nagle-stall";
 
 /// Why there is no point where a publication has no cell.
@@ -117,8 +117,8 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
 }
 
 fn stalled(a: &Analysis) -> BTreeSet<&str> {
-    let doubts = a.doubts.iter().filter(|d| d.kind == STALL);
-    doubts.flat_map(|d| &d.cells).map(String::as_str).collect()
+    let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
+    caveats.flat_map(|d| &d.cells).map(String::as_str).collect()
 }
 
 fn waits(

@@ -47,7 +47,7 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
         page.counted("What each role uses for a request", table);
     }
     page.footprints(a);
-    page.doubts(a);
+    page.caveats(a);
     page.refusals(a);
     page.failures(a);
     page.left_out(a);
@@ -257,18 +257,18 @@ impl Page {
         }
     }
 
-    fn doubts(&mut self, a: &Analysis) {
-        if a.doubts.is_empty() {
+    fn caveats(&mut self, a: &Analysis) {
+        if a.caveats.is_empty() {
             return;
         }
-        self.heading("What weakens this");
-        for doubt in &a.doubts {
-            self.prose(Some(Ink::Warn), &doubt.text, "! ", "  ");
-            self.prose(None, &format!("Evidence: {}", doubt.evidence), "  ", "  ");
-            self.prose(None, &format!("Cure: {}", doubt.cure), "  ", "  ");
-            if !doubt.cells.is_empty() {
-                let ids: Vec<&str> = doubt.cells.iter().map(String::as_str).collect();
-                let touched = format!("Touches: {}", descriptions::cells(&ids, &a.study.varied));
+        self.heading("Caveats");
+        for caveat in &a.caveats {
+            self.prose(Some(Ink::Warn), &caveat.text, "! ", "  ");
+            self.prose(None, &format!("Evidence: {}", caveat.evidence), "  ", "  ");
+            self.prose(None, &format!("Remedy: {}", caveat.remedy), "  ", "  ");
+            if !caveat.cells.is_empty() {
+                let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
+                let touched = format!("Affects: {}", descriptions::cells(&ids, &a.study.varied));
                 self.prose(Some(Ink::Faint), &touched, "  ", "  ");
             }
         }

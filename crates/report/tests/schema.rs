@@ -25,7 +25,7 @@ fn the_schema_describes_what_it_is_for() {
         "host",
         "cells",
         "findings",
-        "doubts",
+        "caveats",
         "refusals",
         "loop_floor_ns_per_message",
     ] {

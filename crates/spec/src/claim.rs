@@ -22,7 +22,7 @@ pub const MAX_TESTS: usize = 64;
 /// The longest text of a claim, in bytes.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
-/// The kind of doubt that a stall test looks for, unless it names another.
+/// The kind of caveat that a stall test looks for, unless it names another.
 pub const NAGLE_STALL: &str = "nagle-stall";
 
 /// What someone concluded.
@@ -136,10 +136,10 @@ pub enum Test {
         /// In how many cells.
         cells: Quantity,
     },
-    /// A kind of doubt is there or not.
+    /// A kind of caveat is there or not.
     Stall {
         /// The kind: [`NAGLE_STALL`] unless it says otherwise.
-        doubt: String,
+        caveat: String,
         /// Which cells.
         place: Place,
         /// Whether it is expected.

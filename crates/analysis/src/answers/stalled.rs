@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Cell};
 use itertools::Itertools as _;
 
 use super::belongs;
-use crate::doubts::stall::cured;
+use crate::caveats::stall::remedied;
 use crate::phrases;
 use crate::result::{AnswerSentence, Finding, Verdict};
 use crate::stalls::Waits;
@@ -26,20 +26,20 @@ pub(super) fn leads(view: &View<'_>) -> bool {
 /// comparison without the stall; and which options end it.
 pub(super) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
     let compares = &view.input.manifest.study.compare;
-    let (cures, others): (Vec<&Compare>, Vec<&Compare>) =
+    let (remedies, others): (Vec<&Compare>, Vec<&Compare>) =
         compares.iter().partition(|c| c.axis.is_switch());
     let answers = of_each(view, varied, &others);
     if answers.is_empty() {
-        return of_each(view, varied, &cures);
+        return of_each(view, varied, &remedies);
     }
-    answers.into_iter().chain(ended(view, &cures)).collect()
+    answers.into_iter().chain(ended(view, &remedies)).collect()
 }
 
 /// The values of options with which the same cells do not stall.
-fn ended(view: &View<'_>, cures: &[&Compare]) -> Option<AnswerSentence> {
+fn ended(view: &View<'_>, remedies: &[&Compare]) -> Option<AnswerSentence> {
     let mut values: Vec<String> = Vec::new();
     let mut findings = Vec::new();
-    for compare in cures {
+    for compare in remedies {
         let of_axis = |f: &&Finding| f.axis == compare.axis && f.primary;
         for finding in view.findings.iter().filter(of_axis) {
             let waits = |id: &String| view.stalls.waits(id).is_some();
@@ -155,7 +155,7 @@ fn remains(
     let mut how: Vec<&str> = Vec::new();
     let mut left: Vec<&Finding> = Vec::new();
     for (cell, _) in stalled {
-        let beside = cured(view, cell);
+        let beside = remedied(view, cell);
         for (told, _, result) in beside
             .into_iter()
             .filter(|(_, axis, _)| *axis != compare.axis)
@@ -173,13 +173,13 @@ fn remains(
     }
     let left: Vec<&Finding> = left.into_iter().unique_by(|f| &f.id).collect();
     if left.is_empty() {
-        let cure = match compare.axis {
+        let remedy = match compare.axis {
             Axis::Nodelay | Axis::Cork | Axis::Quickack => "the other values of that axis do not",
             _ => "`--nodelay on,off` measures both",
         };
         return AnswerSentence {
             sentence: format!(
-                "What {name} costs without the stall was not measured in this run: {cure}."
+                "What {name} costs without the stall was not measured in this run: {remedy}."
             ),
             findings: Vec::new(),
         };

@@ -31,7 +31,7 @@ pub(super) fn not_decided(view: &View<'_>) -> Option<AnswerSentence> {
         .filter_map(|f| f.blocks_needed.map(|n| n as usize))
         .filter(sensible)
         .collect();
-    let cure = match needed.iter().max() {
+    let remedy = match needed.iter().max() {
         None => "a longer run would hardly decide them".to_owned(),
         Some(most) => {
             let budget = view.input.manifest.study.budget_ms as f64 / 1e3;
@@ -48,7 +48,7 @@ pub(super) fn not_decided(view: &View<'_>) -> Option<AnswerSentence> {
     let all = phrases::count(view.findings.len(), "comparison");
     let verb = if open.len() == 1 { "is" } else { "are" };
     Some(AnswerSentence {
-        sentence: format!("{} of {all} {verb} not decided; {cure}.", open.len()),
+        sentence: format!("{} of {all} {verb} not decided; {remedy}.", open.len()),
         findings: open.iter().map(|f| f.id.clone()).collect(),
     })
 }

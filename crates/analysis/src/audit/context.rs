@@ -1,4 +1,4 @@
-//! What tests look things up in: cells and pairs of cells, doubts, published numbers.
+//! What tests look things up in: cells and pairs of cells, caveats, published numbers.
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
@@ -75,10 +75,10 @@ impl<'d> ClaimContext<'d> {
         self.analysis.cells.iter().find(|c| c.id == id)
     }
 
-    /// Whether a doubt of that kind touches a cell.
-    pub(super) fn doubted(&self, kind: &str, id: &str) -> bool {
-        let doubts = self.analysis.doubts.iter().filter(|d| d.kind == kind);
-        doubts
+    /// Whether a caveat of that kind touches a cell.
+    pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
+        let caveats = self.analysis.caveats.iter().filter(|d| d.kind == kind);
+        caveats
             .into_iter()
             .any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
     }
@@ -88,13 +88,13 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
         let timers = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
         !timers.contains(&pair.axis)
-            && self.doubted(NAGLE_STALL, &pair.baseline.id)
-                != self.doubted(NAGLE_STALL, &pair.other.id)
+            && self.affected(NAGLE_STALL, &pair.baseline.id)
+                != self.affected(NAGLE_STALL, &pair.other.id)
     }
 
     /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
     pub(super) fn copied_note(&self, pairs: &[Pairing<'_, '_>]) -> Option<String> {
-        let copied = |c: &CellTrials<'_>| self.doubted("zero-copy-copied", &c.id);
+        let copied = |c: &CellTrials<'_>| self.affected("zero-copy-copied", &c.id);
         let mover = pairs
             .iter()
             .flat_map(|p| [p.other, p.baseline])
@@ -181,14 +181,14 @@ impl<'d> ClaimContext<'d> {
         }
         let mut runnable = self.claim.studies.iter();
         let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
-        let cure = match runnable {
+        let remedy = match runnable {
             Some(study) if !self.claim.is_of_study(&self.analysis.study.name) => {
                 format!("; `bytecost run {study}` measures them")
             }
             _ => String::new(),
         };
         format!(
-            "this run has no cells with {}{cure}",
+            "this run has no cells with {}{remedy}",
             phrases::list(&wanted)
         )
     }

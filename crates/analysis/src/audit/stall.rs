@@ -1,11 +1,11 @@
-//! Whether a kind of doubt touches cells: the stall of small writes, unless another is named.
+//! Whether a kind of caveat touches cells: the stall of small writes, unless another is named.
 
 use bytecost_spec::Cell;
 use bytecost_spec::claim::{Place, Quantity};
 
 use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
-use crate::doubts;
+use crate::caveats;
 use crate::trials::CellTrials;
 
 pub(super) fn draft(
@@ -15,7 +15,7 @@ pub(super) fn draft(
     present: bool,
     cells: Quantity,
 ) -> ClaimTest {
-    if !doubts::is_looked_for(kind) {
+    if !caveats::is_looked_for(kind) {
         return ClaimTest::missing(format!("this version does not look for `{kind}`"));
     }
     let measured = context.cells(place).filter(|c| !c.by_block.is_empty());
@@ -25,7 +25,7 @@ pub(super) fn draft(
         .iter()
         .zip(context.places(&cells_of, &[]))
         .map(|(c, place)| {
-            let found = context.doubted(kind, &c.id);
+            let found = context.affected(kind, &c.id);
             Item {
                 value: 0.0,
                 place,

@@ -3,8 +3,8 @@
 use bytecost_spec::{Axis, Cell, Connect, Measure, Metric, units};
 
 use super::{Explained, MOST_ROWS, Why, estimate};
+use crate::caveats::serving::clients_limit;
 use crate::crossovers::Ratio;
-use crate::doubts::serving::clients_limit;
 use crate::grid;
 use crate::pairing::Pairing;
 use crate::phrases;

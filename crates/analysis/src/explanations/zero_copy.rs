@@ -6,8 +6,8 @@ use itertools::Itertools as _;
 use super::one_call::calls;
 use super::zero_copy_from::COPIED;
 use super::{Explained, MOST_ROWS, Why, estimate, row};
+use crate::caveats::copied;
 use crate::crossovers::{Curve, is_open};
-use crate::doubts::copied;
 use crate::phrases::{self, percent};
 use crate::result::Crossing;
 

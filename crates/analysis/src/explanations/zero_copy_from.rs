@@ -3,9 +3,9 @@
 use bytecost_spec::{Measure, Metric};
 
 use super::{Explained, MOST_ROWS, Why, rows};
+use crate::caveats::copied;
+use crate::caveats::flags::is_no_zero_copy;
 use crate::crossovers::Curve;
-use crate::doubts::copied;
-use crate::doubts::flags::is_no_zero_copy;
 
 pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     let pairs = why.zero_copy_pairs();

@@ -1,7 +1,7 @@
-//! What tests of doubts share: small runs, and what is found in them.
+//! What tests of caveats share: small runs, and what is found in them.
 #![allow(dead_code)] // each test file uses a part of it
 
-use bytecost_analysis::Doubt;
+use bytecost_analysis::Caveat;
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 
@@ -32,21 +32,21 @@ pub fn put(readings: &mut Readings, counter: Counter, value: u64) {
     readings.insert(counter, Reading::Measured(value));
 }
 
-pub fn found(world: &World, kind: &str) -> Vec<Doubt> {
-    let doubts = world.analyse().doubts;
-    doubts.into_iter().filter(|d| d.kind == kind).collect()
+pub fn found(world: &World, kind: &str) -> Vec<Caveat> {
+    let caveats = world.analyse().caveats;
+    caveats.into_iter().filter(|d| d.kind == kind).collect()
 }
 
-/// The doubt arises once, touches so many cells, and its evidence says this.
+/// The caveat arises once, touches so many cells, and its evidence says this.
 #[track_caller]
-pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Doubt {
+pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Caveat {
     let found = found(world, kind);
-    let [doubt] = found.as_slice() else {
+    let [caveat] = found.as_slice() else {
         panic!("{kind}: {found:#?}")
     };
-    assert_eq!(doubt.cells.len(), cells, "{doubt:#?}");
-    assert!(doubt.evidence.contains(evidence), "{doubt:#?}");
-    doubt.clone()
+    assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
+    assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
+    caveat.clone()
 }
 
 #[track_caller]

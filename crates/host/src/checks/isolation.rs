@@ -9,11 +9,11 @@ use crate::classes;
 pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
     let means = "--class is had, each value as it is tried";
     if let Some(why) = classes::barred(seen.roots, Class::Fifo) {
-        let (found, cure) = why.split_once(": as root").unwrap_or((&why, ""));
+        let (found, remedy) = why.split_once(": as root").unwrap_or((&why, ""));
         let told = Told::note(found, "--class fifo and rr are refused");
-        return match cure {
+        return match remedy {
             "" => told,
-            cure => told.cure(format!("as root{cure}")),
+            remedy => told.remedy(format!("as root{remedy}")),
         };
     }
     if seen.capabilities.schedule() {
@@ -23,7 +23,7 @@ pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
         "those that need no CAP_SYS_NICE",
         "--class batch, idle and nice values from 0 up are had; real time and nice values below 0 are found by trying",
     )
-    .cure("run as root, or raise `ulimit -r` and `ulimit -e`")
+    .remedy("run as root, or raise `ulimit -r` and `ulimit -e`")
 }
 
 pub(super) fn groups(seen: &CheckInput<'_>) -> Told {

@@ -17,7 +17,7 @@ pub(super) fn quota(seen: &CheckInput<'_>) -> Told {
             tightest.found.as_str(),
             "when it is used up all threads stop until the next period: windows fall into the pauses",
         )
-        .cure(ObstacleKind::Quota.remedy()),
+        .remedy(ObstacleKind::Quota.remedy()),
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn load(seen: &CheckInput<'_>) -> Told {
     };
     let cpus = seen.host.cpus.len().max(1) as f64;
     if average / cpus > 0.2 || others.is_some_and(|n| n as f64 >= cpus) {
-        Told::warning(found, means).cure("stop what runs beside (`top`), or wait for it to end")
+        Told::warning(found, means).remedy("stop what runs beside (`top`), or wait for it to end")
     } else {
         Told::good(found, means)
     }
@@ -72,7 +72,7 @@ pub(super) fn steal(seen: &CheckInput<'_>) -> Told {
     let share = *stolen as f64 / total.max(1) as f64;
     let found = format!("{:.2} % since the start of the machine", share * 100.0);
     if share > 0.01 {
-        Told::warning(found, means).cure("measure when the host is quiet, or on CPUs of its own")
+        Told::warning(found, means).remedy("measure when the host is quiet, or on CPUs of its own")
     } else {
         Told::good(found, means)
     }
@@ -93,7 +93,7 @@ pub(super) fn clock_source(seen: &CheckInput<'_>) -> Told {
             name,
             "each reading of the clock is a system call of about a microsecond: latencies grow by it",
         )
-        .cure(format!(
+        .remedy(format!(
             "as root: `echo tsc > /sys/{CLOCK}`, or the boot option tsc=reliable where the hardware's is sound"
         )),
         _ => Told::note(name, "what reading it costs is not known"),
@@ -106,7 +106,7 @@ pub(super) fn clock_resolution(seen: &CheckInput<'_>) -> Told {
         Told::good(found, "fine enough for single messages")
     } else {
         Told::warning(found, "latencies below a few such steps are rounded")
-            .cure("a kernel with high-resolution timers, and not the boot option highres=off")
+            .remedy("a kernel with high-resolution timers, and not the boot option highres=off")
     }
 }
 
@@ -132,12 +132,12 @@ pub(super) fn cpu_clock(seen: &CheckInput<'_>) -> Told {
             found,
             "the kernel leaves interrupts out of a thread's CPU time, and with them what receives over loopback: CPU time is read by other means, or there is none",
         )
-        .cure("boot with tsc=noirqtime (x86), or with a kernel without CONFIG_IRQ_TIME_ACCOUNTING"),
+        .remedy("boot with tsc=noirqtime (x86), or with a kernel without CONFIG_IRQ_TIME_ACCOUNTING"),
         ClockVerdict::NotTold => Told::note(
             found,
             "a kernel with CONFIG_IRQ_TIME_ACCOUNTING leaves interrupts out of a thread's CPU time",
         )
-        .cure("stop what runs beside, and look again"),
+        .remedy("stop what runs beside, and look again"),
     }
 }
 
@@ -165,7 +165,7 @@ pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
                     chosen,
                     "any memory may become huge pages in mid-run, which changes what a copy costs",
                 )
-                .cure("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"),
+                .remedy("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`"),
                 _ => Told::good(chosen, means),
             }
         }
@@ -181,7 +181,7 @@ pub(super) fn numa_balancing(seen: &CheckInput<'_>) -> Told {
             "on",
             "the kernel unmaps and moves pages in mid-trial to bring them near: faults and drift",
         )
-        .cure("as root: `sysctl kernel.numa_balancing=0`"),
+        .remedy("as root: `sysctl kernel.numa_balancing=0`"),
         Ok(_) => Told::good("on, with one node", "nothing is moved"),
         Err(why) => Told::unknown(why, "a kernel without it moves no pages"),
     }
@@ -214,7 +214,7 @@ pub(super) fn swap(seen: &CheckInput<'_>) -> Told {
             ),
             means,
         )
-        .cure("free memory, then as root `swapoff -a && swapon -a`"),
+        .remedy("free memory, then as root `swapoff -a && swapon -a`"),
     }
 }
 
@@ -232,7 +232,7 @@ pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
                     found,
                     "with little memory free the kernel reclaims in mid-trial",
                 )
-                .cure("end what holds memory, or choose a smaller --ring")
+                .remedy("end what holds memory, or choose a smaller --ring")
             }
         }
         _ => Told::unknown("/proc/meminfo tells nothing", means),

@@ -18,7 +18,7 @@ pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
                 "cycles, instructions and cache misses are absent; CPU time stands in for them",
             );
             if seen.host.virtualization.is_some() {
-                told.cure("ask for a virtual machine with a PMU, or measure on hardware")
+                told.remedy("ask for a virtual machine with a PMU, or measure on hardware")
             } else {
                 told
             }
@@ -48,7 +48,7 @@ pub(super) fn perf_event_paranoid(seen: &CheckInput<'_>) -> Told {
             value.to_string(),
             "events inside the kernel, where most of the work is done, may not be counted",
         )
-        .cure("as root: `sysctl kernel.perf_event_paranoid=1`")
+        .remedy("as root: `sysctl kernel.perf_event_paranoid=1`")
     }
 }
 
@@ -79,7 +79,7 @@ pub(super) fn capabilities(seen: &CheckInput<'_>) -> Told {
         found,
         format!("the defaults need none; not there: {}", opens.join(", ")),
     )
-    .cure("run as root where one of these is wanted")
+    .remedy("run as root where one of these is wanted")
 }
 
 pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
@@ -103,7 +103,7 @@ pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
             bytes_in_words(limit),
             format!("{means}: uring-send-zc is refused for larger rings or more flows"),
         )
-        .cure("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit"),
+        .remedy("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit"),
     }
 }
 
@@ -120,7 +120,7 @@ pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
             bytes_in_words(bytes),
             format!("{means}: few fit, and small sends run into ENOBUFS and wait"),
         )
-        .cure("as root: `sysctl net.core.optmem_max=131072`"),
+        .remedy("as root: `sysctl net.core.optmem_max=131072`"),
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
                 Told::good(found, means)
             } else {
                 Told::note(found, means)
-                    .cure("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
+                    .remedy("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
             }
         }
         _ => Told::unknown(
@@ -163,12 +163,12 @@ pub(super) fn open_files(seen: &CheckInput<'_>) -> Told {
             means,
         ),
         limit => Told::note(limit.to_string(), format!("{means}: 256 flows do not fit"))
-            .cure("`ulimit -n 4096`"),
+            .remedy("`ulimit -n 4096`"),
     }
 }
 
 pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
-    let (switch, cure) = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
+    let (switch, remedy) = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
         Ok("1") => (
             "kernel.io_uring_disabled = 1 (privileged only)",
             Some("as root: `sysctl kernel.io_uring_disabled=0`"),
@@ -187,9 +187,11 @@ pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
             } else {
                 format!("does not work: {why}; {switch}")
             };
-            Told::warning(found, "uring-send and uring-send-zc are refused").cure(cure.unwrap_or(
-                "a kernel with io_uring; in a container, a seccomp profile that allows it",
-            ))
+            Told::warning(found, "uring-send and uring-send-zc are refused").remedy(
+                remedy.unwrap_or(
+                    "a kernel with io_uring; in a container, a seccomp profile that allows it",
+                ),
+            )
         }
     }
 }
@@ -212,17 +214,17 @@ pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
             found,
             "bbr paces, which hides differences between ways to send on loopback; bytecost sets cubic for each socket",
         )
-        .cure("nothing for the defaults; `--congestion default` measures what others get"),
+        .remedy("nothing for the defaults; `--congestion default` measures what others get"),
         (true, false) => Told::warning(
             found,
             "bbr paces, which hides differences between ways to send on loopback, and cubic is not there",
         )
-        .cure("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
+        .remedy("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
         (false, false) => Told::note(
             found,
             "cubic is not there: bytecost leaves sockets with the default",
         )
-        .cure("as root: `modprobe tcp_cubic`"),
+        .remedy("as root: `modprobe tcp_cubic`"),
         (false, true) => Told::good(found, "bytecost sets cubic for each socket"),
     }
 }
@@ -238,6 +240,6 @@ pub(super) fn packet_sockets(seen: &CheckInput<'_>) -> Told {
             format!("{} open", count(n, "packet socket")),
             "each takes a copy of what passes its device: zero-copy sends there are copied after all, for everyone",
         )
-        .cure("`ss -0 -p` names their owners (DHCP clients, tcpdump): stop them for the run"),
+        .remedy("`ss -0 -p` names their owners (DHCP clients, tcpdump): stop them for the run"),
     }
 }

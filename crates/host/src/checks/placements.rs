@@ -42,7 +42,7 @@ pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
             cpulist::write(cpus),
             "what they share with others is not told, and no thread runs there",
         )
-        .cure(format!(
+        .remedy(format!(
             "as root: `echo 1 > /sys/devices/system/cpu/cpu{}/online`",
             cpus[0]
         )),

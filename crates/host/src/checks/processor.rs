@@ -30,7 +30,7 @@ pub(super) fn kernel(seen: &CheckInput<'_>) -> Told {
             found,
             "before 6.0 io_uring has no zero-copy send, before 4.14 there is no MSG_ZEROCOPY",
         )
-        .cure("a newer kernel, where zero-copy is the question")
+        .remedy("a newer kernel, where zero-copy is the question")
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn cpus(seen: &CheckInput<'_>) -> Told {
             found,
             "both sides take turns on one CPU: throughput is that of the sum of their work",
         )
-        .cure("give the process two CPUs: `taskset`, or the cpuset of its container")
+        .remedy("give the process two CPUs: `taskset`, or the cpuset of its container")
     } else if allowed == 2 {
         Told::note(
             found,
@@ -95,7 +95,7 @@ fn two_kinds(fast: &[u32], slow: &[u32]) -> Told {
         ),
         "a trial is as fast as the CPUs that the scheduler chose for it: intervals widen",
     )
-    .cure(format!(
+    .remedy(format!(
         "pin both sides to one kind: `--placement {placement}`"
     ))
 }
@@ -158,7 +158,7 @@ pub(super) fn smt(seen: &CheckInput<'_>) -> Told {
         "two sides on one core slow each other: where they run decides the result",
     );
     match other {
-        Some(other) => told.cure(format!(
+        Some(other) => told.remedy(format!(
             "pin to two cores: `--placement {}:{}`",
             shared.cpu, other.cpu
         )),
@@ -187,7 +187,7 @@ pub(super) fn nodes(seen: &CheckInput<'_>) -> Told {
                 format!("{n} nodes"),
                 "payload on the other node costs more per byte; left free, sides land on either",
             )
-            .cure(format!(
+            .remedy(format!(
                 "keep a run on one node: `taskset -c {} bytecost run`",
                 cpulist::write(&near)
             ))
@@ -223,7 +223,7 @@ pub(super) fn governor(seen: &CheckInput<'_>) -> Told {
             names.join(", "),
             "the frequency follows the load: short trials and waiting sides run slower than they could",
         )
-        .cure("as root: `cpupower frequency-set -g performance`"),
+        .remedy("as root: `cpupower frequency-set -g performance`"),
     }
 }
 
@@ -239,7 +239,7 @@ pub(super) fn turbo(seen: &CheckInput<'_>) -> Told {
                     "on",
                     "the frequency depends on heat and on how many cores work: slow drift, which paired blocks take out",
                 )
-                .cure(format!("for narrower intervals, as root: `echo {off} > /sys/{path}`"));
+                .remedy(format!("for narrower intervals, as root: `echo {off} > /sys/{path}`"));
             }
             Ok(value) if value == off => {
                 return Told::good("off", "the frequency has a fixed upper end");

@@ -46,5 +46,5 @@ fn told(seen: &CheckInput<'_>, which: impl Fn(&&Obstacle) -> bool, good: &str, f
         true => "rates and latencies over loopback are its own, not those of the movers",
         false => "each packet costs more CPU time than usual, for all movers alike",
     };
-    Told::warning(found.join("; "), means).cure(first.kind.remedy())
+    Told::warning(found.join("; "), means).remedy(first.kind.remedy())
 }

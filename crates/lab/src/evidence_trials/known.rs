@@ -10,7 +10,7 @@ use bytecost_spec::{Cache, Cell, Reading};
 use crate::endpoint_process::TrialError;
 use crate::files::Files;
 use crate::trial::Lab;
-use crate::watch::{DoubtedPlaces, Watch, way};
+use crate::watch::{AffectedPlaces, Watch, way};
 
 /// Movers, with the places at which the kernel copies each of their bytes.
 const KNOWN: &[(&str, &[CopyPlace])] = &[
@@ -126,7 +126,7 @@ fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) 
 fn believed(
     mut counted: CopiedBytes,
     cell: &Cell,
-    doubted: &DoubtedPlaces,
+    affected: &AffectedPlaces,
     file_system: &str,
 ) -> CopiedBytes {
     let payload_bytes = counted.payload_bytes.max(1) as f64;
@@ -135,7 +135,7 @@ fn believed(
             continue;
         };
         let per_byte = bytes as f64 / payload_bytes;
-        let why = doubted.get(&copied.leg).cloned();
+        let why = affected.get(&copied.leg).cloned();
         if let Some(why) = why.or_else(|| contradiction(cell, copied.leg, per_byte, file_system)) {
             copied.bytes = Reading::absent(why);
             copied.means = None;
@@ -147,13 +147,13 @@ fn believed(
 impl Lab {
     /// Holds the count of each place of a cell's way against a known transfer: once for each path
     /// and each place of files.
-    pub(super) fn doubted(
+    pub(super) fn affected(
         &mut self,
         watch: &mut Watch,
         cell: &Cell,
         stop: &AtomicBool,
-    ) -> Result<DoubtedPlaces, TrialError> {
-        let mut all = DoubtedPlaces::new();
+    ) -> Result<AffectedPlaces, TrialError> {
+        let mut all = AffectedPlaces::new();
         if watch.copies.is_none() || cell.is_served() {
             return Ok(all);
         }
@@ -185,7 +185,7 @@ impl Lab {
         known: &Cell,
         legs: &[CopyPlace],
         stop: &AtomicBool,
-    ) -> Result<DoubtedPlaces, TrialError> {
+    ) -> Result<AffectedPlaces, TrialError> {
         let file_system = file_system(known, &self.files);
         let counted = match self.attempt(known, Some(watch), stop) {
             Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
@@ -218,10 +218,10 @@ impl Lab {
         &self,
         counted: Option<CopiedBytes>,
         cell: &Cell,
-        doubted: &DoubtedPlaces,
+        affected: &AffectedPlaces,
     ) -> Option<CopiedBytes> {
         let file_system = file_system(cell, &self.files);
-        counted.map(|counted| believed(counted, cell, doubted, &file_system))
+        counted.map(|counted| believed(counted, cell, affected, &file_system))
     }
 }
 
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What is left of a count of so many copies a byte, doubted or not.
+    /// What is left of a count of so many copies a byte, affected or not.
     fn left(mover: &str, leg: CopyPlace, per_byte: f64, why: Option<&str>, kind: &str) -> Reading {
         let counted = CopiedBytes {
             payload_bytes: 1000,
@@ -250,8 +250,8 @@ mod tests {
             }],
             gaps: Vec::new(),
         };
-        let doubted = why.map(|why| (leg, why.to_owned())).into_iter().collect();
-        let found = believed(counted, &cell(mover, Cache::Warm), &doubted, kind);
+        let affected = why.map(|why| (leg, why.to_owned())).into_iter().collect();
+        let found = believed(counted, &cell(mover, Cache::Warm), &affected, kind);
         let is_measured = found.legs[0].bytes.measured().is_some();
         assert_eq!(found.legs[0].means.is_some(), is_measured);
         found.legs[0].bytes.clone()

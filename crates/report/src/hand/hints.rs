@@ -25,7 +25,7 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
         && rtt >= least.saturating_mul(STALL_TIMES)
     {
         let cell = &summary.begun.cell;
-        let cure = match cell.pattern {
+        let remedy = match cell.pattern {
             Pattern::Ask if !cell.sends_at_once() => {
                 "a small write may wait for a delayed acknowledgement: try `--nodelay on`"
             }
@@ -35,7 +35,7 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
             }
         };
         hints.push(format!(
-            "the sender was stalled: its round trips took {} µs of late and {} µs at least, which is not the cost of copying; {cure}",
+            "the sender was stalled: its round trips took {} µs of late and {} µs at least, which is not the cost of copying; {remedy}",
             units::number(rtt as f64),
             units::number(least as f64)
         ));

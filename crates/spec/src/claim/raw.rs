@@ -55,7 +55,8 @@ struct RawTest {
     cells: Option<Spanned<String>>,
     along: Option<Spanned<String>>,
     tolerance: Option<Spanned<f64>>,
-    doubt: Option<Spanned<String>>,
+    #[serde(alias = "doubt")]
+    caveat: Option<Spanned<String>>,
     threads: Option<Spanned<RawText>>,
     study: Option<Spanned<String>>,
     why: Option<Spanned<String>>,
@@ -112,7 +113,7 @@ pub(super) const KINDS: &[(&str, &[&str])] = &[
         "counter",
         &["metrics", "axis", "value", "against", "where", "cells"],
     ),
-    ("stall", &["doubt", "where", "expect", "cells"]),
+    ("stall", &["caveat", "where", "expect", "cells"]),
     (
         "scaling",
         &["metric", "where", "threads", "expect", "cells"],
@@ -323,7 +324,7 @@ impl RawTest {
             of("cells", &self.cells),
             of("along", &self.along),
             of("tolerance", &self.tolerance),
-            of("doubt", &self.doubt),
+            of("caveat", &self.caveat),
             of("threads", &self.threads),
             of("study", &self.study),
             of("why", &self.why),

@@ -163,9 +163,9 @@ impl Reader<'_> {
                 other => Err(format!("`{other}`: write `present` or `absent`")),
             })?,
         };
-        let doubt = raw.doubt.as_ref();
+        let caveat = raw.caveat.as_ref();
         Ok(Test::Stall {
-            doubt: doubt.map_or(Ok(NAGLE_STALL.to_owned()), |d| self.take(d, |d| name(d)))?,
+            caveat: caveat.map_or(Ok(NAGLE_STALL.to_owned()), |d| self.take(d, |d| name(d)))?,
             place: self.place(raw)?,
             present,
             cells: self.cells(raw)?,

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Side};
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -30,7 +30,7 @@ pub(super) fn is_busy(cell: &CellTrials<'_>) -> bool {
     busy(cell).is_some_and(|(_, receiver)| receiver >= BUSY)
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut senders, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
     for cell in view.moved().filter(streams) {
@@ -46,14 +46,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.".to_owned(),
         evidence: format!(
             "CPU time over elapsed time: receiver {}, sender {}",
             span(&receivers, percent),
             span(&senders, percent)
         ),
-        cure: "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do".to_owned(),
+        remedy: "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do".to_owned(),
         cells,
     }]
 }

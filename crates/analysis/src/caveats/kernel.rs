@@ -1,11 +1,11 @@
-//! Doubts about what the kernel did with the bytes.
+//! Caveats about what the kernel did with the bytes.
 
 use bytecost_spec::{Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
 use super::flags::after_all;
 use super::wire::whole;
-use super::{UnnamedDoubt, huge_pages, ids, packet_socket, span};
+use super::{UnnamedCaveat, huge_pages, ids, packet_socket, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -93,7 +93,7 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
     found
 }
 
-pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let told = copied(view).into_iter().map(|c| {
         let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
         let mut takers: Vec<String> = own
@@ -102,7 +102,7 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedDoubt> {
             .collect();
         takers.sort();
         takers.dedup();
-        let (why, cure) = match c.transport {
+        let (why, remedy) = match c.transport {
             Transport::Wire | Transport::WireUdp if !takers.is_empty() => (
                 " A packet socket took the packets too, and the kernel copies what it clones for it.",
                 "end what holds the packet socket and run again",
@@ -121,7 +121,7 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedDoubt> {
             ),
             Transport::Unix => ("", "use a transport whose kernel code takes pages as they are"),
         };
-        UnnamedDoubt {
+        UnnamedCaveat {
             text: format!("{}{why}", c.sentence()),
             evidence: format!(
                 "{}: {} over {}{}",
@@ -136,29 +136,29 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<UnnamedDoubt> {
                     false => format!("; /proc/net/packet: {}", phrases::list(&takers)),
                 }
             ),
-            cure: cure.to_owned(),
+            remedy: remedy.to_owned(),
             cells: c.cells,
         }
     });
     told.collect()
 }
 
-pub(super) fn mover_caution(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn mover_caution(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let facts = &view.input.manifest.survey.mover_facts;
     let told = facts.iter().filter_map(|mover| {
         let caution = mover.caution.as_ref()?;
         let cells = ids(view.measured().filter(|c| c.cell.mover == mover.name));
-        (!cells.is_empty()).then(|| UnnamedDoubt {
+        (!cells.is_empty()).then(|| UnnamedCaveat {
             text: format!("`{}`: {}.", mover.name, caution.trim_end_matches('.')),
             evidence: format!("measured in {}", phrases::count(cells.len(), "cell")),
-            cure: "know it before you choose this mover; no setting removes it".to_owned(),
+            remedy: "know it before you choose this mover; no setting removes it".to_owned(),
             cells,
         })
     });
     told.collect()
 }
 
-pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let host = view.input.manifest.host.congestion_default.as_deref();
     let mut cells = Vec::new();
     let mut ratios = Vec::new();
@@ -188,10 +188,10 @@ pub(super) fn pacing(view: &View<'_>) -> Vec<UnnamedDoubt> {
         let times = span(&ratios, |r| format!("{r:.1}"));
         format!("TCP_INFO: the pacing rate is {times} times the delivery rate")
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.".to_owned(),
         evidence,
-        cure: "--congestion cubic".to_owned(),
+        remedy: "--congestion cubic".to_owned(),
         cells,
     }]
 }
@@ -203,10 +203,10 @@ fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
     (delivery > 0.0).then(|| pacing / delivery)
 }
 
-pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut cells = Vec::new();
     let (mut shares, mut buffers) = (Vec::new(), Vec::new());
-    // Where huge pages fill it, a larger one does not help, and another doubt says so.
+    // Where huge pages fill it, a larger one does not help, and another caveat says so.
     for cell in view.measured().filter(|c| !huge_pages::fill(view, c)) {
         let Some(share) = buffer_holds(cell) else {
             continue;
@@ -224,10 +224,10 @@ pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedDoubt> {
         let size = |b: f64| format!("{} B", units::number(b));
         format!(", SO_SNDBUF {}", span(&buffers, size))
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
         evidence: format!("TCP_INFO: limited by the send buffer for {} of the busy time{sizes}", span(&shares, percent)),
-        cure: "a larger --socket-buffer, or auto".to_owned(),
+        remedy: "a larger --socket-buffer, or auto".to_owned(),
         cells,
     }]
 }
@@ -250,7 +250,7 @@ fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     read(&last.sample.sender, Counter::SendBufferBytes).ok()
 }
 
-pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut cells = Vec::new();
     let mut times = 0.0;
     let mut is_apart = false;
@@ -272,10 +272,10 @@ pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedDoubt> {
         }
         false => "",
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
         evidence: format!("ENOBUFS {} times", whole(times)),
-        cure: format!(
+        remedy: format!(
             "raise net.core.optmem_max and the locked-memory limit (ulimit -l){own}"
         ),
         cells,

@@ -1,6 +1,6 @@
 //! Twins that differ more often than chance explains.
 
-use super::UnnamedDoubt;
+use super::UnnamedCaveat;
 use crate::confidence::ERROR_RATE;
 use crate::phrases;
 use crate::view::View;
@@ -10,7 +10,7 @@ use crate::view::View;
 const CHANCE_LEAST: f64 = 0.01;
 
 /// More twins came out different than chance explains: the intervals of this run are too narrow.
-pub(super) fn differ(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn differ(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let Some(floor) = view.noise_floor.filter(|f| f.chance < CHANCE_LEAST) else {
         return Vec::new();
     };
@@ -18,7 +18,7 @@ pub(super) fn differ(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let ratios: Vec<String> = different()
         .map(|t| phrases::ratio(t.ratio, t.low, t.high))
         .collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow."
             .to_owned(),
         evidence: format!(
@@ -29,7 +29,7 @@ pub(super) fn differ(view: &View<'_>) -> Vec<UnnamedDoubt> {
             phrases::percent(floor.chance),
             phrases::list(&ratios)
         ),
-        cure: "stop other programs and run again; pin the threads with --placement".to_owned(),
+        remedy: "stop other programs and run again; pin the threads with --placement".to_owned(),
         cells: different().map(|t| t.cell.clone()).collect(),
     }]
 }

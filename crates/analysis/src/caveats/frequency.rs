@@ -3,7 +3,7 @@
 use bytecost_spec::Counter;
 use bytecost_stats::quantile;
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::value::machine;
@@ -13,7 +13,7 @@ use crate::view::View;
 const STEADY: f64 = 1.1;
 
 /// Trials of very different frequencies.
-pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cells: Vec<&CellTrials<'_>> = view.measured().collect();
     let known = |c: &&CellTrials<'_>| -> Vec<f64> {
         let khz = c
@@ -29,20 +29,20 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedDoubt> {
         return Vec::new();
     }
     let told: Vec<&CellTrials<'_>> = cells.into_iter().filter(|c| !known(c).is_empty()).collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.".to_owned(),
         evidence: format!(
             "scaling_cur_freq of the fastest CPU at the end of each window: {:.2} GHz (10 % quantile) to {:.2} GHz (90 %)",
             low / 1e6,
             high / 1e6
         ),
-        cure: "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters".to_owned(),
+        remedy: "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters".to_owned(),
         cells: ids(told),
     }]
 }
 
 /// Windows in which heat made a core or a package slower.
-pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut times, mut trials) = (Vec::new(), 0.0, 0);
     for cell in view.measured() {
         let counts = cell
@@ -58,13 +58,13 @@ pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Heat made CPUs slower during these trials.".to_owned(),
         evidence: format!(
             "thermal_throttle: slowed down {times:.0} times in {}",
             phrases::count(trials, "trial")
         ),
-        cure: "cool the machine, or hold its frequency below what it can keep up".to_owned(),
+        remedy: "cool the machine, or hold its frequency below what it can keep up".to_owned(),
         cells,
     }]
 }

@@ -1,8 +1,8 @@
-//! Doubts about the kernel's own word on whether it copied.
+//! Caveats about the kernel's own word on whether it copied.
 
 use bytecost_spec::{Measure, Metric};
 
-use super::{UnnamedDoubt, in_cells, span};
+use super::{UnnamedCaveat, in_cells, span};
 use crate::phrases::percent;
 use crate::result::CellResult;
 use crate::view::View;
@@ -42,7 +42,7 @@ pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
     found.is_some_and(|f| f.share >= MOSTLY)
 }
 
-pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut movers: Vec<(&str, Vec<&CellResult>)> = Vec::new();
     let flagged = |c: &CellResult| {
         let flag = c.estimates.get(&Metric::both(Measure::CopiedShare));
@@ -65,13 +65,13 @@ pub(super) fn contradicted(view: &View<'_>) -> Vec<UnnamedDoubt> {
         };
         let flags = shares(&flagged);
         let counts = shares(&|c| counted(c).map_or(0.0, |a| a.share));
-        UnnamedDoubt {
+        UnnamedCaveat {
             text: format!(
                 "The kernel's flags and the count of bytes contradict each other {} of `{mover}`: flagged as copied are {flags} of the buffers, copied were {counts} of the bytes. The count is what is gone by. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
                 in_cells(cells.len())
             ),
             evidence: format!("completions flagged {flags}, bytes counted {counts}"),
-            cure: "none is needed; where flags are all that there is, hold small sends by io_uring against send-zerocopy, whose flag is right".to_owned(),
+            remedy: "none is needed; where flags are all that there is, hold small sends by io_uring against send-zerocopy, whose flag is right".to_owned(),
             cells: cells.iter().map(|c| c.id.clone()).collect(),
         }
     });

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedDoubt, receiver_bound, span};
+use super::{UnnamedCaveat, receiver_bound, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -18,7 +18,7 @@ fn held(trial: &Trial<'_>) -> Option<f64> {
     (busy > 0.0).then(|| limited / busy)
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut shares, mut buffers) = (Vec::new(), Vec::new(), Vec::new());
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
@@ -41,13 +41,13 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
             span(&buffers, |b| format!("{} B", units::number(b)))
         ),
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
         evidence: format!(
             "TCP_INFO: limited by the receive window for {} of the busy time{sizes}",
             span(&shares, percent)
         ),
-        cure: "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone".to_owned(),
+        remedy: "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone".to_owned(),
         cells,
     }]
 }

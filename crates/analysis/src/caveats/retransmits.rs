@@ -2,7 +2,7 @@
 
 use bytecost_spec::Counter;
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -17,7 +17,7 @@ fn sum(cell: &CellTrials<'_>, counter: Counter) -> f64 {
     cell.trials().filter_map(known).sum()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut shares, mut again) = (Vec::new(), Vec::new(), 0.0);
     for cell in view.measured() {
         let (sent, resent) = (
@@ -39,10 +39,10 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
         true => String::new(),
         false => format!(", {} of a cell's segments", span(&shares, percent)),
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.".to_owned(),
         evidence: format!("TCP_INFO: {again:.0} retransmitted{of}"),
-        cure: "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late".to_owned(),
+        remedy: "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late".to_owned(),
         cells,
     }]
 }

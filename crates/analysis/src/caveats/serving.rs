@@ -1,11 +1,11 @@
-//! Doubts about servers: clients that were too slow themselves, requests that failed, and what a
+//! Caveats about servers: clients that were too slow themselves, requests that failed, and what a
 //! model's row says of it.
 
 use std::collections::BTreeSet;
 
 use bytecost_spec::Counter;
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases::{self, percent};
 use crate::trials::{CellTrials, Trials};
 use crate::value::read;
@@ -38,7 +38,7 @@ fn served<'v>(view: &View<'v>) -> Vec<&'v CellTrials<'v>> {
     view.measured().filter(|c| c.cell.is_served()).collect()
 }
 
-pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let limited = Limited::of(view.trials);
     let cells: Vec<&CellTrials<'_>> = served(view)
         .into_iter()
@@ -59,19 +59,19 @@ pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedDoubt> {
         busy = busy.max(ns / of.max(1.0));
         late = late.max(read(side, Counter::GeneratorLateNsP99).unwrap_or(0.0));
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The clients were themselves what limited these rates, or sent their requests late: nothing is said of the servers there.".to_owned(),
         evidence: format!(
             "a thread of the clients had something to do up to {} of the window, and sent 1 of 100 requests up to {:.1} ms late",
             percent(busy.min(1.0)),
             late / 1e6
         ),
-        cure: "--placement with a CPU for the clients alone, --threads for more of them, or a lower --rate".to_owned(),
+        remedy: "--placement with a CPU for the clients alone, --threads for more of them, or a lower --rate".to_owned(),
         cells: ids(cells),
     }]
 }
 
-pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut cells = Vec::new();
     let (mut kinds, mut answers) = ([0.0; ERRORS.len()], 0.0);
     for cell in served(view) {
@@ -98,7 +98,7 @@ pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedDoubt> {
         .filter(|(n, _)| **n > 0.0)
         .map(|(n, (_, what))| format!("{} {what}", bytecost_spec::units::number(*n)))
         .collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Requests failed, warm-up included: rates and latencies are of those that were answered."
             .to_owned(),
         evidence: format!(
@@ -106,12 +106,12 @@ pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedDoubt> {
             phrases::list(&told),
             bytecost_spec::units::number(answers)
         ),
-        cure: "fewer --connections, a lower --rate, or --connect kept".to_owned(),
+        remedy: "fewer --connections, a lower --rate, or --connect kept".to_owned(),
         cells: ids(cells),
     }]
 }
 
-pub(super) fn caution(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn caution(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let survey = &view.input.manifest.survey;
     let cells = served(view);
     let facts = survey.serving.as_ref().map_or(&[][..], |s| &s.servers);
@@ -120,10 +120,10 @@ pub(super) fn caution(view: &View<'_>) -> Vec<UnnamedDoubt> {
         let named =
             |c: &&&CellTrials<'_>| c.cell.serving.server.as_deref() == Some(server.name.as_str());
         let own: Vec<&CellTrials<'_>> = cells.iter().filter(named).copied().collect();
-        (!own.is_empty()).then(|| UnnamedDoubt {
+        (!own.is_empty()).then(|| UnnamedCaveat {
             text: format!("`{}`: {}", server.name, phrases::sentence(caution)),
             evidence: "the table of servers".to_owned(),
-            cure: "none: it is how the model works".to_owned(),
+            remedy: "none: it is how the model works".to_owned(),
             cells: ids(own),
         })
     });

@@ -1,10 +1,10 @@
-//! Doubts about the transport `wire`: what it leaves out, and whether it did what it should.
+//! Caveats about the transport `wire`: what it leaves out, and whether it did what it should.
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
 use bytecost_stats::median;
 
-use super::{UnnamedDoubt, ids, span};
+use super::{UnnamedCaveat, ids, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -41,7 +41,7 @@ fn device(cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// No fault, but what every number over wire must be read with.
-pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cells: Vec<&CellTrials<'_>> = over_wire(view).collect();
     if cells.is_empty() {
         return Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedDoubt> {
         let trials = cells.iter().flat_map(|c| c.trials());
         trials.filter_map(|t| machine(t.sample, counter).ok()).sum()
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "Over wire packets are freed as they leave: these cells show the sender's cost alone, against a peer that costs nothing. No network card can do better, and no receiver is in them.{}",
             device(&cells)
@@ -60,13 +60,13 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedDoubt> {
             whole(count(Counter::WirePackets)),
             whole(count(Counter::WireAcknowledgements))
         ),
-        cure: "loopback and veth have both sides, with a copy on delivery".to_owned(),
+        remedy: "loopback and veth have both sides, with a copy on delivery".to_owned(),
         cells: ids(cells),
     }]
 }
 
 /// Packets that did not come in order, once.
-pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut gaps, mut repeats, mut packets, mut cells) = (0.0, 0.0, 0.0, Vec::new());
     for cell in over_wire(view) {
         let sum = |counter| -> f64 {
@@ -84,7 +84,7 @@ pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
         evidence: format!(
             "{} packets began after what was expected and {} brought nothing new, of {}",
@@ -92,13 +92,13 @@ pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedDoubt> {
             whole(repeats),
             whole(packets)
         ),
-        cure: "give the responder a CPU of its own with --placement, so that acknowledgements are not late".to_owned(),
+        remedy: "give the responder a CPU of its own with --placement, so that acknowledgements are not late".to_owned(),
         cells,
     }]
 }
 
 /// Work of the sender's that the kernel did while an acknowledgement was written.
-pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut shares, mut cells) = (Vec::new(), Vec::new());
     for cell in over_wire(view) {
         let known: Vec<f64> = cell.trials().filter_map(aside).collect();
@@ -110,14 +110,14 @@ pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
         evidence: format!(
             "writing acknowledgements took {} of the sender's CPU time, median of {}",
             span(&shares, percent),
             phrases::count(cells.len(), "cell")
         ),
-        cure: "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for".to_owned(),
+        remedy: "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for".to_owned(),
         cells,
     }]
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Cache, Counter, Pattern};
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -42,7 +42,7 @@ fn kept(trial: &Trial<'_>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let matters = view.input.manifest.study.smallest_effect;
     let (mut cells, mut messages, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     let mut edges = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "These windows are too short: so little happened in them that where they begin and end is a part of the result.".to_owned(),
         evidence: format!(
             "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
@@ -79,7 +79,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
             span(&edges, percent),
             phrases::count(cells.len(), "cell")
         ),
-        cure: "a longer --window, such as --window 500ms".to_owned(),
+        remedy: "a longer --window, such as --window 500ms".to_owned(),
         cells,
     }]
 }

@@ -1,10 +1,10 @@
-//! Doubts about the course of the run and its numbers: failures, precision, drift.
+//! Caveats about the course of the run and its numbers: failures, precision, drift.
 
 use bytecost_spec::{Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{UnnamedDoubt, in_cells, legs, span};
+use super::{UnnamedCaveat, in_cells, legs, span};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
@@ -23,15 +23,15 @@ const SHIFT: f64 = 0.1;
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
-pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let notes = view.input.notes.iter();
-    let told = notes.map(|note| UnnamedDoubt {
+    let told = notes.map(|note| UnnamedCaveat {
         text: format!(
             "Not all is as it was asked: {}.",
             note.trim_end_matches('.')
         ),
         evidence: "the plan of this run".to_owned(),
-        cure: "`bytecost doctor` for what this machine lacks, --budget for what took too long"
+        remedy: "`bytecost doctor` for what this machine lacks, --budget for what took too long"
             .to_owned(),
         cells: Vec::new(),
     });
@@ -40,7 +40,7 @@ pub(super) fn changed_plan(view: &View<'_>) -> Vec<UnnamedDoubt> {
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
 /// not choose among outcomes is shown by the first attempts: both must say the same.
-pub(super) fn repeats_matter(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn repeats_matter(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let input = view.input;
     let first = Trials::first_attempts(input.manifest, input.cells, input.samples, input.blocks);
     let Some(first) = first else {
@@ -76,7 +76,7 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "In {} the result depends on whether blocks that other processes disturbed are left out.",
             phrases::count(cells.len(), "comparison")
@@ -85,13 +85,13 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Vec<UnnamedDoubt> {
             "first attempts and those that stand differ by {}, more than the smallest effect",
             span(&shifts, percent)
         ),
-        cure: "stop other programs and run again".to_owned(),
+        remedy: "stop other programs and run again".to_owned(),
         cells,
     }]
 }
 
-pub(super) fn ended_early(view: &View<'_>) -> Vec<UnnamedDoubt> {
-    let told = view.input.ended_early.map(|why| UnnamedDoubt {
+pub(super) fn ended_early(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let told = view.input.ended_early.map(|why| UnnamedCaveat {
         text: format!(
             "The run ended before its time: {}.",
             why.trim_end_matches('.')
@@ -100,17 +100,17 @@ pub(super) fn ended_early(view: &View<'_>) -> Vec<UnnamedDoubt> {
             "{} of the log",
             phrases::count(view.input.samples.len(), "sample")
         ),
-        cure: format!("bytecost run --resume {}", view.input.manifest.id),
+        remedy: format!("bytecost run --resume {}", view.input.manifest.id),
         cells: Vec::new(),
     });
     told.into_iter().collect()
 }
 
-pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
-    let told = view.input.damage.map(|what| UnnamedDoubt {
+pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let told = view.input.damage.map(|what| UnnamedCaveat {
         text: "The log is not whole: trials of this run are lost.".to_owned(),
         evidence: what.to_owned(),
-        cure: format!(
+        remedy: format!(
             "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {}",
             view.input.manifest.id
         ),
@@ -119,7 +119,7 @@ pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
     told.into_iter().collect()
 }
 
-pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let failures = view.input.failures;
     let Some(first) = failures.first() else {
         return Vec::new();
@@ -131,19 +131,19 @@ pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedDoubt> {
         .filter(|c| !c.failures.is_empty())
         .collect();
     let verb = if failures.len() == 1 { "was" } else { "were" };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "{} {} failed and {verb} left out; what made them fail may have touched others.",
             phrases::count(failures.len(), "trial"),
             in_cells(failed.len())
         ),
         evidence: format!("the first: {}", first.reason.trim_end_matches('.')),
-        cure: "remove the cause that the reason names and run again".to_owned(),
+        remedy: "remove the cause that the reason names and run again".to_owned(),
         cells: super::ids(failed),
     }]
 }
 
-pub(super) fn few_blocks(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn few_blocks(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let study = &view.input.manifest.study;
     let least = study.blocks_least as usize;
     let few: Vec<&Finding> = view.findings.iter().filter(|f| f.blocks < least).collect();
@@ -151,7 +151,7 @@ pub(super) fn few_blocks(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if few.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "{} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal.",
             rests(few.len())
@@ -160,7 +160,7 @@ pub(super) fn few_blocks(view: &View<'_>) -> Vec<UnnamedDoubt> {
             "{} blocks, at least {least} asked for",
             span(&blocks, |b| b.to_string())
         ),
-        cure: longer(view),
+        remedy: longer(view),
         cells: cells_of(&few),
     }]
 }
@@ -170,7 +170,7 @@ fn rests(n: usize) -> String {
     format!("{} {verb}", phrases::count(n, "comparison"))
 }
 
-pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let asked = view.input.manifest.study.precision;
     let primary = || view.findings.iter().filter(|f| f.primary);
     let wide: Vec<&Finding> = primary().filter(|f| half_width(f) > asked).collect();
@@ -179,7 +179,7 @@ pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedDoubt> {
         return Vec::new();
     }
     let verb = if wide.len() == 1 { "is" } else { "are" };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "{} of {} in the first metric {verb} less precise than the ± {} that the study asks for.",
             wide.len(),
@@ -187,7 +187,7 @@ pub(super) fn imprecise(view: &View<'_>) -> Vec<UnnamedDoubt> {
             percent(asked)
         ),
         evidence: format!("95 % intervals of ± {}", span(&widths, percent)),
-        cure: precise_enough(view, widths.iter().copied().fold(0.0, f64::max) / asked),
+        remedy: precise_enough(view, widths.iter().copied().fold(0.0, f64::max) / asked),
         cells: cells_of(&wide),
     }]
 }
@@ -219,7 +219,7 @@ fn cells_of(findings: &[&Finding]) -> Vec<String> {
 }
 
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
-pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let metric = view.main_metric();
     let mut trends = Vec::new();
     let legs = |cell| legs::by_leg(view.input.manifest, cell).into_values();
@@ -255,7 +255,7 @@ pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "The {} of {} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken.",
             phrases::metric(metric),
@@ -265,13 +265,13 @@ pub(super) fn drift(view: &View<'_>) -> Vec<UnnamedDoubt> {
             "change from the first block to the last {}",
             span(&changes, percent)
         ),
-        cure: "let the machine settle (temperature, frequency, other guests) and run again"
+        remedy: "let the machine settle (temperature, frequency, other guests) and run again"
             .to_owned(),
         cells,
     }]
 }
 
-pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let of = |side| Metric {
         measure: Measure::CpuSPerGb,
         side,
@@ -300,20 +300,20 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
         evidence: format!(
             "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
             span(&spreads, |s| units::number((100.0 * s).round()))
         ),
-        cure: "--placement, so that each end stays on its CPU".to_owned(),
+        remedy: "--placement, so that each end stays on its CPU".to_owned(),
         cells,
     }]
 }
 
 /// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
 /// a few outliers.
-pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let study = &view.input.manifest.study;
     let mut disagree: Vec<(&Finding, f64)> = Vec::new();
     for compare in &study.compare {
@@ -341,7 +341,7 @@ pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedDoubt> {
         return Vec::new();
     };
     let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
             phrases::count(findings.len(), "comparison")
@@ -353,7 +353,7 @@ pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedDoubt> {
             units::number(first.high),
             units::number(*other)
         ),
-        cure: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
+        remedy: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
         cells: cells_of(&findings),
     }]
 }

@@ -1,10 +1,10 @@
-//! What weakens the findings: one row each, with its evidence and its cure.
+//! What weakens the findings: one row each, with its evidence and its remedy.
 
 use bytecost_spec::{Axis, Measure};
 
 use crate::phrases;
 use crate::rate_limits::{SAME_RATE, is_of_time};
-use crate::result::{Doubt, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -36,23 +36,35 @@ mod wire;
 
 pub(crate) use kernel::copied;
 
-/// A doubt without its name.
-pub(crate) struct UnnamedDoubt {
+/// A caveat without its name.
+pub(crate) struct UnnamedCaveat {
     pub(crate) text: String,
     pub(crate) evidence: String,
-    pub(crate) cure: String,
+    pub(crate) remedy: String,
     pub(crate) cells: Vec<String>,
 }
 
-type Detect = fn(&View<'_>) -> Vec<UnnamedDoubt>;
+type Detect = fn(&View<'_>) -> Vec<UnnamedCaveat>;
 
-/// What a doubt does to verdicts.
+/// What a caveat does to verdicts.
 #[derive(Clone, Copy)]
 enum Effect {
     /// It is told.
     Annotates,
     /// Findings of such measures with a cell that it touches have no verdict, and say why.
     Withholds(fn(Measure) -> bool, &'static str),
+    /// Findings of all measures with a cell that it touches have none.
+    WithholdsAll(&'static str),
+}
+
+impl Effect {
+    fn of_result(self) -> CaveatEffect {
+        match self {
+            Effect::Annotates => CaveatEffect::Annotates,
+            Effect::Withholds(..) => CaveatEffect::WithholdsMetric,
+            Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
+        }
+    }
 }
 
 /// The effect of most.
@@ -62,10 +74,6 @@ const TOLD: Effect = Effect::Annotates;
 const NO_RATES: Effect =
     Effect::Withholds(is_of_time, "something other than what is compared sets it");
 
-fn any(_: Measure) -> bool {
-    true
-}
-
 /// Whether a measure is made of CPU time.
 fn of_cpu_time(measure: Measure) -> bool {
     matches!(
@@ -74,7 +82,7 @@ fn of_cpu_time(measure: Measure) -> bool {
     )
 }
 
-/// Every doubt that is looked for, in the order in which they are told.
+/// Every caveat that is looked for, in the order in which they are told.
 const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("ended-early", TOLD, course::ended_early),
     ("missing-trials", TOLD, course::missing_trials),
@@ -92,7 +100,7 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("waits-for-every-completion", TOLD, every_completion::detect),
     (
         "clients-limited",
-        Effect::Withholds(any, "the clients may have limited the rate themselves"),
+        Effect::WithholdsAll("the clients may have limited the rate themselves"),
         serving::generator,
     ),
     (
@@ -139,25 +147,30 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("estimators", TOLD, course::estimators),
 ];
 
-/// Whether there is a doubt of that kind at all.
+/// Whether there is a caveat of that kind at all.
 pub(crate) fn is_looked_for(kind: &str) -> bool {
     DOUBTS.iter().any(|(name, ..)| *name == kind)
 }
 
-/// Every doubt that the run gives rise to.
-pub(crate) fn all(view: &View<'_>) -> Vec<Doubt> {
+/// Every caveat that the run gives rise to.
+pub(crate) fn all(view: &View<'_>) -> Vec<Caveat> {
     DOUBTS
         .iter()
-        .flat_map(|(kind, _, detect)| detect(view).into_iter().map(|told| told.doubt(kind)))
+        .flat_map(|(kind, effect, detect)| {
+            let found = detect(view).into_iter();
+            found.map(|told| told.caveat(kind, effect.of_result()))
+        })
         .collect()
 }
 
-/// The findings, without a verdict where a doubt withholds it.
+/// The findings, without a verdict where a caveat withholds it.
 pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     let mut findings = view.findings.to_vec();
     for (_, effect, detect) in DOUBTS {
-        let Effect::Withholds(of, because) = effect else {
-            continue;
+        let (of, because): (fn(Measure) -> bool, &str) = match effect {
+            Effect::Annotates => continue,
+            Effect::Withholds(of, because) => (*of, because),
+            Effect::WithholdsAll(because) => (|_| true, because),
         };
         for told in detect(view) {
             let touches = |f: &&mut Finding| {
@@ -170,6 +183,7 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
                     continue;
                 };
                 finding.verdict = Verdict::NotDecided;
+                finding.withheld = Some(because.to_owned());
                 finding.blocks_needed = None;
                 let study = &view.input.manifest.study;
                 let sentence = phrases::finding(finding, cell.cell, study, varied);
@@ -180,13 +194,14 @@ pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     findings
 }
 
-impl UnnamedDoubt {
-    fn doubt(self, kind: &str) -> Doubt {
-        Doubt {
+impl UnnamedCaveat {
+    fn caveat(self, kind: &str, effect: CaveatEffect) -> Caveat {
+        Caveat {
             kind: kind.to_owned(),
+            effect,
             text: self.text,
             evidence: self.evidence,
-            cure: self.cure,
+            remedy: self.remedy,
             cells: self.cells,
         }
     }

@@ -3,7 +3,7 @@
 use bytecost_spec::PacketSocket;
 use itertools::Itertools as _;
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -23,7 +23,7 @@ pub(super) fn named(socket: &PacketSocket) -> String {
     }
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let heard = |c: &&CellTrials<'_>| !of(c).is_empty();
     let cells: Vec<&CellTrials<'_>> = view.measured().filter(heard).collect();
     if cells.is_empty() {
@@ -34,14 +34,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     names.dedup();
     let all = cells.iter().flat_map(|c| c.trials());
     let trials = all.filter(|t| !t.sample.packet_sockets.is_empty()).count();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "A packet socket took the packets of these trials too: the kernel clones each for it, and copies what a zero-copy send had left where it was. Over wire it gets the acknowledgements alone, since packets with payload are taken off before.".to_owned(),
         evidence: format!(
             "/proc/net/packet, {}: {}",
             phrases::count(trials, "trial"),
             phrases::list(&names)
         ),
-        cure: "end it (tcpdump, a monitor, a DHCP client) and run again".to_owned(),
+        remedy: "end it (tcpdump, a monitor, a DHCP client) and run again".to_owned(),
         cells: ids(cells),
     }]
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Counter, Nearness, Placement, SideReadings};
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -47,7 +47,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     of_cell.neighbour.is_idle() && fits && apart
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut shares) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| should_run(view, c)) {
         let threads = cell.cell.threads;
@@ -65,13 +65,13 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.".to_owned(),
         evidence: format!(
             "waited for a CPU for {} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)",
             span(&shares, percent)
         ),
-        cure: "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates".to_owned(),
+        remedy: "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates".to_owned(),
         cells,
     }]
 }

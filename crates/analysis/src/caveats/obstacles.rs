@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytecost_spec::host::{Obstacle, ObstacleKind};
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::value::machine;
@@ -30,22 +30,22 @@ fn by_obstacle<'v>(
 }
 
 /// One for each thing that holds back what passes.
-pub(super) fn limits(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn limits(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let all = by_obstacle(view, true).into_iter();
-    all.map(|(obstacle, cells)| UnnamedDoubt {
+    all.map(|(obstacle, cells)| UnnamedCaveat {
         text: format!(
             "A queueing discipline limits {}: {}. It sets the rates and latencies of these cells, not the movers.",
             obstacle.place, obstacle.found
         ),
         evidence: evidence(&[obstacle], &cells),
-        cure: obstacle.kind.remedy().to_owned(),
+        remedy: obstacle.kind.remedy().to_owned(),
         cells: ids(cells),
     })
     .collect()
 }
 
 /// One for all that makes what passes cost more.
-pub(super) fn costs(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn costs(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let all = by_obstacle(view, false);
     let Some(first) = all.keys().next() else {
         return Vec::new();
@@ -56,13 +56,13 @@ pub(super) fn costs(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut seen = BTreeSet::new();
     let cells = all.values().flatten().copied();
     let cells: Vec<&CellTrials<'_>> = cells.filter(|c| seen.insert(c.id.as_str())).collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "The path is not as a kernel makes it: {}. Each packet costs more CPU time than usual, for all movers alike: ratios are closer to 1, and hold for this path alone.",
             phrases::list(&names)
         ),
         evidence: evidence(&obstacles, &cells),
-        cure: first.kind.remedy().to_owned(),
+        remedy: first.kind.remedy().to_owned(),
         cells: ids(cells),
     }]
 }
@@ -89,7 +89,7 @@ fn evidence(obstacles: &[&Obstacle], cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// A quota around everything that stopped it.
-pub(super) fn quota(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn quota(view: &View<'_>) -> Vec<UnnamedCaveat> {
     // Those that do not count were stopped as well, and their time is in no other.
     let sum = |counter| {
         let read = view
@@ -119,7 +119,7 @@ pub(super) fn quota(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let known: Vec<String> = quotas
         .map(|o| format!("; {} at {}", o.found, o.place))
         .collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.".to_owned(),
         evidence: format!(
             "cpu.stat: used up in {} (nr_throttled), threads held back for {} s in {} s of trials{}",
@@ -128,7 +128,7 @@ pub(super) fn quota(view: &View<'_>) -> Vec<UnnamedDoubt> {
             units::number(of_s),
             known.concat()
         ),
-        cure: ObstacleKind::Quota.remedy().to_owned(),
+        remedy: ObstacleKind::Quota.remedy().to_owned(),
         cells: ids(view.measured()),
     }]
 }

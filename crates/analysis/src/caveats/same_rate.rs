@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Cache, Measure, Metric, Pattern, units};
 
-use super::{UnnamedDoubt, ids, span};
+use super::{UnnamedCaveat, ids, span};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -104,7 +104,7 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers.len() >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let found = alike(view);
     let Some(first) = found.first() else {
         return Vec::new();
@@ -115,7 +115,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let mut cells = ids(found.iter().flatten().map(|s| s.cell));
     let mut seen = BTreeSet::new();
     cells.retain(|id| seen.insert(id.clone()));
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "In {} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there.",
             phrases::count(cells.len(), "cell")
@@ -126,7 +126,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
             span(&of(|s| s.rate), gbit),
             span(&of(|s| s.cost), cost)
         ),
-        cure: "compare the CPU time per byte; look for what holds the rate: a queueing discipline, the receiver, pacing, a window, the disk".to_owned(),
+        remedy: "compare the CPU time per byte; look for what holds the rate: a queueing discipline, the receiver, pacing, a window, the disk".to_owned(),
         cells,
     }]
 }

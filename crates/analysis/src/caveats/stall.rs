@@ -1,16 +1,16 @@
-//! Cells that wait for the timer of delayed acknowledgements, and what cures them.
+//! Cells that wait for the timer of delayed acknowledgements, and what remedies them.
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::stalls::{Signs, Waits};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told(view, Waits::Message, |mover, signs| {
         let several = signs.iter().filter_map(|s| s.calls).any(|n| n > 1.0);
         let what = if several {
@@ -24,7 +24,7 @@ pub(super) fn nagle(view: &View<'_>) -> Vec<UnnamedDoubt> {
     })
 }
 
-pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told(view, Waits::Completion, |mover, _| {
         format!(
             "`{mover}` stalls: a buffer comes back when the receiver acknowledges its data, and the receiver delays that acknowledgement for a timer of HZ/25, 40 ms. This is not the cost of copying."
@@ -37,7 +37,7 @@ fn told(
     view: &View<'_>,
     waits: Waits,
     text: impl Fn(&str, &[Signs]) -> String,
-) -> Vec<UnnamedDoubt> {
+) -> Vec<UnnamedCaveat> {
     let stalled: Vec<&CellTrials<'_>> = view
         .measured()
         .filter(|c| view.stalls.waits(&c.id) == Some(waits))
@@ -50,10 +50,10 @@ fn told(
     let tell = |mover: &str| {
         let cells = of_mover(mover);
         let signs: Vec<Signs> = cells.iter().filter_map(|c| Signs::of(c)).collect();
-        UnnamedDoubt {
+        UnnamedCaveat {
             text: text(mover, &signs),
             evidence: evidence(&cells, &signs),
-            cure: cure(view, &cells, waits),
+            remedy: remedy(view, &cells, waits),
             cells: super::ids(cells),
         }
     };
@@ -108,7 +108,7 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
     parts.join("; ")
 }
 
-/// What a stall is cured by: an axis, its value, and how it is told.
+/// What a stall is remedied by: an axis, its value, and how it is told.
 const CURES: [(Axis, &str, &str); 8] = [
     (Axis::Nodelay, "on", "TCP_NODELAY on"),
     (Axis::Nodelay, "auto", "TCP_NODELAY on"),
@@ -120,8 +120,8 @@ const CURES: [(Axis, &str, &str); 8] = [
     (Axis::Ring, "4MiB", "more buffers in flight (--ring 4MiB)"),
 ];
 
-/// The cells beside a stalled one that do not stall, by what cures them.
-pub(crate) fn cured<'v>(
+/// The cells beside a stalled one that do not stall, by what remedies them.
+pub(crate) fn remedied<'v>(
     view: &View<'v>,
     cell: &Cell,
 ) -> Vec<(&'static str, Axis, &'v crate::result::CellResult)> {
@@ -131,25 +131,25 @@ pub(crate) fn cured<'v>(
         let id = other.id();
         let result = view.cells.iter().find(|c| c.id == id && c.trials > 0)?;
         let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
-        let cures = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
-        cures.then_some((*told, *axis, result))
+        let remedies = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
+        remedies.then_some((*told, *axis, result))
     });
     beside.collect()
 }
 
-/// The cures that the run measured beside the stalled cells, with their numbers, or how to.
-fn cure(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
+/// The remedies that the run measured beside the stalled cells, with their numbers, or how to.
+fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
     let (metric, unit) = match waits {
         Waits::Message => (Metric::both(Measure::LatencyUsP50), "µs"),
         Waits::Completion => (Metric::both(Measure::MessagesPerS), "messages/s"),
     };
-    let cures = cells.iter().flat_map(|c| cured(view, c.cell));
+    let remedies = cells.iter().flat_map(|c| remedied(view, c.cell));
     let measured = grouped(
-        cures.filter_map(|(told, _, result)| Some((told, result.estimates.get(&metric)?.value))),
+        remedies.filter_map(|(told, _, result)| Some((told, result.estimates.get(&metric)?.value))),
     );
     if measured.is_empty() {
         return match waits {
-            Waits::Message => "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the cure beside it",
+            Waits::Message => "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the remedy beside it",
             Waits::Completion => "several buffers in flight; `--ring 4MiB` or more measures it beside this",
         }
         .to_owned();

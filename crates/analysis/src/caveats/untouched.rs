@@ -1,12 +1,12 @@
 //! A receiver that does not touch what it got.
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases;
 use crate::trials::CellTrials;
 use crate::view::View;
 
 /// One for each receiver that cannot see the payload.
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let facts = &view.input.manifest.survey.receiver_facts;
     let blind = facts.iter().filter(|r| !r.sees_content);
     let told = blind.filter_map(|receiver| {
@@ -14,7 +14,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
         let cells: Vec<&CellTrials<'_>> = view.moved().filter(own).collect();
-        (!cells.is_empty()).then(|| UnnamedDoubt {
+        (!cells.is_empty()).then(|| UnnamedCaveat {
             text: format!(
                 "`{}` never touches what it got: the copy to the reader is not in these cells, and no program that uses its data can be so fast.",
                 receiver.name
@@ -23,7 +23,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
                 "{}; its bytes are counted, not compared",
                 phrases::count(cells.len(), "cell")
             ),
-            cure: "--receiver recv beside it".to_owned(),
+            remedy: "--receiver recv beside it".to_owned(),
             cells: ids(cells),
         })
     });

@@ -3,7 +3,7 @@
 use bytecost_spec::{Counter, Transport, units};
 use itertools::Itertools as _;
 
-use super::UnnamedDoubt;
+use super::UnnamedCaveat;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
 use crate::value::{machine, read};
@@ -25,7 +25,7 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let of = |id: &str| {
         let cell = view.trials.cells.iter().find(|c| c.id == id)?;
         Some((cell, packet_bytes(cell)?))
@@ -63,12 +63,12 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     let Some((_, told)) = worst else {
         return Vec::new();
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.".to_owned(),
         evidence: format!(
             "bytes of a segment with data, where they are furthest apart: {told}"
         ),
-        cure: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
+        remedy: "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments".to_owned(),
         cells: cells.into_iter().unique().collect(),
     }]
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::Manifest;
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::trials::CellTrials;
 use crate::value::Trial;
 use crate::view::View;
@@ -22,7 +22,7 @@ pub(super) fn by_leg<'t, 'a>(
     legs
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let manifest = view.input.manifest;
     let later = |c: &&CellTrials<'_>| by_leg(manifest, c).keys().any(|leg| *leg > 0);
     let cells: Vec<&CellTrials<'_>> = view.trials.cells.iter().filter(later).collect();
@@ -42,10 +42,10 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     };
     let legs: Vec<String> = manifest.legs.iter().enumerate().map(of_leg).collect();
     let text = "The run was resumed under other conditions, and has more than one leg. Comparisons are paired within blocks, and each block is of one leg; an interval includes what the legs differ by. Values of single cells mix the legs.";
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: text.to_owned(),
         evidence: legs.join(". "),
-        cure: "run the study again without --resume".to_owned(),
+        remedy: "run the study again without --resume".to_owned(),
         cells: ids(cells),
     }]
 }

@@ -1,4 +1,4 @@
-//! Doubts about the machine: what else ran on it, its CPUs, its caches.
+//! Caveats about the machine: what else ran on it, its CPUs, its caches.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
 use bytecost_stats::median;
 
-use super::{UnnamedDoubt, ids};
+use super::{UnnamedCaveat, ids};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -26,7 +26,7 @@ fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
 }
 
 /// Of the blocks that stand: those that were measured again are no part of the result.
-pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let bound = view.input.manifest.study.foreign_cpus;
     let blocks = view.input.blocks.iter();
     let stand: Vec<&Block> = blocks.filter(|b| b.repeated_because.is_none()).collect();
@@ -50,7 +50,7 @@ pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedDoubt> {
         .take(MOST_NAMED)
         .map(|(n, _)| (*n).to_owned())
         .collect();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: format!(
             "Other processes used the CPUs in {} of {}, also where these were measured again. Rankings may be wrong.",
             crowded.len(),
@@ -62,13 +62,13 @@ pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedDoubt> {
             units::number(bound),
             phrases::list(&most)
         ),
-        cure: "stop these programs and run again".to_owned(),
+        remedy: "stop these programs and run again".to_owned(),
         cells: Vec::new(),
     }]
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
-pub(super) fn steal(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn steal(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut steal, mut capacity) = (0.0, 0.0);
     for trial in view.measured().flat_map(CellTrials::trials) {
         let of = |counter| machine(trial.sample, counter);
@@ -84,16 +84,16 @@ pub(super) fn steal(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if steal <= STEAL * capacity {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.".to_owned(),
         evidence: format!("{} of the CPUs' time in all windows", percent(steal / capacity)),
-        cure: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
+        remedy: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates".to_owned(),
         cells: Vec::new(),
     }]
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
-pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let caches = &view.input.manifest.host.caches;
     let data = caches.iter().filter(|c| c.kind != "Instruction");
     let Some(last) = data.max_by_key(|c| (c.level, c.size_bytes)) else {
@@ -133,7 +133,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedDoubt> {
         .size_bytes
         .saturating_mul(4)
         .checked_next_power_of_two();
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: if files {
             "The file fits into the last level cache and stays hot there: ways that copy look better than they would with a larger file.".to_owned()
         } else {
@@ -144,7 +144,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedDoubt> {
             last.level,
             units::bytes_in_words(last.size_bytes)
         ),
-        cure: format!(
+        remedy: format!(
             "--ring {} shows the movers from memory that is not in the cache",
             units::bytes(enough.unwrap_or(last.size_bytes))
         ),
@@ -152,7 +152,7 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedDoubt> {
     }]
 }
 
-pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cpus = view.cpus();
     // Over wire one responder does for all flows.
     let threads = |c: &CellTrials<'_>| match c.cell.transport.has_receiver() {
@@ -174,18 +174,18 @@ pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedDoubt> {
     } else {
         "both ends together"
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "More threads than CPUs: they wait for each other, and rates show the scheduler as well as the mover.".to_owned(),
         evidence: format!(
             "up to {most} threads, {each}, on {}",
             phrases::count(cpus, "CPU")
         ),
-        cure: format!("--threads {} or fewer, or a larger machine", (cpus / 2).max(1)),
+        remedy: format!("--threads {} or fewer, or a larger machine", (cpus / 2).max(1)),
         cells: ids(cells),
     }]
 }
 
-pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let single = view.cpus() == 1;
     let shared = |c: &&CellTrials<'_>| match &c.cell.placement {
         Placement::Free | Placement::Pairs => single,
@@ -205,15 +205,15 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedDoubt> {
     } else {
         format!("placement {}", first.cell.placement)
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs.".to_owned(),
         evidence,
-        cure: "--placement with different CPUs for the two ends, where there are several".to_owned(),
+        remedy: "--placement with different CPUs for the two ends, where there are several".to_owned(),
         cells: ids(cells),
     }]
 }
 
-pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut cells = Vec::new();
     let (mut waits, mut latencies) = (Vec::new(), Vec::new());
     // What waits for a timer is woken late for another reason.
@@ -236,14 +236,14 @@ pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.".to_owned(),
         evidence: format!(
             "{} voluntary context switches a message, median latency {} µs",
             super::span(&waits, |w| format!("{w:.1}")),
             super::span(&latencies, units::number)
         ),
-        cure: "--placement with both ends on one CPU shows the calls themselves".to_owned(),
+        remedy: "--placement with both ends on one CPU shows the calls themselves".to_owned(),
         cells,
     }]
 }

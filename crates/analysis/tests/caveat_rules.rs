@@ -42,9 +42,9 @@ fn where_zero_copy_was_copied_and_by_whom_is_told_of_each_transport() {
                 ..True::costs(0.2)
             })
         };
-        let doubt = fires(&copied(1.0), "zero-copy-copied", 2, "100 %");
+        let caveat = fires(&copied(1.0), "zero-copy-copied", 2, "100 %");
         for part in [place, why] {
-            assert!(doubt.text.contains(part), "{part}: {doubt:#?}");
+            assert!(caveat.text.contains(part), "{part}: {caveat:#?}");
         }
         silent(&copied(0.0), "zero-copy-copied");
     }
@@ -57,8 +57,8 @@ fn who_made_the_kernel_copy_over_wire_is_told() {
         copied: is_zero_copy(c).then_some(1.0),
         ..True::costs(0.2)
     });
-    let doubt = fires(&world, "zero-copy-copied", 2, "flagged as copied: 100 %");
-    assert!(doubt.text.contains("or the flag is wrong"), "{doubt:#?}");
+    let caveat = fires(&world, "zero-copy-copied", 2, "flagged as copied: 100 %");
+    assert!(caveat.text.contains("or the flag is wrong"), "{caveat:#?}");
     world.change(is_zero_copy, |s| {
         s.packet_sockets = vec![PacketSocket {
             device: None,
@@ -66,8 +66,8 @@ fn who_made_the_kernel_copy_over_wire_is_told() {
         }];
     });
     let by_whom = "/proc/net/packet: a process unseen on all devices";
-    let doubt = fires(&world, "zero-copy-copied", 2, by_whom);
-    assert!(doubt.text.contains("A packet socket took"), "{doubt:#?}");
+    let caveat = fires(&world, "zero-copy-copied", 2, by_whom);
+    assert!(caveat.text.contains("A packet socket took"), "{caveat:#?}");
 }
 
 #[test]
@@ -95,17 +95,17 @@ fn registered_huge_pages_are_told_where_they_fill_the_account() {
 }
 
 #[test]
-fn no_room_for_zero_copy_is_cured_otherwise_in_a_network_of_its_own() {
+fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
     let axes = format!("transport = [\"wire-udp\"]\n{MOVERS}");
     let mut world = run(&axes, |_| True::costs(0.2));
     silent(&world, "zero-copy-no-room");
     world.change(is_zero_copy, |s| {
         put(&mut s.sender.readings, Counter::Enobufs, 3);
     });
-    let doubt = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
+    let caveat = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
     assert!(
-        doubt.cure.contains("fewer in flight by --ring"),
-        "{doubt:#?}"
+        caveat.remedy.contains("fewer in flight by --ring"),
+        "{caveat:#?}"
     );
 }
 
@@ -118,13 +118,13 @@ fn one_buffer_waits_for_every_completion() {
     };
     let world = with("message");
     // Only the zero-copy sender is told of its buffers.
-    let doubt = fires(
+    let caveat = fires(
         &world,
         "waits-for-every-completion",
         2,
         "the ring holds one message",
     );
-    assert!(doubt.cells.iter().all(|id| id.contains("send-zerocopy")));
+    assert!(caveat.cells.iter().all(|id| id.contains("send-zerocopy")));
     silent(&with("4MiB"), "waits-for-every-completion");
 }
 
@@ -268,13 +268,16 @@ fn a_receiver_that_touches_nothing_is_told() {
         }];
         world
     };
-    let doubt = fires(
+    let caveat = fires(
         &blind(false),
         "untouched",
         6,
         "6 cells; its bytes are counted",
     );
-    assert!(doubt.text.starts_with("`recv` never touches"), "{doubt:#?}");
+    assert!(
+        caveat.text.starts_with("`recv` never touches"),
+        "{caveat:#?}"
+    );
     silent(&blind(true), "untouched");
 }
 

@@ -2,11 +2,11 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Reaping, units};
 
-use super::{UnnamedDoubt, span};
+use super::{UnnamedCaveat, span};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-/// Whether a cell waits for every completion; where that lasts as long as a timer, another doubt
+/// Whether a cell waits for every completion; where that lasts as long as a timer, another caveat
 /// says so.
 fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
@@ -17,7 +17,7 @@ fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
         && view.stalls.waits(&cell.id).is_none()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut times) = (Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| waits(view, c)) {
         let flows = f64::from(cell.cell.threads);
@@ -33,10 +33,10 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
         true => String::new(),
         false => format!(", {} µs a message", span(&times, units::number)),
     };
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.".to_owned(),
         evidence: format!("the ring holds one message, and completions are taken before it is used again{each}"),
-        cure: "several buffers in flight: --ring 4MiB or more".to_owned(),
+        remedy: "several buffers in flight: --ring 4MiB or more".to_owned(),
         cells,
     }]
 }

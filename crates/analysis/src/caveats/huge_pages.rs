@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedDoubt, kernel, span};
+use super::{UnnamedCaveat, kernel, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::read;
@@ -24,7 +24,7 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     registers && cell.completes() && is_huge && kernel::buffer_holds(cell).is_some()
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut shares, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for cell in view.moved().filter(|c| fill(view, c)) {
         shares.extend(kernel::buffer_holds(cell));
@@ -35,14 +35,14 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
         return Vec::new();
     }
     let size = |bytes: f64| units::bytes_in_words(bytes as u64);
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.".to_owned(),
         evidence: format!(
             "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",
             span(&sizes, size),
             span(&shares, percent)
         ),
-        cure: "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them".to_owned(),
+        remedy: "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them".to_owned(),
         cells,
     }]
 }

@@ -1,8 +1,8 @@
-//! Each doubt arises from its evidence, names its cells, and stays away from a quiet run.
+//! Each caveat arises from its evidence, names its cells, and stays away from a quiet run.
 
 mod world;
 
-use bytecost_analysis::{Analysis, Doubt};
+use bytecost_analysis::{Analysis, Caveat};
 use bytecost_spec::host::{Cpu, CpuCache};
 use bytecost_spec::sample::{OtherProcess, TrialKey};
 use bytecost_spec::survey::Release;
@@ -23,17 +23,17 @@ fn ask(latency_us: f64) -> World {
 }
 
 fn kinds(analysis: &Analysis) -> Vec<&str> {
-    analysis.doubts.iter().map(|d| d.kind.as_str()).collect()
+    analysis.caveats.iter().map(|d| d.kind.as_str()).collect()
 }
 
 #[track_caller]
-fn only(world: &World, kind: &str) -> Doubt {
+fn only(world: &World, kind: &str) -> Caveat {
     let analysis = world.analyse();
     assert_eq!(kinds(&analysis), [kind]);
-    for id in &analysis.doubts[0].cells {
+    for id in &analysis.caveats[0].cells {
         assert!(analysis.cells.iter().any(|c| c.id == *id), "{id}");
     }
-    analysis.doubts[0].clone()
+    analysis.caveats[0].clone()
 }
 
 fn set(sample: &mut Sample, counter: Counter, value: u64) {
@@ -48,7 +48,7 @@ fn is_sendfile(cell: &Cell) -> bool {
 }
 
 #[test]
-fn a_quiet_run_leaves_no_doubt() {
+fn a_quiet_run_leaves_no_caveat() {
     assert_eq!(kinds(&quiet().analyse()), [""; 0]);
     assert_eq!(kinds(&ask(10.0).analyse()), [""; 0]);
 }
@@ -59,19 +59,19 @@ fn copied_buffers_and_cautions_are_told() {
         copied: (c.mover == "send-zerocopy").then_some(0.97),
         ..True::costs(0.2)
     });
-    let doubt = only(&world, "zero-copy-copied");
+    let caveat = only(&world, "zero-copy-copied");
     let text =
         "`send-zerocopy` is not zero-copy on loopback: the kernel copied 97 % of the buffers.";
-    assert!(doubt.text.starts_with(text), "{}", doubt.text);
-    assert_eq!(doubt.cells.len(), 4);
+    assert!(caveat.text.starts_with(text), "{}", caveat.text);
+    assert_eq!(caveat.cells.len(), 4);
 
     let mut world = quiet();
     let mut sendfile = facts("sendfile", Release::Never, true);
     sendfile.caution = Some("the file must not change while it is sent".to_owned());
     world.manifest.survey.mover_facts.push(sendfile);
-    let doubt = only(&world, "mover-caution");
+    let caveat = only(&world, "mover-caution");
     assert_eq!(
-        doubt.text,
+        caveat.text,
         "`sendfile`: the file must not change while it is sent."
     );
     // It was not measured.
@@ -93,10 +93,10 @@ fn other_processes_are_named_where_they_used_more_than_the_study_allows() {
     };
     // 0.3 CPUs of 10 s, on however many CPUs.
     used(&mut world, 3_000_000_000);
-    let doubt = only(&world, "other-processes");
-    assert!(doubt.text.contains("in 1 of 12 blocks"), "{}", doubt.text);
+    let caveat = only(&world, "other-processes");
+    assert!(caveat.text.contains("in 1 of 12 blocks"), "{}", caveat.text);
     assert_eq!(
-        doubt.evidence,
+        caveat.evidence,
         "0.30 CPUs in use by processes that are not ours, more than 0.100; most by rustc"
     );
     used(&mut world, 900_000_000);
@@ -140,11 +140,11 @@ fn pacing_is_told_of_what_holds_to_its_rate() {
     // Every connection has a pacing rate; cubic does not keep to it.
     assert_eq!(kinds(&world.analyse()), [""; 0]);
     world.manifest.host.congestion_default = Some("bbr".to_owned());
-    let doubt = only(&world, "pacing");
+    let caveat = only(&world, "pacing");
     assert!(
-        doubt.evidence.contains("1.2 times the delivery rate"),
+        caveat.evidence.contains("1.2 times the delivery rate"),
         "{}",
-        doubt.evidence
+        caveat.evidence
     );
 }
 
@@ -156,13 +156,13 @@ fn limits_of_the_kernel_are_told() {
         set(s, Counter::TcpSndbufLimitedUs, 80_000);
         set(s, Counter::SendBufferBytes, 16_384);
     });
-    let doubt = only(&world, "send-buffer");
+    let caveat = only(&world, "send-buffer");
     assert!(
-        doubt
+        caveat
             .evidence
             .contains("80 % of the busy time, SO_SNDBUF 16,384 B"),
         "{}",
-        doubt.evidence
+        caveat.evidence
     );
     world.change(is_sendfile, |s| {
         set(s, Counter::TcpSndbufLimitedUs, 40_000);
@@ -171,9 +171,9 @@ fn limits_of_the_kernel_are_told() {
 
     let mut world = quiet();
     world.change(is_sendfile, |s| set(s, Counter::Enobufs, 5));
-    let doubt = only(&world, "zero-copy-no-room");
-    assert_eq!(doubt.evidence, "ENOBUFS 240 times");
-    assert!(!doubt.cure.contains("wire"), "{}", doubt.cure);
+    let caveat = only(&world, "zero-copy-no-room");
+    assert_eq!(caveat.evidence, "ENOBUFS 240 times");
+    assert!(!caveat.remedy.contains("wire"), "{}", caveat.remedy);
     world.change(is_sendfile, |s| set(s, Counter::Enobufs, 0));
     assert_eq!(kinds(&world.analyse()), [""; 0]);
 }
@@ -190,13 +190,17 @@ fn payload_that_stays_in_the_cache_is_told() {
     world.manifest.host.caches = vec![cache(2, 64 << 20), cache(3, 2 << 20)];
     assert_eq!(kinds(&world.analyse()), [""; 0]);
     world.manifest.host.caches = vec![cache(2, 1 << 20), cache(3, 32 << 20)];
-    let doubt = only(&world, "hot-payload");
+    let caveat = only(&world, "hot-payload");
     assert_eq!(
-        doubt.evidence,
+        caveat.evidence,
         "payload memory of all flows 4 MiB, level 3 cache 32 MiB"
     );
-    assert!(doubt.cure.starts_with("--ring 128MiB"), "{}", doubt.cure);
-    assert_eq!(doubt.cells.len(), 16);
+    assert!(
+        caveat.remedy.starts_with("--ring 128MiB"),
+        "{}",
+        caveat.remedy
+    );
+    assert_eq!(caveat.cells.len(), 16);
 }
 
 #[test]
@@ -213,15 +217,15 @@ fn crowded_and_shared_cpus_are_told() {
     let study = STUDY.replace("mover = [", "threads = [\"1\", \"4\"]\nmover = [");
     let mut world = World::new(&study).run(1, 12, 0.003, |_| True::costs(0.2));
     world.manifest.host.cpus = (0..4).map(cpu).collect();
-    let doubt = only(&world, "threads");
+    let caveat = only(&world, "threads");
     assert_eq!(
-        doubt.evidence,
+        caveat.evidence,
         "up to 8 threads, two for each flow, on 4 CPUs"
     );
     assert!(
-        doubt.cells.iter().all(|id| id.contains("/8/4/")),
+        caveat.cells.iter().all(|id| id.contains("/8/4/")),
         "{:?}",
-        doubt.cells
+        caveat.cells
     );
     world.manifest.host.cpus = (0..8).map(cpu).collect();
     assert_eq!(kinds(&world.analyse()), [""; 0]);
@@ -232,9 +236,9 @@ fn crowded_and_shared_cpus_are_told() {
 
     let study = STUDY.replace("mover = [", "placement = [\"0:1\", \"1:1\"]\nmover = [");
     let world = World::new(&study).run(1, 12, 0.003, |_| True::costs(0.2));
-    let doubt = only(&world, "one-cpu");
-    assert_eq!(doubt.evidence, "placement 1:1");
-    assert_eq!(doubt.cells.len(), 16);
+    let caveat = only(&world, "one-cpu");
+    assert_eq!(caveat.evidence, "placement 1:1");
+    assert_eq!(caveat.cells.len(), 16);
 }
 
 #[test]
@@ -253,13 +257,13 @@ fn wake_ups_that_drown_the_rest_are_told() {
     let mut slow = ask(30.0);
     assert_eq!(kinds(&slow.analyse()), [""; 0]);
     waits(&mut slow);
-    let doubt = only(&slow, "wake-ups");
+    let caveat = only(&slow, "wake-ups");
     assert!(
-        doubt
+        caveat
             .evidence
             .starts_with("1.0 voluntary context switches a message"),
         "{}",
-        doubt.evidence
+        caveat.evidence
     );
     let mut quick = ask(8.0);
     waits(&mut quick);
@@ -283,12 +287,12 @@ fn drift_within_a_cell_is_told_and_noise_is_not() {
             }
         },
     );
-    let doubt = only(&world, "drift");
-    assert_eq!(doubt.cells.len(), 16);
+    let caveat = only(&world, "drift");
+    assert_eq!(caveat.cells.len(), 16);
     assert!(
-        doubt.text.starts_with("The CPU time per byte of 16 cells"),
+        caveat.text.starts_with("The CPU time per byte of 16 cells"),
         "{}",
-        doubt.text
+        caveat.text
     );
 }
 
@@ -311,8 +315,8 @@ fn a_shift_of_who_pays_is_told() {
             .readings
             .insert(Counter::CpuNs, Reading::Measured(to));
     });
-    let doubt = only(&world, "who-pays");
-    assert!(doubt.cells.iter().all(|id| id.contains("/sendfile/")) && !doubt.cells.is_empty());
+    let caveat = only(&world, "who-pays");
+    assert!(caveat.cells.iter().all(|id| id.contains("/sendfile/")) && !caveat.cells.is_empty());
 }
 
 #[test]
@@ -333,12 +337,12 @@ fn trials_that_fall_into_groups_are_told() {
     });
     let analysis = world.analyse();
     assert_eq!(kinds(&analysis), ["imprecise", "estimators"]);
-    let doubt = &analysis.doubts[1];
-    assert_eq!(doubt.cells, [world.id("sendfile", 4096)]);
+    let caveat = &analysis.caveats[1];
+    assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
     assert!(
-        doubt.text.starts_with("In 1 comparison two robust"),
+        caveat.text.starts_with("In 1 comparison two robust"),
         "{}",
-        doubt.text
+        caveat.text
     );
 }
 
@@ -355,61 +359,63 @@ fn failures_ends_and_short_runs_are_told() {
         started_ms: 0,
         reason: "the receiver was killed by SIGKILL.".to_owned(),
     });
-    let doubt = only(&world, "failed-trials");
+    let caveat = only(&world, "failed-trials");
     assert_eq!(
-        doubt.evidence,
+        caveat.evidence,
         "the first: the receiver was killed by SIGKILL"
     );
     assert!(
-        doubt
+        caveat
             .text
             .starts_with("1 trial in 1 cell failed and was left out"),
         "{}",
-        doubt.text
+        caveat.text
     );
 
     let mut world = quiet();
     world.ended_early = Some("Ctrl-C".to_owned());
-    let doubt = only(&world, "ended-early");
-    assert_eq!(doubt.cure, "bytecost run --resume quiet-otter");
+    let caveat = only(&world, "ended-early");
+    assert_eq!(caveat.remedy, "bytecost run --resume quiet-otter");
 
     let mut world = quiet();
     world.samples.retain(|s| s.trial.block < 5);
-    let doubt = only(&world, "few-blocks");
-    assert_eq!(doubt.evidence, "5 blocks, at least 6 asked for");
+    let caveat = only(&world, "few-blocks");
+    assert_eq!(caveat.evidence, "5 blocks, at least 6 asked for");
     let mut world = quiet();
     world.samples.retain(|s| s.trial.block < 6);
     assert_eq!(kinds(&world.analyse()), [""; 0]);
 
     let world = World::new(STUDY).run(4, 8, 0.05, |_| True::costs(0.2));
     let analysis = world.analyse();
-    let doubt = analysis
-        .doubts
+    let caveat = analysis
+        .caveats
         .iter()
         .find(|d| d.kind == "imprecise")
-        .expect("a doubt");
+        .expect("a caveat");
     assert!(
-        doubt.text.contains("of 12 comparisons in the first metric"),
+        caveat
+            .text
+            .contains("of 12 comparisons in the first metric"),
         "{}",
-        doubt.text
+        caveat.text
     );
     assert!(
-        doubt.cure.starts_with("a longer run, such as --budget "),
+        caveat.remedy.starts_with("a longer run, such as --budget "),
         "{}",
-        doubt.cure
+        caveat.remedy
     );
     let wild = World::new(STUDY)
         .run(4, 8, 0.5, |_| True::costs(0.2))
         .analyse();
-    let doubt = wild
-        .doubts
+    let caveat = wild
+        .caveats
         .iter()
         .find(|d| d.kind == "imprecise")
-        .expect("a doubt");
+        .expect("a caveat");
     assert!(
-        doubt.cure.starts_with("a quieter machine"),
+        caveat.remedy.starts_with("a quieter machine"),
         "{}",
-        doubt.cure
+        caveat.remedy
     );
 }
 
@@ -417,10 +423,10 @@ fn failures_ends_and_short_runs_are_told() {
 fn what_the_plan_changed_is_told() {
     let mut world = quiet();
     world.notes = vec!["`cubic` is not to be had here".to_owned()];
-    let doubt = only(&world, "changed-plan");
+    let caveat = only(&world, "changed-plan");
     assert!(
-        doubt.text.contains("`cubic` is not to be had here."),
+        caveat.text.contains("`cubic` is not to be had here."),
         "{}",
-        doubt.text
+        caveat.text
     );
 }

@@ -4,7 +4,7 @@ use bytecost_spec::Counter;
 use bytecost_spec::sample::SubWindows;
 use bytecost_stats::{holm, median, trimmed_mean};
 
-use super::{UnnamedDoubt, ids, span};
+use super::{UnnamedCaveat, ids, span};
 use crate::confidence::ERROR_RATE;
 use crate::phrases::percent;
 use crate::trials::CellTrials;
@@ -21,7 +21,7 @@ const LINE: f64 = 12.0;
 /// A buffer that is so many times as large as before has grown: the bound of the warm-up.
 const GROWN: f64 = 1.2;
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let mut told = trends(view);
     told.extend(growth(view));
     told
@@ -87,7 +87,7 @@ impl Trend {
 
 /// One trend of each course and cell, and one of all cells together, which sees what is too small
 /// to be seen in each. All are corrected together.
-fn trends(view: &View<'_>) -> Vec<UnnamedDoubt> {
+fn trends(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cells: Vec<&CellTrials<'_>> = view.measured().collect();
     let mut found: Vec<(usize, Option<usize>, Trend)> = Vec::new();
     for (course, (_, of)) in COURSES.iter().enumerate() {
@@ -124,14 +124,14 @@ fn trends(view: &View<'_>) -> Vec<UnnamedDoubt> {
         } else {
             "these cells"
         };
-        (!changes.is_empty()).then(|| UnnamedDoubt {
+        (!changes.is_empty()).then(|| UnnamedCaveat {
             text: format!("The {what} of {them} was not steady: it changed from the first quarter of the window to the last by more than the smallest effect. These numbers are those of this part of a connection's life."),
             evidence: format!(
                 "changed by {}; {}",
                 span(&changes, signed),
                 "trimmed mean over trials, all cells corrected together at 5 %"
             ),
-            cure: longer(view),
+            remedy: longer(view),
             cells: ids(named),
         })
     };
@@ -154,7 +154,7 @@ fn longer(view: &View<'_>) -> String {
 
 /// Cells in most of whose trials the receive buffer grew within the window, or connections still
 /// grew when the warm-up had to end.
-fn growth(view: &View<'_>) -> Vec<UnnamedDoubt> {
+fn growth(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let (mut cells, mut shares, mut warmups) = (Vec::new(), Vec::new(), Vec::new());
     for cell in view.moved() {
         let known: Vec<bool> = cell.trials().filter_map(grew).collect();
@@ -169,14 +169,14 @@ fn growth(view: &View<'_>) -> Vec<UnnamedDoubt> {
     if cells.is_empty() {
         return Vec::new();
     }
-    vec![UnnamedDoubt {
+    vec![UnnamedCaveat {
         text: "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.".to_owned(),
         evidence: format!(
             "grown in {} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up), after a warm-up of {} ms",
             span(&shares, percent),
             span(&warmups, |ns| format!("{:.0}", ns / 1e6))
         ),
-        cure: longer(view),
+        remedy: longer(view),
         cells,
     }]
 }

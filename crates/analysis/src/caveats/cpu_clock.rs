@@ -3,7 +3,7 @@
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{Counter, Reading, Transport};
 
-use super::{UnnamedDoubt, ids, in_cells};
+use super::{UnnamedCaveat, ids, in_cells};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -30,7 +30,7 @@ fn means(cell: &CellTrials<'_>) -> Option<By> {
     )
 }
 
-pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
+pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let Some(clock) = &view.input.manifest.survey.cpu_clock else {
         return Vec::new();
     };
@@ -42,7 +42,7 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedDoubt> {
     told.into_iter().collect()
 }
 
-fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedDoubt> {
+fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedCaveat> {
     let read: Vec<(&CellTrials<'_>, By)> = view
         .measured()
         .filter_map(|cell| Some((cell, means(cell)?)))
@@ -65,7 +65,7 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedDoubt> {
         true => " CPU time read by two means differs by that.",
         false => "",
     };
-    (!read.is_empty()).then(|| UnnamedDoubt {
+    (!read.is_empty()).then(|| UnnamedCaveat {
         text: format!(
             "This kernel leaves interrupts out of a thread's CPU time, and with them a part of what is sent and received over a network: {}.{mixed}",
             ways.join("; ")
@@ -77,18 +77,18 @@ fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<UnnamedDoubt> {
             ),
             None => "the kernel is built with CONFIG_IRQ_TIME_ACCOUNTING; its effect could not be measured".to_owned(),
         },
-        cure: "boot with tsc=noirqtime (x86), or hold both ends to CPUs of their own (--placement) with a --window of 340ms".to_owned(),
+        remedy: "boot with tsc=noirqtime (x86), or hold both ends to CPUs of their own (--placement) with a --window of 340ms".to_owned(),
         cells: ids(read.iter().map(|(cell, _)| *cell)),
     })
 }
 
-fn not_told(view: &View<'_>) -> Option<UnnamedDoubt> {
+fn not_told(view: &View<'_>) -> Option<UnnamedCaveat> {
     let over_a_network = |c: &&CellTrials<'_>| c.cell.transport != Transport::Unix;
     let cells = ids(view.moved().filter(over_a_network));
-    (!cells.is_empty()).then(|| UnnamedDoubt {
+    (!cells.is_empty()).then(|| UnnamedCaveat {
         text: "It is not known whether this kernel leaves interrupts out of a thread's CPU time. If it does, CPU time over a network is too low.".to_owned(),
         evidence: "the thread that was to show it was taken off its CPU in every try, and the kernel's configuration cannot be read".to_owned(),
-        cure: "stop what else runs and run again; `bytecost doctor` repeats the test".to_owned(),
+        remedy: "stop what else runs and run again; `bytecost doctor` repeats the test".to_owned(),
         cells,
     })
 }
