@@ -127,6 +127,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: None,
         legs: Vec::new(),
+        bisection: None,
         started: STARTED.to_owned(),
         seed,
         command: vec!["bytecost".to_owned(), "run".to_owned()],

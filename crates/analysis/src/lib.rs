@@ -5,6 +5,7 @@
 
 mod answers;
 mod audit;
+mod bisection;
 mod books;
 mod caveats;
 pub mod ceiling;
@@ -37,6 +38,7 @@ mod value;
 mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use bisection::bisected;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};

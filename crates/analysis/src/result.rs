@@ -67,6 +67,28 @@ pub struct Input<'a> {
     pub ceiling: Option<&'a Ceiling>,
 }
 
+impl<'a> Input<'a> {
+    /// A run of which samples alone are known.
+    #[must_use]
+    pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Input<'a> {
+        Input {
+            manifest,
+            cells,
+            refusals: &[],
+            left_out: &[],
+            samples,
+            failures: &[],
+            blocks: &[],
+            evidence: &[],
+            notes: &[],
+            ended_early: None,
+            damage: None,
+            published: None,
+            ceiling: None,
+        }
+    }
+}
+
 /// The whole result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Analysis {

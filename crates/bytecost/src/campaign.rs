@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Progress, widest_interval};
+use bytecost_analysis::{Input, Progress, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -19,9 +19,10 @@ use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
 use bytecost_spec::evidence::{Means, UNASKED_SHARE};
+use bytecost_spec::manifest::Bisection;
 use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Host, Record, Sample, Study, Survey};
+use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
@@ -106,6 +107,15 @@ pub fn cpus(host: &Host) -> Vec<u32> {
 /// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
 
+/// Share of the budget after which sizes are chosen between which one way becomes better: as much
+/// as is left measures a few cells in as many blocks as the others have.
+const BISECTED_FROM: f64 = 0.85;
+
+/// Whether a run looks for such sizes: once, and not where the cells are those of a publication.
+fn bisects(manifest: &Manifest) -> bool {
+    manifest.bisection.is_none() && manifest.legs.is_empty() && manifest.study.design.is_none()
+}
+
 /// How often at most all blocks are measured again since a window was too short.
 const MOST_RESTARTS: u32 = 3;
 
@@ -116,8 +126,8 @@ const MOST_FAILURES: u32 = 3;
 pub struct Campaign<'a> {
     /// The study, with the limits of the command line.
     pub study: &'a Study,
-    /// Its plan.
-    pub plan: &'a Plan,
+    /// Its plan, to which sizes between may come.
+    pub plan: Plan,
     /// The receivers' port.
     pub port: Option<u16>,
     /// Show no progress.
@@ -158,7 +168,8 @@ struct SoFar {
     whole: BTreeSet<u32>,
     /// Times that all blocks were begun again.
     restarts: u32,
-    last_block: Option<Block>,
+    /// The end of each attempt at a block.
+    ends: Vec<Block>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
     /// Cells with evidence, by its round.
@@ -200,7 +211,7 @@ impl SoFar {
                         self.whole.insert(block.block);
                     }
                 }
-                self.last_block = Some(block);
+                self.ends.push(block);
             }
         }
     }
@@ -228,7 +239,7 @@ impl SoFar {
 impl Campaign<'_> {
     /// Measures until there is reason to end. Every trial is stored as soon as it is over.
     /// `files` are those that the cells read and write, `program` plays the endpoints.
-    pub fn carry_out(&self, run: &mut Run, files: Files, program: Program) -> Result<How> {
+    pub fn carry_out(mut self, run: &mut Run, files: Files, program: Program) -> Result<How> {
         let mut so_far = SoFar::default();
         for record in run.records()?.records {
             so_far.take(record);
@@ -243,10 +254,10 @@ impl Campaign<'_> {
         .with_files(files)
         .on(run.manifest().measurer().host.clone())
         .surveyed(&run.manifest().survey);
-        if let Some(block) = &so_far.last_block {
+        if let Some(block) = so_far.ends.last() {
             lab.resume(block);
         }
-        let mut display = Display::new(self.plan, budget, self.quiet);
+        let mut display = Display::new(&self.plan.cells, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if how == How::Interrupted {
             return Ok(how);
@@ -257,11 +268,11 @@ impl Campaign<'_> {
 
     /// Block after block.
     fn measure(
-        &self,
+        &mut self,
         run: &mut Run,
         lab: &mut Lab,
         so_far: &mut SoFar,
-        display: &mut Display<'_>,
+        display: &mut Display,
         began: Instant,
     ) -> Result<How> {
         let manifest = run.manifest().clone();
@@ -271,31 +282,49 @@ impl Campaign<'_> {
         // Blocks of an earlier leg stay as they are.
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let mut block = first;
-        while block < self.study.blocks_most {
+        let mut looked = !bisects(&manifest);
+        loop {
+            let all = block >= self.plan.blocks_most.max(self.study.blocks_most);
+            if all && looked {
+                return Ok(How::AllBlocks);
+            }
             let order = self.order(block, so_far);
-            if order.is_empty() {
+            if order.is_empty() && !all {
                 block += 1;
                 continue;
             }
             let widest = widest_interval(&manifest, &self.plan.cells, &so_far.samples);
-            if block >= self.study.blocks_least
-                && let Some(how) = self.enough(widest.as_ref())
-            {
-                return Ok(how);
-            }
+            let enough = self.enough(widest.as_ref());
+            let trial = display.trial_cost(self.plan.trial_ms);
+            let cost = trial * order.len() as u32;
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
-            let cost = display.trial_cost(self.plan.trial_ms) * order.len() as u32;
-            if block >= self.study.blocks_least && spent(began) + cost > budget {
-                return Ok(How::BudgetSpent);
+            if block >= self.study.blocks_least {
+                let nearly = spent(began) + cost > budget.mul_f64(BISECTED_FROM);
+                if (enough.is_some() || nearly || all) && !std::mem::replace(&mut looked, true) {
+                    let left = budget.saturating_sub(spent(began));
+                    if let Some(bisection) = self.bisection(run, so_far, block, left, trial) {
+                        self.bisect(run, display, bisection)?;
+                        continue;
+                    }
+                }
+                if all {
+                    return Ok(How::AllBlocks);
+                }
+                if let Some(how) = enough.filter(|_| !self.plan.is_bisecting(block)) {
+                    return Ok(how);
+                }
+                if spent(began) + cost > budget {
+                    return Ok(How::BudgetSpent);
+                }
             }
-            display.block(block, widest.as_ref(), spent(began));
+            display.block(block, order.len(), widest.as_ref(), spent(began));
             let mut failed: Result<(), StoreError> = Ok(());
             let cells: Vec<_> = order
                 .into_iter()
                 .map(|i| (i, self.plan.cells[i as usize].clone()))
                 .collect();
             let attempt = (block, so_far.attempt(block));
-            let longer = |so_far: &SoFar| so_far.last_block.as_ref().map_or(0, Block::times);
+            let longer = |so_far: &SoFar| so_far.ends.last().map_or(0, Block::times);
             let before = longer(so_far);
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
@@ -321,7 +350,6 @@ impl Campaign<'_> {
             }
             run.sync()?;
         }
-        Ok(How::AllBlocks)
     }
 
     /// Gathers the evidence that there is to be, once in each cell that was measured: what takes
@@ -331,7 +359,7 @@ impl Campaign<'_> {
         run: &mut Run,
         lab: &mut Lab,
         so_far: &SoFar,
-        display: &mut Display<'_>,
+        display: &mut Display,
     ) -> Result<bool> {
         let manifest = run.manifest();
         let asked = |means: Means| {
@@ -371,7 +399,7 @@ impl Campaign<'_> {
         run: &mut Run,
         lab: &mut Lab,
         so_far: &SoFar,
-        display: &mut Display<'_>,
+        display: &mut Display,
     ) -> Result<bool> {
         let mut left: Vec<(u32, Cell)> = Vec::new();
         for (i, cell) in self.plan.cells.iter().enumerate() {
@@ -402,6 +430,39 @@ impl Campaign<'_> {
         Ok(whole)
     }
 
+    /// The sizes to measure between those of the plan, where crossovers lie there and the time that
+    /// is left pays for the least number of blocks: of as many cells as it pays for.
+    fn bisection(
+        &self,
+        run: &Run,
+        so_far: &SoFar,
+        block: u32,
+        left: Duration,
+        trial: Duration,
+    ) -> Option<Bisection> {
+        let mut input = Input::of(run.manifest(), &self.plan.cells, &so_far.samples);
+        input.blocks = &so_far.ends;
+        let cells = bytecost_analysis::bisected(input);
+        let trials = (left.as_secs_f64() / trial.as_secs_f64().max(1e-3)) as usize;
+        let (cells, blocks) = paid(cells, trials, self.study.blocks_least, block)?;
+        Some(Bisection {
+            first_block: block,
+            blocks,
+            cells,
+        })
+    }
+
+    fn bisect(&mut self, run: &mut Run, display: &mut Display, bisection: Bisection) -> Result<()> {
+        let plan = self
+            .plan
+            .clone()
+            .bisected(&bisection, &run.manifest().survey)?;
+        display.bisection(&bisection.cells);
+        run.bisect(bisection)?;
+        self.plan = plan;
+        Ok(())
+    }
+
     /// The cells of a block that are still to be measured, in their order.
     fn order(&self, block: u32, so_far: &SoFar) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
@@ -416,6 +477,15 @@ impl Campaign<'_> {
             .filter(|w| w.half_width <= self.study.precision)
             .map(|_| How::Precise)
     }
+}
+
+/// As many pairs of cells as so many trials pay the least number of blocks for, and the blocks that
+/// they pay for, at most so many; none where they pay for none.
+fn paid(mut cells: Vec<Cell>, trials: usize, least: u32, most: u32) -> Option<(Vec<Cell>, u32)> {
+    cells.truncate(trials / least.max(1) as usize / 2 * 2);
+    let blocks = trials.checked_div(cells.len())?;
+    let blocks = u32::try_from(blocks).unwrap_or(most).min(most);
+    Some((cells, blocks))
 }
 
 /// A window was too short, and the cell's windows are longer from now on: blocks with the
@@ -436,4 +506,30 @@ fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> 
         so_far.take(record);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bisection_takes_what_is_left_of_the_budget_and_no_more() {
+        let paid = |pairs: usize, trials: usize| {
+            let found = paid(vec![Cell::default(); 2 * pairs], trials, 8, 20);
+            found.map(|(cells, blocks)| (cells.len(), blocks))
+        };
+        assert_eq!(
+            paid(3, 1000),
+            Some((6, 20)),
+            "no more blocks than others have"
+        );
+        assert_eq!(paid(3, 60), Some((6, 10)));
+        assert_eq!(
+            paid(3, 47),
+            Some((4, 11)),
+            "two pairs are what 8 blocks pay for"
+        );
+        assert_eq!(paid(3, 15), None);
+        assert_eq!(paid(0, 1000), None);
+    }
 }

@@ -1,17 +1,17 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere. Drawn between trials
 //! only; nothing ticks while something is measured.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use bytecost_analysis::Progress;
-use bytecost_plan::Plan;
 use bytecost_spec::{Axis, Cell, Record, TrialKey, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Shows how far a run is.
-pub struct Display<'a> {
-    plan: &'a Plan,
+pub struct Display {
+    cells: Vec<Cell>,
     varied: Vec<Axis>,
     budget: Duration,
     bar: Option<ProgressBar>,
@@ -21,9 +21,9 @@ pub struct Display<'a> {
     widest: String,
 }
 
-impl<'a> Display<'a> {
-    /// A display for a plan that may take `budget`.
-    pub fn new(plan: &'a Plan, budget: Duration, quiet: bool) -> Display<'a> {
+impl Display {
+    /// A display for cells that may take `budget`.
+    pub fn new(cells: &[Cell], budget: Duration, quiet: bool) -> Display {
         let terminal = io::stderr().is_terminal();
         let bar = (terminal && !quiet).then(|| {
             let bar = ProgressBar::with_draw_target(
@@ -36,14 +36,10 @@ impl<'a> Display<'a> {
         let varied = bytecost_spec::axis::AXES
             .iter()
             .map(|r| r.axis)
-            .filter(|a| {
-                plan.cells
-                    .windows(2)
-                    .any(|w| w[0].value(*a) != w[1].value(*a))
-            })
+            .filter(|a| cells.windows(2).any(|w| w[0].value(*a) != w[1].value(*a)))
             .collect();
         Display {
-            plan,
+            cells: cells.to_vec(),
             varied,
             budget,
             bar,
@@ -63,19 +59,31 @@ impl<'a> Display<'a> {
     }
 
     /// A block begins.
-    pub fn block(&mut self, block: u32, widest: Option<&Progress>, spent: Duration) {
+    pub fn block(&mut self, block: u32, cells: usize, widest: Option<&Progress>, spent: Duration) {
         self.widest = widest.map_or(String::new(), |w| {
             format!(", widest interval ±{}", units::percent(w.half_width))
         });
         if self.lines {
             let left = self.budget.saturating_sub(spent).as_secs();
-            let cells = self.plan.cells.len();
             let _ = writeln!(
                 io::stderr(),
                 "block {}: {cells} cells, {left} s of the budget left{}",
                 block + 1,
                 self.widest
             );
+        }
+    }
+
+    /// Further cells are measured, between two sizes each.
+    pub fn bisection(&mut self, cells: &[Cell]) {
+        self.cells.extend_from_slice(cells);
+        if self.shows() {
+            let sizes: BTreeSet<u64> = cells.iter().map(|c| c.size_bytes).collect();
+            let sizes: Vec<String> = sizes.into_iter().map(units::bytes_in_words).collect();
+            self.line(&format!(
+                "crossovers: measuring sizes between, at {}",
+                sizes.join(", ")
+            ));
         }
     }
 
@@ -100,7 +108,6 @@ impl<'a> Display<'a> {
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
         let Some(bar) = &self.bar else { return };
         let cell = self
-            .plan
             .cells
             .get(trial.cell as usize)
             .map(|c| self.label(c))
@@ -157,7 +164,7 @@ impl<'a> Display<'a> {
     }
 }
 
-impl Drop for Display<'_> {
+impl Drop for Display {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

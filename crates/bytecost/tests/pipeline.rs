@@ -69,6 +69,7 @@ fn manifest() -> Manifest {
         bytecost_version: "0.0.0".to_owned(),
         build_id: None,
         legs: Vec::new(),
+        bisection: None,
         started: "2026-01-01T00:00:00Z".to_owned(),
         seed: 11,
         command: vec!["bytecost".to_owned()],
@@ -195,19 +196,10 @@ fn all_the_way() -> (Analysis, String) {
         })
         .collect();
     let analysis = analyse(Input {
-        manifest: run.manifest(),
-        cells: &plan.cells,
         refusals: &plan.refusals,
         left_out: &plan.left_out,
-        samples: &samples,
-        failures: &[],
-        blocks: &[],
-        evidence: &[],
         notes: &plan.notes,
-        ended_early: None,
-        damage: None,
-        published: None,
-        ceiling: None,
+        ..Input::of(run.manifest(), &plan.cells, &samples)
     });
     let page = bytecost_report::html(&analysis);
     (analysis, page)

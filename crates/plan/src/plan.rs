@@ -1,6 +1,9 @@
 //! The plan of a run.
 
+use std::ops::Range;
+
 use bytecost_host::pairs::{self, Pairs};
+use bytecost_spec::manifest::Bisection;
 use bytecost_spec::study::{AS_PUBLISHED, Known};
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{Axis, Cell, Host, Invalid, LeftOut, Manifest, Refusal, Study};
@@ -11,6 +14,9 @@ use crate::candidates::{
 };
 use crate::twins::Baselines;
 use crate::{asked, order, refusal};
+
+/// The most cells of a bisection.
+const MOST_BISECTED: usize = 64;
 
 /// What a run measures, in which order, and what it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +40,16 @@ pub struct Plan {
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and
     /// [`TRIAL_OVERHEAD_MS`], or as long as a few messages take where these are long.
     pub trial_ms: u64,
+    /// The last cells, where they are those of a bisection, and the blocks that measure them alone.
+    alone: Option<Alone>,
+}
+
+/// Cells that some blocks measure alone, and no block before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Alone {
+    /// Where they begin in [`Plan::cells`].
+    first_cell: usize,
+    blocks: Range<u32>,
 }
 
 impl Plan {
@@ -103,6 +119,7 @@ impl Plan {
             blocks_least: study.blocks_least,
             blocks_most: study.blocks_most,
             trial_ms,
+            alone: None,
         })
     }
 
@@ -111,19 +128,62 @@ impl Plan {
     /// # Errors
     /// As [`Plan::new`].
     pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
-        Plan::new(
+        let plan = Plan::new(
             &manifest.study,
             &manifest.host,
             &manifest.survey,
             manifest.seed,
-        )
+        )?;
+        match &manifest.bisection {
+            Some(bisection) => plan.bisected(bisection, &manifest.survey),
+            None => Ok(plan),
+        }
     }
 
-    /// The order of a block: the places in [`Plan::cells`], each once, shuffled by the seed and
-    /// the block's number alone.
+    /// The plan with the cells of a bisection.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, or that they are too many.
+    pub fn bisected(mut self, bisection: &Bisection, survey: &Survey) -> Result<Plan, Invalid> {
+        if bisection.cells.len() > MOST_BISECTED {
+            return Err(Invalid(format!(
+                "a bisection has at most {MOST_BISECTED} cells, not {}",
+                bisection.cells.len()
+            )));
+        }
+        for cell in &bisection.cells {
+            check_cell(cell, survey)?;
+        }
+        let last = bisection.first_block.saturating_add(bisection.blocks);
+        self.alone = Some(Alone {
+            first_cell: self.cells.len(),
+            blocks: bisection.first_block..last,
+        });
+        self.blocks_most = self.blocks_most.max(last);
+        self.cells.extend(bisection.cells.iter().cloned());
+        Ok(self)
+    }
+
+    /// The order of a block: the places in [`Plan::cells`] of the cells that it measures, each
+    /// once, shuffled by the seed and the block's number alone.
     #[must_use]
     pub fn block(&self, block: u32) -> Vec<usize> {
-        order::shuffled(self.cells.len(), self.seed, block)
+        let (first, count) = match &self.alone {
+            Some(alone) if block < alone.blocks.start => (0, alone.first_cell),
+            Some(alone) if alone.blocks.contains(&block) => {
+                (alone.first_cell, self.cells.len() - alone.first_cell)
+            }
+            _ => (0, self.cells.len()),
+        };
+        let order = order::shuffled(count, self.seed, block).into_iter();
+        order.map(|i| first + i).collect()
+    }
+
+    /// Whether a block measures the cells of a bisection alone.
+    #[must_use]
+    pub fn is_bisecting(&self, block: u32) -> bool {
+        let alone = self.alone.as_ref();
+        alone.is_some_and(|a| a.blocks.contains(&block))
     }
 
     /// What so many blocks are taken to last, in ms.

@@ -207,6 +207,7 @@ fn manifest(design: Option<&str>) -> Manifest {
         bytecost_version: String::new(),
         build_id: None,
         legs: Vec::new(),
+        bisection: None,
         started: String::new(),
         seed: 0,
         command: Vec::new(),

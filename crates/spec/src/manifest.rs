@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Cell;
 use crate::evidence::EvidenceAsked;
 use crate::host::Host;
 use crate::study::Study;
@@ -16,8 +17,8 @@ pub use leg::{Difference, Leg, Measurer};
 ///
 /// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
 /// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
-/// 1500 bytes is written as such.
-pub const FORMAT: u32 = 3;
+/// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan.
+pub const FORMAT: u32 = 4;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,4 +50,19 @@ pub struct Manifest {
     /// Where the run was resumed under other conditions, in their order; mostly none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<Leg>,
+    /// Cells between sizes of the plan, once they are chosen; none where no crossover asks for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bisection: Option<Bisection>,
+}
+
+/// Cells that are measured in blocks of their own, at sizes between two of the plan: one way is
+/// better at the one and not at the other, so that the crossover lies between.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bisection {
+    /// The first block that measures them.
+    pub first_block: u32,
+    /// Blocks that measure them alone; later ones measure all cells.
+    pub blocks: u32,
+    /// The cells, behind those of the plan.
+    pub cells: Vec<Cell>,
 }

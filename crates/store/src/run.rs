@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytecost_spec::axis::CellFacts;
-use bytecost_spec::manifest::{FORMAT, Leg};
+use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
 use bytecost_spec::{Cell, Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -135,10 +135,23 @@ impl Run {
     /// # Errors
     /// [`StoreError::Full`], or what the system refused: then no leg was begun.
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
+        self.note(|manifest| manifest.legs.push(leg))
+    }
+
+    /// Notes in the manifest, in one step, the cells of a bisection before any of them is measured.
+    /// Takes the lock first where [`Run::resume`] has not.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], or what the system refused: then the manifest is as it was.
+    pub fn bisect(&mut self, bisection: Bisection) -> Result<(), StoreError> {
+        self.note(|manifest| manifest.bisection = Some(bisection))
+    }
+
+    fn note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         self.resume()?;
         let mut manifest = self.manifest.clone();
         manifest.format = FORMAT;
-        manifest.legs.push(leg);
+        change(&mut manifest);
         write_manifest(&self.dir, &manifest)?;
         self.manifest = manifest;
         Ok(())

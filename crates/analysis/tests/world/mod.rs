@@ -155,6 +155,7 @@ impl World {
                 bytecost_version: "0.1.0".to_owned(),
                 build_id: None,
                 legs: Vec::new(),
+                bisection: None,
                 started: "2026-11-21T03:00:00Z".to_owned(),
                 seed: 7,
                 command: vec!["bytecost".to_owned(), "run".to_owned()],

@@ -35,6 +35,7 @@ pub fn run(args: &ImportArgs) -> Result<Exit> {
         evidence: Vec::new(),
         survey: Survey::default(),
         legs: Vec::new(),
+        bisection: None,
     };
     let mut run = Root::at(&args.root.runs_dir).create_fresh(manifest)?;
     run.write_published(&imported)?;

@@ -78,7 +78,7 @@ pub(super) fn carried_out(args: RunArgs, tell: impl FnOnce(&Run) -> Result<bool>
     let files = files_ready(&plan, run.manifest().survey.files.as_ref(), args.quiet)?;
     let campaign = Campaign {
         study: &study,
-        plan: &plan,
+        plan,
         port: args.port,
         quiet: args.quiet,
         stop: &stop,
@@ -156,6 +156,7 @@ fn begun(
         host,
         survey,
         legs: Vec::new(),
+        bisection: None,
     };
     Ok((root.create_fresh(manifest)?, plan, study))
 }

@@ -23,6 +23,7 @@ pub fn manifest(id: &str) -> Manifest {
         bytecost_version: "0.1.0".into(),
         build_id: None,
         legs: Vec::new(),
+        bisection: None,
         started: "2026-11-21T14:15:03.25Z".into(),
         seed: u64::MAX - 1,
         command: vec!["bytecost".into(), "run".into()],

@@ -1,0 +1,72 @@
+//! Sizes between two of a run, where one way becomes better.
+
+use bytecost_spec::{Axis, Cache, Cell};
+use itertools::Itertools as _;
+
+use crate::result::{Finding, Input, Verdict};
+
+/// How far two sizes must be apart for one between them to tell more.
+const APART: u64 = 4;
+
+/// The cells that a bisection measures next: of each way that is better than its baseline at one
+/// size and not at the next decided one, both at the power of two between these, in the order of
+/// the findings. Only of the first metric of a comparison, by corrected verdicts.
+///
+/// Which sizes are measured depends on verdicts, and whether measuring stops does not: the new
+/// cells have samples of their own, and their comparisons join the family that is corrected. Sizes
+/// with an undecided one between need blocks rather than sizes, and get none here. Neither do
+/// cells with a server or with files on a disk, which are prepared before a run.
+#[must_use]
+pub fn bisected(input: Input<'_>) -> Vec<Cell> {
+    let findings = crate::analyse(input).findings;
+    let primary = findings
+        .iter()
+        .filter(|f| f.primary && f.axis == Axis::Mover);
+    let placed = primary.filter_map(|f| Some((f, sent(input.cells, &f.cell)?)));
+    let key = |(finding, cell): &(&Finding, &Cell)| {
+        (
+            finding.metric,
+            finding.baseline_value.clone(),
+            cell.id_without(&[Axis::Size]),
+        )
+    };
+    let curves = crate::grouped(placed.map(|at| (key(&at), at)));
+    let mut cells: Vec<Cell> = Vec::new();
+    for (_, mut curve) in curves {
+        curve.sort_by_key(|(_, cell)| cell.size_bytes);
+        for ((below, from), (above, to)) in curve.iter().tuple_windows() {
+            let Some(size_bytes) = between(from.size_bytes, to.size_bytes) else {
+                continue;
+            };
+            let decided = |f: &Finding| f.verdict != Verdict::NotDecided;
+            let better = |f: &Finding| f.verdict == Verdict::Better;
+            if !decided(below) || !decided(above) || better(below) == better(above) {
+                continue;
+            }
+            let pair = [&below.baseline, &below.cell];
+            let pair = pair.map(|id| sent(input.cells, id));
+            for cell in pair.into_iter().flatten() {
+                let cell = Cell {
+                    size_bytes,
+                    ..cell.clone()
+                };
+                if !cells.contains(&cell) && !input.cells.contains(&cell) {
+                    cells.push(cell);
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// The power of two between two sizes by their logarithm; none where they are too near.
+fn between(from: u64, to: u64) -> Option<u64> {
+    let far = from > 0 && to / from >= APART;
+    far.then(|| 1 << ((from.ilog2() + to.ilog2()) / 2))
+}
+
+/// The cell of an id, where it sends memory over a socket.
+fn sent<'c>(cells: &'c [Cell], id: &str) -> Option<&'c Cell> {
+    let sends = |c: &&Cell| !c.is_served() && c.cache == Cache::Memory && c.size_bytes > 0;
+    cells.iter().filter(sends).find(|c| !c.twin && c.id() == id)
+}
