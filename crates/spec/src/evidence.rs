@@ -15,9 +15,22 @@ pub use counted::{
 
 /// A means of evidence.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::VariantArray,
+    strum::IntoStaticStr,
 )]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Means {
     /// Where the CPU time goes, by kind of work.
     Time,
@@ -31,7 +44,7 @@ pub enum Means {
 
 impl Means {
     /// All of them.
-    pub const ALL: &[Means] = &[Means::Time, Means::Copies, Means::Counts, Means::Footprint];
+    pub const ALL: &[Means] = <Means as strum::VariantArray>::VARIANTS;
 
     /// Those that a run gathers unasked, where that is permitted: they cost little.
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
@@ -39,12 +52,7 @@ impl Means {
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Means::Time => "time",
-            Means::Copies => "copies",
-            Means::Counts => "counts",
-            Means::Footprint => "footprint",
-        }
+        self.into()
     }
 }
 

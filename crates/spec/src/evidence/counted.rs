@@ -34,7 +34,18 @@ impl CopyMeans {
 
 /// A place on a byte's way where it may be copied.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::VariantArray,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyPlace {
@@ -52,13 +63,7 @@ pub enum CopyPlace {
 
 impl CopyPlace {
     /// All of them, in the order of the way.
-    pub const ALL: &[CopyPlace] = &[
-        CopyPlace::FromFile,
-        CopyPlace::IntoKernel,
-        CopyPlace::IntoFile,
-        CopyPlace::Delivery,
-        CopyPlace::ToReader,
-    ];
+    pub const ALL: &[CopyPlace] = <CopyPlace as strum::VariantArray>::VARIANTS;
 
     /// What it is called in figures and sentences.
     #[must_use]

@@ -28,29 +28,38 @@ pub struct Expect {
 }
 
 /// What is expected of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::VariantArray,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "lowercase")]
 pub enum Outcome {
     /// The other is better than the baseline.
     Better,
     /// It is worse.
     Worse,
     /// The difference does not matter.
+    #[strum(serialize = "no difference")]
     NoDifference,
 }
 
 impl Outcome {
     /// All outcomes.
-    pub const ALL: &[Outcome] = &[Outcome::Better, Outcome::Worse, Outcome::NoDifference];
+    pub const ALL: &[Outcome] = <Outcome as strum::VariantArray>::VARIANTS;
 
     /// Its name, as study files write it.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Better => "better",
-            Outcome::Worse => "worse",
-            Outcome::NoDifference => "no difference",
-        }
+        self.into()
     }
 }
 
