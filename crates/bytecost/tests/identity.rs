@@ -284,3 +284,56 @@ fn an_endpoint_goes_by_the_name_of_the_program() {
     run.send(Signal::INT);
     run.end(PATIENCE);
 }
+
+/// All files and directories below a directory, itself included.
+fn below(dir: &Path) -> Vec<PathBuf> {
+    let mut all = vec![dir.to_owned()];
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => all.extend(below(&path)),
+            false => all.push(path),
+        }
+    }
+    all
+}
+
+// Invariant 9.
+#[test]
+fn what_sudo_writes_belongs_to_whoever_called_it_and_root_writes_nowhere_else() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can give files away");
+        return;
+    }
+    const CALLER: u32 = 12_345;
+    let place = Place::new();
+    let runs = place.runs().join("new/runs");
+    let called = |args: &str, caller: Option<u32>| {
+        let mut bytecost = place.bytecost(args);
+        bytecost.arg("--runs-dir").arg(&runs);
+        for name in ["SUDO_UID", "SUDO_GID"] {
+            match caller {
+                Some(id) => bytecost.env(name, id.to_string()),
+                None => bytecost.env_remove(name),
+            };
+        }
+        bytecost.output().unwrap()
+    };
+    let import = format!(
+        "import --layout pa02-a {}",
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../published/pa02-a.csv")
+    );
+    let made = called(&import, Some(CALLER));
+    assert!(made.status.success(), "{made:?}");
+    for path in below(runs.parent().unwrap()) {
+        let owner = fs::symlink_metadata(&path).unwrap();
+        assert_eq!((owner.uid(), owner.gid()), (CALLER, CALLER), "{path:?}");
+    }
+    let refused = called(&import, None);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("belongs to user 12345") && told.lines().count() == 1,
+        "{told}"
+    );
+}

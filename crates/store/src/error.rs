@@ -106,6 +106,20 @@ pub enum StoreError {
         "`{0}` is no name for an output: a plain file name, not one of the run's own files, not starting with `.`"
     )]
     BadOutput(String),
+    /// Something else than a plain file where a run has one: a link, a pipe.
+    #[error("{} is no plain file: bytecost never makes that; remove it, or name another run", .0.display())]
+    NoFile(PathBuf),
+    /// A directory that somebody else can change, for root.
+    #[error(
+        "{} belongs to user {owner} or is open to all, and root does not write there: call bytecost as that user or by sudo from it, or choose another with --runs-dir",
+        path.display()
+    )]
+    OfAnother {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
     /// Anything else that the system refused.
     #[error("cannot {doing} {}: {why}", path.display())]
     Io {

@@ -12,14 +12,15 @@
 //!
 //! Everything that a report says is computed again from the first two.
 
-mod atomic;
 mod error;
+mod folder;
 mod id;
 mod log;
 mod root;
 mod run;
 
 pub use error::StoreError;
+pub use folder::Folder;
 pub use id::id;
 pub use log::{Loaded, MOST_LINE_BYTES, Truncated};
 pub use root::{DEFAULT_ROOT, Root, RunProgress, RunSummary, State};

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use bytecost_spec::Manifest;
 
 use crate::error::StoreError;
+use crate::folder::Folder;
+use crate::id;
 use crate::run::{self, Run};
-use crate::{atomic, id};
 
 /// Where runs live unless the caller says otherwise.
 pub const DEFAULT_ROOT: &str = "./bytecost-runs";
@@ -85,8 +86,7 @@ impl Root {
     /// refused.
     pub fn create(&self, manifest: &Manifest) -> Result<Run, StoreError> {
         id::check(&manifest.id)?;
-        fs::create_dir_all(&self.path).map_err(|why| StoreError::io("create", &self.path, why))?;
-        Run::create(self.path.join(&manifest.id), manifest)
+        Run::create(&Folder::make(&self.path)?, manifest)
     }
 
     /// The same for a run that has no name yet: it is [`crate::id`] of its study and start, with
@@ -120,7 +120,7 @@ impl Root {
             candidates.push(PathBuf::from(id_or_path));
         }
         match candidates.into_iter().find(|dir| dir.is_dir()) {
-            Some(dir) => Run::open(dir),
+            Some(dir) => Run::open(Folder::open(&dir)?),
             None => Err(StoreError::NoRun {
                 what: id_or_path.to_owned(),
                 root: self.path.clone(),
@@ -146,7 +146,7 @@ impl Root {
             let id = entry.file_name().to_string_lossy().into_owned();
             let looks_like_a_run = entry.path().is_dir() && !id.starts_with('.');
             if looks_like_a_run {
-                let facts = facts(&entry.path());
+                let facts = Folder::open(&entry.path()).and_then(|folder| facts(&folder));
                 runs.push(RunSummary { id, facts });
             }
         }
@@ -157,13 +157,12 @@ impl Root {
     /// Removes the temporary files that killed processes left in the directories of runs, and
     /// says which. Those of a process that is still writing stay.
     pub fn remove_leftovers(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(&self.path) else {
+        let Ok(root) = Folder::open(&self.path) else {
             return Vec::new();
         };
-        let mut dirs: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
-        dirs.retain(|dir| dir.is_dir());
-        dirs.sort();
-        dirs.iter().flat_map(|dir| atomic::sweep(dir)).collect()
+        let names = root.names().unwrap_or_default();
+        let folders = names.iter().filter_map(|name| root.folder(name).ok());
+        folders.flat_map(|folder| folder.sweep()).collect()
     }
 }
 
@@ -178,7 +177,7 @@ fn natural(id: &str) -> (String, u32) {
     }
 }
 
-fn facts(dir: &Path) -> Result<RunProgress, StoreError> {
+fn facts(dir: &Folder) -> Result<RunProgress, StoreError> {
     let manifest = run::read_manifest(dir)?;
     let records = run::count(dir)?.unwrap_or(0);
     let state = if run::is_locked(dir) {

@@ -1,8 +1,8 @@
 //! One run directory.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
 use bytecost_spec::{Cell, Imported, Manifest, Record};
 use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
 use crate::error::StoreError;
+use crate::folder::Folder;
 use crate::log::{self, Loaded, Log};
 
 /// The largest manifest, in bytes.
@@ -40,48 +41,45 @@ pub struct Ending {
 /// One run directory: read by anyone, appended to by the one process that holds its lock.
 #[derive(Debug)]
 pub struct Run {
-    dir: PathBuf,
+    folder: Folder,
     manifest: Manifest,
     log: Option<Log<File>>,
 }
 
 impl Run {
     /// Makes a new directory for a run, with its manifest and an empty log, and takes its lock.
-    pub(crate) fn create(dir: PathBuf, manifest: &Manifest) -> Result<Run, StoreError> {
-        fs::create_dir(&dir).map_err(|why| match why.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Exists(dir.clone()),
-            _ => StoreError::io("create", &dir, why),
-        })?;
-        let made = Run::fill(&dir, manifest);
-        if made.is_err() {
+    pub(crate) fn create(root: &Folder, manifest: &Manifest) -> Result<Run, StoreError> {
+        let folder = root.make_folder(&manifest.id)?;
+        let made = Run::fill(root, folder, manifest);
+        if made.is_err()
+            && let Ok(folder) = root.folder(&manifest.id)
+        {
             for name in [MANIFEST, SAMPLES] {
-                let _ = fs::remove_file(dir.join(name));
+                let _ = folder.remove(name);
             }
-            let _ = fs::remove_dir(&dir);
+            root.remove_folder(&manifest.id);
         }
         made
     }
 
-    fn fill(dir: &Path, manifest: &Manifest) -> Result<Run, StoreError> {
-        write_manifest(dir, manifest)?;
+    fn fill(root: &Folder, folder: Folder, manifest: &Manifest) -> Result<Run, StoreError> {
+        write_manifest(&folder, manifest)?;
         let mut run = Run {
-            dir: dir.to_owned(),
+            folder,
             manifest: manifest.clone(),
             log: None,
         };
         run.resume()?;
-        let parent = dir.parent().unwrap_or(dir);
-        atomic::sync_directory(dir)
-            .and_then(|()| atomic::sync_directory(parent))
-            .map_err(|why| StoreError::io("create", dir, why))?;
+        let synced = run.folder.sync().and_then(|()| root.sync());
+        synced.map_err(|why| StoreError::io("create", run.dir(), why))?;
         Ok(run)
     }
 
     /// Opens a directory that is there.
-    pub(crate) fn open(dir: PathBuf) -> Result<Run, StoreError> {
-        let manifest = read_manifest(&dir)?;
+    pub(crate) fn open(folder: Folder) -> Result<Run, StoreError> {
+        let manifest = read_manifest(&folder)?;
         Ok(Run {
-            dir,
+            folder,
             manifest,
             log: None,
         })
@@ -90,7 +88,7 @@ impl Run {
     /// The directory.
     #[must_use]
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.folder.path()
     }
 
     /// The manifest, as it was written at the start, with the legs that were begun since.
@@ -111,21 +109,10 @@ impl Run {
         if self.log.is_some() {
             return Ok(());
         }
-        let path = self.dir.join(SAMPLES);
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(|why| StoreError::io("open", &path, why))?;
-        lock(&file, &self.dir)?;
-        match fs::remove_file(self.dir.join(ENDED)) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => {
-                return Err(StoreError::io("remove", &self.dir.join(ENDED), why));
-            }
-            _ => {}
-        }
-        self.log = Some(Log::resume(file, &path)?);
+        let file = self.folder.log(SAMPLES)?;
+        lock(&file, self.dir())?;
+        self.folder.remove(ENDED)?;
+        self.log = Some(Log::resume(file, &self.dir().join(SAMPLES))?);
         Ok(())
     }
 
@@ -152,7 +139,7 @@ impl Run {
         let mut manifest = self.manifest.clone();
         manifest.format = FORMAT;
         change(&mut manifest);
-        write_manifest(&self.dir, &manifest)?;
+        write_manifest(&self.folder, &manifest)?;
         self.manifest = manifest;
         Ok(())
     }
@@ -163,7 +150,7 @@ impl Run {
     /// # Errors
     /// What the system refused.
     pub fn damage(&self) -> Result<Option<String>, StoreError> {
-        damage(&self.dir)
+        damage(&self.folder)
     }
 
     /// Appends one record and hands it to the kernel, so that it outlives this process. Takes
@@ -193,12 +180,11 @@ impl Run {
     /// [`StoreError::BrokenLine`] where a whole line is no record; what the system refused. A
     /// log that is missing has no records.
     pub fn records(&self) -> Result<Loaded, StoreError> {
-        let path = self.dir.join(SAMPLES);
-        let mut loaded = match File::open(&path) {
-            Ok(file) => log::read(BufReader::with_capacity(1 << 18, file), &path)?,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Loaded::default()),
-            Err(why) => return Err(StoreError::io("read", &path, why)),
+        let Some(file) = self.folder.file(SAMPLES)? else {
+            return Ok(Loaded::default());
         };
+        let path = self.dir().join(SAMPLES);
+        let mut loaded = log::read(BufReader::with_capacity(1 << 18, file), &path)?;
         self.rename_cells(&mut loaded.records);
         Ok(loaded)
     }
@@ -224,12 +210,12 @@ impl Run {
     pub fn end(&mut self, ending: &Ending) -> Result<(), StoreError> {
         self.sync()?;
         let ending = Ending {
-            records: count(&self.dir)?,
+            records: count(&self.folder)?,
             ..ending.clone()
         };
         let text = serde_json::to_vec(&ending)
-            .map_err(|why| StoreError::io("write", &self.dir.join(ENDED), why.into()))?;
-        atomic::write(&self.dir, ENDED, &text)
+            .map_err(|why| StoreError::io("write", &self.dir().join(ENDED), why.into()))?;
+        self.folder.write(ENDED, &text)
     }
 
     /// When and why the run ended; none where it goes on, or was killed.
@@ -237,7 +223,7 @@ impl Run {
     /// # Errors
     /// [`StoreError::Unreadable`], or what the system refused.
     pub fn ending(&self) -> Result<Option<Ending>, StoreError> {
-        read_ending(&self.dir)
+        read_ending(&self.folder)
     }
 
     /// Notes the published table that the run has in the place of samples.
@@ -245,10 +231,9 @@ impl Run {
     /// # Errors
     /// What the system refused.
     pub fn write_published(&self, imported: &Imported) -> Result<(), StoreError> {
-        let path = self.dir.join(PUBLISHED);
         let text = serde_json::to_vec_pretty(imported)
-            .map_err(|why| StoreError::io("write", &path, why.into()))?;
-        atomic::write(&self.dir, PUBLISHED, &text)
+            .map_err(|why| StoreError::io("write", &self.dir().join(PUBLISHED), why.into()))?;
+        self.folder.write(PUBLISHED, &text)
     }
 
     /// The published table that the run has in the place of samples; none where it measured.
@@ -256,17 +241,18 @@ impl Run {
     /// # Errors
     /// [`StoreError::Unreadable`], or what the system refused.
     pub fn published(&self) -> Result<Option<Imported>, StoreError> {
-        let path = self.dir.join(PUBLISHED);
-        if !path.exists() {
-            return Ok(None);
+        read_json(&self.folder, PUBLISHED)
+    }
+
+    /// The directory of that name in the run's, made where it is not there. It is no link.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
+    pub fn folder(&self, name: &str) -> Result<Folder, StoreError> {
+        match self.folder.make_folder(name) {
+            Err(StoreError::Exists(_)) => self.folder.folder(name),
+            made => made,
         }
-        let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|why| StoreError::Unreadable {
-                path,
-                why: why.to_string(),
-            })
     }
 
     /// Writes a report beside the samples, whole or not at all: a file of that name is replaced
@@ -283,8 +269,8 @@ impl Run {
         if own || !plain {
             return Err(StoreError::BadOutput(name.to_owned()));
         }
-        atomic::write(&self.dir, name, bytes)?;
-        Ok(self.dir.join(name))
+        self.folder.write(name, bytes)?;
+        Ok(self.dir().join(name))
     }
 }
 
@@ -306,32 +292,29 @@ fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
 }
 
 /// Whether a process appends to the run now.
-pub(crate) fn is_locked(dir: &Path) -> bool {
-    File::open(dir.join(SAMPLES)).is_ok_and(|file| {
-        flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+pub(crate) fn is_locked(folder: &Folder) -> bool {
+    folder.file(SAMPLES).is_ok_and(|file| {
+        let locked = file.map(|f| flock(f, FlockOperation::NonBlockingLockShared));
+        locked == Some(Err(rustix::io::Errno::WOULDBLOCK))
     })
 }
 
-fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError> {
     let mut text = serde_json::to_vec_pretty(manifest)
-        .map_err(|why| StoreError::io("write", &dir.join(MANIFEST), why.into()))?;
+        .map_err(|why| StoreError::io("write", &folder.path().join(MANIFEST), why.into()))?;
     text.push(b'\n');
-    atomic::write(dir, MANIFEST, &text)
+    folder.write(MANIFEST, &text)
 }
 
 /// Whole lines of a run's log; none where there is no log.
-pub(crate) fn count(dir: &Path) -> Result<Option<u64>, StoreError> {
-    let path = dir.join(SAMPLES);
-    match File::open(&path).and_then(log::count) {
-        Ok(records) => Ok(Some(records)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(StoreError::io("read", &path, why)),
-    }
+pub(crate) fn count(folder: &Folder) -> Result<Option<u64>, StoreError> {
+    let counted = folder.file(SAMPLES)?.map(log::count).transpose();
+    counted.map_err(|why| StoreError::io("read", &folder.path().join(SAMPLES), why))
 }
 
-pub(crate) fn damage(dir: &Path) -> Result<Option<String>, StoreError> {
-    let had = read_ending(dir)?.and_then(|ending| ending.records);
-    Ok(match (count(dir)?, had) {
+pub(crate) fn damage(folder: &Folder) -> Result<Option<String>, StoreError> {
+    let had = read_ending(folder)?.and_then(|ending| ending.records);
+    Ok(match (count(folder)?, had) {
         (None, _) => Some(format!("{SAMPLES} is missing")),
         (Some(has), Some(had)) if has < had => Some(format!(
             "{} of its {had} records are missing from {SAMPLES}",
@@ -341,30 +324,33 @@ pub(crate) fn damage(dir: &Path) -> Result<Option<String>, StoreError> {
     })
 }
 
-pub(crate) fn read_ending(dir: &Path) -> Result<Option<Ending>, StoreError> {
-    let path = dir.join(ENDED);
-    if !path.exists() {
+pub(crate) fn read_ending(folder: &Folder) -> Result<Option<Ending>, StoreError> {
+    read_json(folder, ENDED)
+}
+
+/// What a file holds; none where there is none.
+fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str) -> Result<Option<T>, StoreError> {
+    let Some(bytes) = folder.read(name, MOST_MANIFEST_BYTES)? else {
         return Ok(None);
-    }
-    let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
+    };
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|why| StoreError::Unreadable {
-            path,
+            path: folder.path().join(name),
             why: why.to_string(),
         })
 }
 
-pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, StoreError> {
+pub(crate) fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
     #[derive(Deserialize)]
     struct Format {
         format: u64,
     }
+    let dir = folder.path();
     let path = dir.join(MANIFEST);
-    if dir.is_dir() && !path.exists() {
+    let Some(bytes) = folder.read(MANIFEST, MOST_MANIFEST_BYTES)? else {
         return Err(StoreError::NoManifest(dir.to_owned()));
-    }
-    let bytes = atomic::read(&path, MOST_MANIFEST_BYTES)?;
+    };
     let unreadable = |why: String| StoreError::Unreadable {
         path: path.clone(),
         why,

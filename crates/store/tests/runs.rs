@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use bytecost_spec::manifest::Leg;
-use bytecost_spec::{Failure, Host, Record};
+use bytecost_spec::manifest::{Bisection, FORMAT, Leg};
+use bytecost_spec::{Cell, Failure, Host, Record};
 use bytecost_store::{Ending, Root, RunProgress, State, StoreError};
 use common::{failure, manifest};
 
@@ -190,6 +190,21 @@ fn the_list_tells_how_each_run_stands() {
 }
 
 #[test]
+fn a_folder_of_a_run_is_made_once_and_is_no_link() {
+    let (dir, root) = root();
+    let run = root.create(&manifest("one")).unwrap();
+    for text in ["a", "b"] {
+        run.folder("figures")
+            .unwrap()
+            .write("f.svg", text.as_bytes())
+            .unwrap();
+    }
+    assert_eq!(fs::read(run.dir().join("figures/f.svg")).unwrap(), b"b");
+    std::os::unix::fs::symlink(dir.path(), run.dir().join("elsewhere")).unwrap();
+    assert!(run.folder("elsewhere").is_err());
+}
+
+#[test]
 fn the_list_is_in_the_order_of_making() {
     let (_dir, root) = root();
     for _ in 0..11 {
@@ -216,8 +231,11 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
     let text = fs::read_to_string(&path).unwrap();
     for (broken, parts) in [
         (
-            text.replacen("\"format\": 3", "\"format\": 7", 1),
-            &["written by a newer bytecost (format 7, this one reads up to 3): update bytecost"][..],
+            text.replacen(&format!("\"format\": {FORMAT}"), "\"format\": 7", 1),
+            &[
+                "written by a newer bytecost (format 7, this one reads up to",
+                "update bytecost",
+            ][..],
         ),
         (
             "{\"format\": 9, \"what\": \"the future holds\"}".to_owned(),
@@ -315,7 +333,7 @@ fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
 }
 
 #[test]
-fn a_leg_is_noted_and_no_sample_changes() {
+fn legs_and_bisections_are_noted_and_no_sample_changes() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     run.append(&failure(0)).unwrap();
@@ -329,14 +347,21 @@ fn a_leg_is_noted_and_no_sample_changes() {
         host: Host::default(),
         differences: Vec::new(),
     };
+    let bisection = Bisection {
+        first_block: 1,
+        blocks: 2,
+        cells: vec![Cell::default()],
+    };
     run.begin_leg(leg.clone()).unwrap();
+    run.bisect(bisection.clone()).unwrap();
     run.append(&failure(1)).unwrap();
     assert!(fs::read(&log).unwrap().starts_with(&before));
     drop(run);
     let run = root.open("one").unwrap();
     let manifest = run.manifest();
     // A version that does not know of legs reads format 1 at most, and says so.
-    assert_eq!((manifest.format, &manifest.legs), (3, &vec![leg]));
+    assert_eq!((manifest.format, &manifest.legs), (FORMAT, &vec![leg]));
+    assert_eq!(manifest.bisection, Some(bisection));
     assert_eq!((manifest.leg_of(0), manifest.leg_of(1)), (0, 1));
     assert_eq!(manifest.measurer().build, Some("ab"));
 }

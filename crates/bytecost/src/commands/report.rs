@@ -1,11 +1,9 @@
 //! `bytecost report`: a run shown again from its samples, on any machine, without root.
 
-use std::fs;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bytecost_analysis::{Analysis, beside};
 use bytecost_spec::{Cell, Published, Sample};
-use bytecost_store::{Root, Run};
+use bytecost_store::{Folder, Root, Run};
 
 use crate::args::{FigureFormat, FiguresArgs, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
@@ -92,18 +90,18 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresA
             run.dir().display()
         )));
     }
-    let own = run.dir().join("figures");
-    let dir = args.out.as_deref().unwrap_or(&own);
-    fs::create_dir_all(dir)
-        .with_context(|| format!("cannot make the directory {}", dir.display()))?;
+    let folder = match &args.out {
+        Some(dir) => Folder::make(dir)?,
+        None => run.folder("figures")?,
+    };
     for picture in pictures {
         let (ending, bytes) = match format {
             FigureFormat::Svg => ("svg", picture.svg.into_bytes()),
             FigureFormat::Png => ("png", bytecost_report::png(&picture)?),
         };
-        let path = dir.join(format!("{}.{ending}", picture.name));
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        super::print(&format!("{}\n", path.display()))?;
+        let name = format!("{}.{ending}", picture.name);
+        folder.write(&name, &bytes)?;
+        super::print(&format!("{}\n", folder.path().join(name).display()))?;
     }
     Ok(())
 }

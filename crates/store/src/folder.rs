@@ -1,0 +1,415 @@
+//! A directory by its descriptor, and whole files in it: there complete, or not at all.
+//!
+//! What is made or opened in a folder is made or opened in that directory, whatever becomes of its
+//! path meanwhile, and no link in it is followed. Root writes into no directory of somebody else;
+//! under sudo, what root makes belongs to whoever called it (sudo(8), SUDO_UID and SUDO_GID).
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock,
+    fstat, fsync, mkdirat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+
+const ATTEMPTS: u32 = 16;
+const SUFFIX: &str = ".tmp";
+
+/// A directory that is open.
+#[derive(Debug)]
+pub struct Folder {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The directory at a path; only that path itself may be a link.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn open(path: &Path) -> Result<Folder, StoreError> {
+        Folder::at(CWD, path, path.to_owned(), OFlags::empty())
+    }
+
+    /// The same, made with all directories above it that are not there.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
+    pub fn make(path: &Path) -> Result<Folder, StoreError> {
+        if !path.is_dir()
+            && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
+        {
+            let above = match parent.as_os_str().is_empty() {
+                true => Folder::at(CWD, Path::new("."), path.to_owned(), OFlags::empty())?,
+                false => Folder::make(parent)?,
+            };
+            let made = match mkdirat(&above.fd, name, Mode::from(0o777)) {
+                // Somebody made it meanwhile.
+                Err(Errno::EXIST) => false,
+                other => {
+                    other.map_err(|why| StoreError::io("create", path, why.into()))?;
+                    true
+                }
+            };
+            let folder = Folder::at(above.fd.as_fd(), name, path.to_owned(), OFlags::empty())?;
+            if made {
+                given(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
+            }
+            return Ok(folder);
+        }
+        Folder::open(path)
+    }
+
+    fn at(
+        dir: BorrowedFd<'_>,
+        name: impl AsRef<Path>,
+        path: PathBuf,
+        how: OFlags,
+    ) -> Result<Folder, StoreError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | how;
+        match openat(dir, name.as_ref(), flags, Mode::empty()) {
+            Ok(fd) => Ok(Folder { fd, path }),
+            Err(why) => Err(StoreError::io("open", &path, why.into())),
+        }
+    }
+
+    /// A directory in this one, which is no link.
+    pub(crate) fn folder(&self, name: &str) -> Result<Folder, StoreError> {
+        let path = self.path.join(name);
+        Folder::at(self.fd.as_fd(), name, path, OFlags::NOFOLLOW)
+    }
+
+    /// A new directory in this one.
+    pub(crate) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
+        self.check_owner()?;
+        let path = self.path.join(name);
+        mkdirat(&self.fd, name, Mode::from(0o777)).map_err(|why| match why {
+            Errno::EXIST => StoreError::Exists(path.clone()),
+            _ => StoreError::io("create", &path, why.into()),
+        })?;
+        let folder = self.folder(name)?;
+        given(&folder.fd).map_err(|why| StoreError::io("create", &path, why))?;
+        Ok(folder)
+    }
+
+    /// Its path when it was opened, for messages and for whoever only reads.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses, for root, a directory in which somebody else can change what root writes.
+    fn check_owner(&self) -> Result<(), StoreError> {
+        let stat =
+            fstat(&self.fd).map_err(|why| StoreError::io("look at", &self.path, why.into()))?;
+        match is_trusted(
+            &stat,
+            rustix::process::geteuid(),
+            caller().map(|(uid, _)| uid),
+        ) {
+            true => Ok(()),
+            false => Err(StoreError::OfAnother {
+                path: self.path.clone(),
+                owner: stat.st_uid,
+            }),
+        }
+    }
+
+    /// Writes a file: into a temporary one beside it, down to the disk, then renamed. After an
+    /// error nothing new is left, and a file of that name is as it was.
+    ///
+    /// Temporary files of writers that were killed are removed on the way. A writer holds a lock on
+    /// its own (flock, see flock(2)), which ends with it, so that a live one is never mistaken.
+    ///
+    /// # Errors
+    /// [`StoreError::Full`], [`StoreError::OfAnother`], or what the system refused.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.check_owner()?;
+        let path = self.path.join(name);
+        let fail = |why| StoreError::io("write", &path, why);
+        self.sweep();
+        let (mut file, temporary) = self.temporary(name).map_err(fail)?;
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| Ok(renameat(&self.fd, &*temporary, &self.fd, name)?))
+            .and_then(|()| self.sync());
+        written.map_err(|why| {
+            let _ = unlinkat(&self.fd, &*temporary, AtFlags::empty());
+            fail(why)
+        })
+    }
+
+    /// Makes what was created or renamed in it last.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        Ok(fsync(&self.fd)?)
+    }
+
+    /// A file that is there; none where there is none. What is no plain file is refused.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<File>, StoreError> {
+        // A pipe would wait for a writer.
+        self.opened(name, OFlags::RDONLY | OFlags::NONBLOCK)
+    }
+
+    /// A file to be read and appended to, made where there is none.
+    pub(crate) fn log(&self, name: &str) -> Result<File, StoreError> {
+        self.check_owner()?;
+        let is_new = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+        let how = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
+        let file = self.opened(name, how)?;
+        let gone = || {
+            StoreError::io(
+                "open",
+                &self.path.join(name),
+                io::ErrorKind::NotFound.into(),
+            )
+        };
+        let file = file.ok_or_else(gone)?;
+        if is_new {
+            given(&file).map_err(|why| StoreError::io("create", &self.path.join(name), why))?;
+        }
+        Ok(file)
+    }
+
+    fn opened(&self, name: &str, how: OFlags) -> Result<Option<File>, StoreError> {
+        let path = self.path.join(name);
+        let how = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match openat(&self.fd, name, how, Mode::from(0o666)) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(StoreError::NoFile(path)),
+            Err(why) => return Err(StoreError::io("open", &path, why.into())),
+        };
+        let stat = fstat(&fd).map_err(|why| StoreError::io("open", &path, why.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Some(File::from(fd))),
+            _ => Err(StoreError::NoFile(path)),
+        }
+    }
+
+    /// A file of at most `most` bytes, read whole; none where there is none.
+    pub(crate) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(file) = self.file(name)? else {
+            return Ok(None);
+        };
+        let path = self.path.join(name);
+        let mut bytes = Vec::new();
+        file.take(most + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|why| StoreError::io("read", &path, why))?;
+        match bytes.len() as u64 > most {
+            true => Err(StoreError::TooLarge { path, most }),
+            false => Ok(Some(bytes)),
+        }
+    }
+
+    /// Removes a file; one that is not there is no error.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), StoreError> {
+        match unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(why) => Err(StoreError::io("remove", &self.path.join(name), why.into())),
+        }
+    }
+
+    /// Removes an empty directory in it, if it can be.
+    pub(crate) fn remove_folder(&self, name: &str) {
+        let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
+    }
+
+    /// The names in it, sorted.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.fd)? {
+            let name: &CStr = &entry?.file_name().to_owned();
+            let name = name.to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Removes the temporary files of the dead, and says which.
+    pub(crate) fn sweep(&self) -> Vec<PathBuf> {
+        let mut names = self.names().unwrap_or_default();
+        names.retain(|name| {
+            let file = is_temporary(name).then(|| self.file(name));
+            let Some(Ok(Some(file))) = file else {
+                return false;
+            };
+            let is_dead = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            is_dead && self.remove(name).is_ok()
+        });
+        names.iter().map(|name| self.path.join(name)).collect()
+    }
+
+    fn temporary(&self, name: &str) -> io::Result<(File, String)> {
+        let mut last = io::Error::other("no free name for a temporary file");
+        for attempt in 0..ATTEMPTS {
+            let temporary = format!(".{name}.{}.{attempt}{SUFFIX}", std::process::id());
+            let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = match openat(&self.fd, &*temporary, how, Mode::from(0o666)) {
+                Ok(fd) => File::from(fd),
+                Err(why @ Errno::EXIST) => {
+                    last = why.into();
+                    continue;
+                }
+                Err(why) => return Err(why.into()),
+            };
+            // Another process may have swept the file away before it was locked.
+            let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if locked && fstat(&file)?.st_nlink > 0 {
+                given(&file)?;
+                return Ok((file, temporary));
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Who called sudo, where root does what they ask for.
+fn caller() -> Option<(Uid, Gid)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
+    let ids = (number("SUDO_UID")?, number("SUDO_GID")?);
+    rustix::process::geteuid()
+        .is_root()
+        .then(|| (Uid::from_raw(ids.0), Gid::from_raw(ids.1)))
+}
+
+/// Gives what was just made to whoever called sudo.
+fn given(made: impl AsFd) -> io::Result<()> {
+    match caller() {
+        Some((uid, gid)) => Ok(fchown(made, Some(uid), Some(gid))?),
+        None => Ok(()),
+    }
+}
+
+/// Whether nobody but the process' user, root or whoever called sudo can change what is in it. Who
+/// is not root can only harm themselves.
+fn is_trusted(stat: &Stat, user: Uid, caller: Option<Uid>) -> bool {
+    let owner = Uid::from_raw(stat.st_uid);
+    let mode = Mode::from_raw_mode(stat.st_mode);
+    let open_to_all = mode.contains(Mode::WOTH) && !mode.contains(Mode::SVTX);
+    !user.is_root() || (owner.is_root() || Some(owner) == caller) && !open_to_all
+}
+
+/// Whether a name is one of a temporary file: `.NAME.PID.ATTEMPT.tmp`.
+fn is_temporary(name: &str) -> bool {
+    let is_number = |word: Option<&str>| word.is_some_and(|w| w.parse::<u32>().is_ok());
+    let Some(stem) = name.strip_prefix('.').and_then(|n| n.strip_suffix(SUFFIX)) else {
+        return false;
+    };
+    let mut words = stem.rsplitn(3, '.');
+    is_number(words.next()) && is_number(words.next()) && words.next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn at(dir: &tempfile::TempDir) -> Folder {
+        Folder::open(dir.path()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        for text in ["first", "second, which is longer", "3"] {
+            at(&dir).write("report.md", text.as_bytes()).unwrap();
+            assert_eq!(
+                fs::read(dir.path().join("report.md")).unwrap(),
+                text.as_bytes()
+            );
+        }
+        assert_eq!(at(&dir).names().unwrap(), ["report.md"]);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_the_old_file_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("taken")).unwrap();
+        fs::write(dir.path().join("taken/file"), "old").unwrap();
+        assert!(at(&dir).write("taken", b"new").is_err());
+        assert_eq!(fs::read(dir.path().join("taken/file")).unwrap(), b"old");
+        assert_eq!(at(&dir).names().unwrap(), ["taken"]);
+    }
+
+    // Invariant 9.
+    #[test]
+    fn leftovers_of_the_dead_go_and_files_of_the_living_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(".report.md.1.0.tmp"), "half").unwrap();
+        fs::write(dir.path().join(".of-another.tmp"), "not ours").unwrap();
+        let (_living, other) = at(&dir).temporary("other").unwrap();
+        at(&dir).write("report.md", b"whole").unwrap();
+        let left = [".of-another.tmp", &*other, "report.md"];
+        assert_eq!(at(&dir).names().unwrap(), left);
+    }
+
+    #[test]
+    fn reading_is_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("f"), [b'x'; 10]).unwrap();
+        let read = |most| at(&dir).read("f", most);
+        assert_eq!(read(10).unwrap().unwrap().len(), 10);
+        assert!(matches!(read(9), Err(StoreError::TooLarge { most: 9, .. })));
+        assert!(at(&dir).read("none", 9).unwrap().is_none());
+    }
+
+    #[test]
+    fn no_link_is_followed_and_what_it_points_to_stays_as_it_is() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let target = other.path().join("precious");
+        fs::write(&target, "whole").unwrap();
+        symlink(&target, dir.path().join("samples.jsonl")).unwrap();
+        let refused = at(&dir).log("samples.jsonl");
+        assert!(matches!(refused, Err(StoreError::NoFile(_))), "{refused:?}");
+        assert!(at(&dir).read("samples.jsonl", 100).is_err());
+        at(&dir).write("samples.jsonl", b"own").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"whole");
+        symlink(other.path(), dir.path().join("figures")).unwrap();
+        assert!(at(&dir).folder("figures").is_err());
+        assert!(at(&dir).make_folder("figures").is_err());
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        rustix::fs::mknodat(
+            CWD,
+            dir.path().join("pipe"),
+            FileType::Fifo,
+            Mode::from(0o600),
+            0,
+        )
+        .unwrap();
+        let refused = at(&dir).read("pipe", 10);
+        assert!(matches!(refused, Err(StoreError::NoFile(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn root_trusts_its_own_directories_and_those_of_whoever_called_it() {
+        let [root, caller, other] = [0, 1000, 1001].map(Uid::from_raw);
+        let stat = |owner: Uid, mode: u32| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut stat = rustix::fs::stat(dir.path()).unwrap();
+            (stat.st_uid, stat.st_mode) = (owner.as_raw(), mode);
+            stat
+        };
+        let trusts = |owner, mode| is_trusted(&stat(owner, mode), root, Some(caller));
+        assert!(trusts(root, 0o755) && trusts(caller, 0o775) && trusts(root, 0o1777));
+        assert!(!trusts(other, 0o755) && !trusts(root, 0o777));
+        assert!(!is_trusted(&stat(caller, 0o755), root, None));
+        assert!(is_trusted(&stat(other, 0o777), caller, None), "no root");
+    }
+}
