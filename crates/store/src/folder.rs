@@ -226,7 +226,8 @@ impl Folder {
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
-            let name: &CStr = &entry?.file_name().to_owned();
+            let entry = entry?;
+            let name: &CStr = entry.file_name();
             let name = name.to_string_lossy().into_owned();
             if name != "." && name != ".." {
                 names.push(name);
