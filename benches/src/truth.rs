@@ -43,6 +43,8 @@ struct Outcome {
     alarms: u64,
     /// The promised power of each comparison with the planted mover, and whether it was found.
     planted: Vec<(f64, bool)>,
+    /// Comparisons, and those whose verdict a caveat withholds.
+    withheld: (u64, u64),
     /// Twins, and those that came out different.
     twins: (u64, u64),
 }
@@ -156,9 +158,18 @@ fn keep(log: &Path, kind: &str, seed: u64, build: &str, findings: &Value) -> Res
 fn outcome(kept: &Value) -> Result<Outcome> {
     let findings = kept["findings"].as_array().context("no findings")?;
     ensure!(!findings.is_empty(), "no findings");
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome {
+        withheld: (findings.len() as u64, 0),
+        ..Outcome::default()
+    };
     for finding in findings {
         let verdict = finding["verdict"].as_str().context("a verdict")?;
+        // A report that says why it gives no verdict has neither found nor missed anything.
+        let told = finding["sentence"].as_str().unwrap_or_default();
+        if finding["withheld"].is_string() || told.contains("No verdict:") {
+            outcome.withheld.1 += 1;
+            continue;
+        }
         if finding["value"] == PLANTED {
             ensure!(findings.len() == 1, "the level is that of one comparison");
             outcome
@@ -195,8 +206,12 @@ fn rows(equal: &[Outcome], planted: &[Outcome]) -> Vec<Row> {
     let all: Vec<(f64, bool)> = planted.iter().flat_map(|o| o.planted.clone()).collect();
     let found = all.iter().filter(|(_, found)| *found).count() as u64;
     let promised: Vec<f64> = all.iter().map(|(promised, _)| *promised).collect();
-    let both = || equal.iter().chain(planted).map(|o| o.twins);
-    let (twins, different) = both().fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
+    let both = |of: fn(&Outcome) -> (u64, u64)| {
+        let each = equal.iter().chain(planted).map(of);
+        each.fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1))
+    };
+    let (twins, different) = both(|o| o.twins);
+    let (comparisons, withheld) = both(|o| o.withheld);
     vec![
         Row::once(
             format!("reports with an alarm, of {reports}"),
@@ -211,6 +226,11 @@ fn rows(equal: &[Outcome], planted: &[Outcome]) -> Vec<Row> {
         Row::share(
             format!("twins different, {different} of {twins}"),
             (different, twins),
+            Target::Shown,
+        ),
+        Row::share(
+            format!("verdicts withheld, {withheld} of {comparisons}"),
+            (withheld, comparisons),
             Target::Shown,
         ),
     ]
@@ -267,6 +287,10 @@ mod tests {
             panic!("the wrong way round")
         };
         assert!((0.05..0.5).contains(&promised), "{promised}");
+        let mut open = finding(PLANTED, "not-decided", 0.05);
+        open["withheld"] = "CPU time is unaccounted for".into();
+        let open = outcome(&kept(&[open], &[])).unwrap();
+        assert_eq!((open.planted.len(), open.withheld), (0, (1, 1)), "no miss");
         assert!(outcome(&json!({ "findings": [], "twins": [] })).is_err());
     }
 
