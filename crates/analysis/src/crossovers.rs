@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Course, GainEdge, Gains, Interval, Resampling, course, trimmed_mean};
+use bytecost_stats::{Course, GainEdge, Gains, Resampling, course};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
+pub(crate) use crate::contrast::Ratio;
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
 use crate::result::{Crossing, CrossingPoint, Crossover};
@@ -37,14 +38,6 @@ pub(crate) struct CurvePoint<'v> {
     pub(crate) x: String,
     number: f64,
     pub(crate) pairing: Pairing<'v, 'v>,
-}
-
-/// The other's metric over the baseline's, with its interval.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ratio {
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
 }
 
 /// Every crossover of the study's comparisons: by comparison, metric and axis along, then in the
@@ -251,21 +244,5 @@ fn point(edge: &GainEdge) -> CrossingPoint {
         value: exp(edge.at),
         low: edge.low.map(exp),
         high: edge.high.map(exp),
-    }
-}
-
-impl Ratio {
-    /// From log ratios; none of fewer than three.
-    pub(crate) fn of(logs: &[f64]) -> Option<Ratio> {
-        if logs.len() < FEWEST {
-            return None;
-        }
-        let location = trimmed_mean(logs)?;
-        let Interval { low, high } = location.interval(LEVEL)?;
-        Some(Ratio {
-            value: exp(location.value),
-            low: exp(low),
-            high: exp(high),
-        })
     }
 }

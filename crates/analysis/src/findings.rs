@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
-use bytecost_stats::{Interval, Location, blocks_needed, holm, smallest_detectable, trimmed_mean};
+use bytecost_stats::{blocks_needed, holm, smallest_detectable};
 
-use crate::cells::exp;
-use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
+use crate::confidence::{ERROR_RATE, LEVEL};
+use crate::contrast::PairContrast;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases;
 use crate::progress::as_share;
@@ -17,15 +17,10 @@ use crate::trials::Trials;
 const MOST_BLOCKS: usize = 10_000;
 
 /// A comparison before the correction over all of them.
-struct Raw<'t, 'a> {
-    pairing: Pairing<'t, 'a>,
-    metric: Metric,
+struct Raw<'t> {
+    contrast: PairContrast<'t>,
     primary: bool,
     id: String,
-    /// Of the log ratios.
-    location: Location,
-    interval: Interval,
-    p: f64,
 }
 
 /// Every comparison of the study that at least three blocks can speak to: by comparison, then
@@ -47,7 +42,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
             }
         }
     }
-    let corrected = holm(&raws.iter().map(|r| r.p).collect::<Vec<f64>>());
+    let corrected = holm(&raws.iter().map(|r| r.contrast.p).collect::<Vec<f64>>());
     let family = raws.len();
     raws.iter()
         .zip(corrected)
@@ -55,44 +50,38 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         .collect()
 }
 
-impl<'t, 'a> Raw<'t, 'a> {
-    fn of(pairing: Pairing<'t, 'a>, metric: Metric, primary: bool) -> Option<Raw<'t, 'a>> {
-        let logs = pairing.log_ratios(metric);
-        if logs.len() < FEWEST {
-            return None;
-        }
-        let location = trimmed_mean(&logs)?;
+impl<'t> Raw<'t> {
+    fn of(pairing: Pairing<'t, 't>, metric: Metric, primary: bool) -> Option<Raw<'t>> {
         let against = pairing.baseline.cell.value(pairing.axis);
         Some(Raw {
-            pairing,
-            metric,
+            contrast: PairContrast::of(pairing, metric)?,
             primary,
             id: format!("{metric}: {} against {against}", pairing.other.id),
-            location,
-            interval: location.interval(LEVEL)?,
-            p: location.p_value(0.0)?,
         })
     }
 
     fn finding(&self, study: &Study, p_holm: f64, family: usize, varied: &[Axis]) -> Finding {
         let bound = study.smallest_effect.ln_1p();
         let verdict = self.verdict(p_holm, bound);
-        let detectable = smallest_detectable(self.location.deviation(), self.location.count);
-        let axis = self.pairing.axis;
+        let PairContrast {
+            pairing, location, ..
+        } = self.contrast;
+        let detectable = smallest_detectable(location.deviation(), location.count);
+        let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {
             id: self.id.clone(),
-            metric: self.metric,
+            metric: self.contrast.metric,
             axis,
-            baseline: self.pairing.baseline.id.clone(),
-            baseline_value: self.pairing.baseline.cell.value(axis),
-            cell: self.pairing.other.id.clone(),
-            value: self.pairing.other.cell.value(axis),
+            baseline: pairing.baseline.id.clone(),
+            baseline_value: pairing.baseline.cell.value(axis),
+            cell: pairing.other.id.clone(),
+            value: pairing.other.cell.value(axis),
             primary: self.primary,
-            ratio: exp(self.location.value),
-            low: exp(self.interval.low),
-            high: exp(self.interval.high),
-            blocks: self.location.count,
-            p: self.p,
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            blocks: location.count,
+            p: self.contrast.p,
             p_holm,
             verdict,
             withheld: None,
@@ -102,20 +91,26 @@ impl<'t, 'a> Raw<'t, 'a> {
                 .flatten(),
             sentence: String::new(),
         };
-        finding.sentence = phrases::finding(&finding, self.pairing.other.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, pairing.other.cell, study, varied);
         finding
     }
 
     /// An interval within the smallest effect is told as such even where it leaves out 1: what
     /// is significant and tiny does not matter.
     fn verdict(&self, p_holm: f64, bound: f64) -> Verdict {
-        if self.interval.low >= -bound && self.interval.high <= bound {
+        let PairContrast {
+            metric,
+            location,
+            interval,
+            ..
+        } = self.contrast;
+        if interval.low >= -bound && interval.high <= bound {
             return Verdict::NoDifferenceThatMatters;
         }
         if p_holm >= ERROR_RATE {
             return Verdict::NotDecided;
         }
-        match (self.metric.better(), self.location.value > 0.0) {
+        match (metric.better(), location.value > 0.0) {
             (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
             (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
         }
@@ -124,13 +119,14 @@ impl<'t, 'a> Raw<'t, 'a> {
     /// Blocks until either the interval fits within the smallest effect or it leaves out 1 at
     /// the level that the correction asks of the first of the family, if the estimate stays.
     fn blocks_to_decide(&self, bound: f64, family: usize) -> Option<u32> {
-        let deviation = self.location.deviation();
-        let distance = self.location.value.abs();
+        let location = self.contrast.location;
+        let deviation = location.deviation();
+        let distance = location.value.abs();
         let strict = 1.0 - ERROR_RATE / family.max(1) as f64;
         let apart = blocks_needed(deviation, distance, strict, MOST_BLOCKS);
         let alike = blocks_needed(deviation, bound - distance, LEVEL, MOST_BLOCKS);
         let needed = apart.into_iter().chain(alike).min()?;
-        u32::try_from(needed.max(self.location.count + 1)).ok()
+        u32::try_from(needed.max(location.count + 1)).ok()
     }
 }
 

@@ -10,6 +10,7 @@ mod caveats;
 pub mod ceiling;
 mod cells;
 mod confidence;
+mod contrast;
 mod copies;
 mod cpu_time;
 mod crossovers;
@@ -95,7 +96,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         limits: &limits,
         ..view
     };
-    let speed_ups = speed_ups::all(&input, &trials, &cells);
+    let speed_ups = speed_ups::all(&view);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
     answers.extend(answers::all(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
