@@ -152,6 +152,26 @@ pub(crate) fn is_looked_for(kind: &str) -> bool {
     DOUBTS.iter().any(|(name, ..)| *name == kind)
 }
 
+/// Why nothing is decided of cells, where a caveat that was found withholds it: of a measure, or of
+/// everything.
+pub(crate) fn withholds(
+    found: &[Caveat],
+    measure: Option<Measure>,
+    cells: &[&str],
+) -> Option<&'static str> {
+    let because = |caveat: &Caveat| {
+        let (_, effect, _) = DOUBTS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
+        let because = match effect {
+            Effect::Annotates => return None,
+            Effect::Withholds(of, because) => measure.is_some_and(of).then_some(*because)?,
+            Effect::WithholdsAll(because) => *because,
+        };
+        let affects = |id: &&str| caveat.cells.iter().any(|c| c == id);
+        (caveat.cells.is_empty() || cells.iter().any(affects)).then_some(because)
+    };
+    found.iter().find_map(because)
+}
+
 /// Every caveat that the run gives rise to.
 pub(crate) fn all(view: &View<'_>) -> Vec<Caveat> {
     DOUBTS
