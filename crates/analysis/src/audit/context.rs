@@ -11,7 +11,7 @@ use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, CellResult, Input};
+use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
 
 /// All that a test of one claim may look at.
@@ -23,6 +23,9 @@ pub(super) struct ClaimContext<'d> {
     pub(super) claim: &'d Claim,
     pub(super) family: &'d Family,
 }
+
+/// What decides whether a small write waits for a timer.
+pub(super) const TIMERS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
 
 /// Axes by which a published cell is told apart; what else it varies in comes to them.
 const TOLD_APART: [Axis; 5] = [
@@ -73,14 +76,23 @@ impl<'d> ClaimContext<'d> {
         self.input.manifest.study.smallest_effect.ln_1p()
     }
 
-    /// Why nothing is decided of cells, where a caveat withholds it: of a measure, or of all.
-    pub(super) fn withheld(
-        &self,
-        measure: Option<Measure>,
-        cells: &[&CellTrials<'_>],
-    ) -> Option<String> {
-        let cells: Vec<&str> = cells.iter().map(|c| c.id.as_str()).collect();
-        let why = caveats::withholds(&self.analysis.caveats, measure, &cells)?;
+    /// Why nothing is decided of a pair in a measure, where a caveat of the run withholds it. A
+    /// stall of one side is weighed by the claim's test itself.
+    pub(super) fn withheld(&self, measure: Measure, pair: &Pairing<'_, '_>) -> Option<String> {
+        let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
+        let caveats = self.analysis.caveats.iter();
+        let caveats = caveats.filter(|c| !(is_weighed && c.kind == NAGLE_STALL));
+        let caveats: Vec<Caveat> = caveats.cloned().collect();
+        let why = caveats::because(&caveats, measure, [&pair.other.id, &pair.baseline.id])?;
+        Some(format!("there is no verdict: {why}"))
+    }
+
+    /// Why nothing is said of a cell by itself: what withholds one measure is about comparisons.
+    pub(super) fn withheld_all(&self, cell: &str, measure: Measure) -> Option<String> {
+        let caveats = self.analysis.caveats.iter();
+        let caveats = caveats.filter(|c| c.effect == CaveatEffect::WithholdsAll);
+        let caveats: Vec<Caveat> = caveats.cloned().collect();
+        let why = caveats::because(&caveats, measure, [cell, cell])?;
         Some(format!("there is no verdict: {why}"))
     }
 
@@ -118,8 +130,7 @@ impl<'d> ClaimContext<'d> {
     /// Whether one side of a pair waits for a timer and the other does not, where that is not
     /// what they differ in.
     pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
-        let timers = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
-        !timers.contains(&pair.axis)
+        !TIMERS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
                 != self.affected(NAGLE_STALL, &pair.other.id)
     }

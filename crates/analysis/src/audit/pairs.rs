@@ -7,7 +7,7 @@ use bytecost_spec::{Axis, Better, Measure, Metric, units};
 use bytecost_stats::trimmed_mean;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, tested, with_interval};
-use super::context::ClaimContext;
+use super::context::{ClaimContext, TIMERS};
 use crate::cells::exp;
 use crate::confidence::{ERROR_RATE, FEWEST};
 use crate::contrast::{PairContrast, Standing};
@@ -66,8 +66,7 @@ fn is_counted(metric: Metric) -> bool {
 
 /// The name of a pair without what timers it is under.
 fn twin(pair: &Pairing<'_, '_>) -> String {
-    let timers = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
-    let free = [&timers[..], &[pair.axis, Axis::Reaping]].concat();
+    let free = [&TIMERS[..], &[pair.axis, Axis::Reaping]].concat();
     pair.other.cell.id_without(&free)
 }
 
@@ -106,8 +105,7 @@ fn times(ratio: f64) -> String {
 
 /// What becomes of a pair. The run's own verdict stays as its report gives it.
 fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expected) -> CaseResult {
-    let cells = [contrast.pairing.other, contrast.pairing.baseline];
-    if let Some(why) = context.withheld(Some(contrast.metric.measure), &cells) {
+    if let Some(why) = context.withheld(contrast.metric.measure, &contrast.pairing) {
         return CaseResult::Open(why);
     }
     let bound = context.smallest_effect();
@@ -151,15 +149,15 @@ fn direction(
                 false => CaseResult::NotMet,
             }
         }
-        (_, Some(finding)) => CaseResult::Open(needs(finding)),
-        (_, None) if is_tiny && !apart => {
+        (Standing::Decided(_), Some(finding)) => CaseResult::Open(needs(finding)),
+        _ if is_tiny && !apart => {
             let p = |bound| location.p_value(bound).unwrap_or(1.0);
             match context.family.decides(p(-bound).max(p(bound))) {
                 true => CaseResult::NotMet,
                 false => CaseResult::Open(MORE_BLOCKS.to_owned()),
             }
         }
-        (_, None) => match context.family.decides(contrast.p) {
+        _ => match context.family.decides(contrast.p) {
             true => by_sign,
             false => CaseResult::Open(MORE_BLOCKS.to_owned()),
         },
@@ -307,7 +305,7 @@ fn fall(
         let Some(contrast) = PairContrast::of(*pair, metric) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
-        if let Some(why) = context.withheld(Some(metric.measure), &cells) {
+        if let Some(why) = context.withheld(metric.measure, pair) {
             return Item::of(CaseResult::Open(why));
         }
         let text = times(contrast.ratio().value);
