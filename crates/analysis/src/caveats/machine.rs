@@ -154,15 +154,11 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cpus = view.cpus();
-    // Over wire one responder does for all flows.
-    let threads = |c: &CellTrials<'_>| match c.cell.transport.has_receiver() {
-        true => 2 * c.cell.threads,
-        false => c.cell.threads + 1,
-    };
     // Work is where it was put: on one CPU, if that is the question.
-    let crowded = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && threads(c) as usize > cpus.max(2);
+    let crowded =
+        |c: &&CellTrials<'_>| !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2);
     let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
-    let Some(most) = cells.iter().map(|c| threads(c)).max() else {
+    let Some(most) = cells.iter().map(|c| c.threads_of_both_sides()).max() else {
         return Vec::new();
     };
     if cpus == 0 {
