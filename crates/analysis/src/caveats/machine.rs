@@ -134,11 +134,10 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedCaveat> {
         .saturating_mul(4)
         .checked_next_power_of_two();
     vec![UnnamedCaveat {
-        text: if files {
-            "The file fits into the last level cache and stays hot there: ways that copy look better than they would with a larger file.".to_owned()
-        } else {
-            "The payload fits into the last level cache and stays hot there: copying movers such as `send` look better than they would from fresh memory.".to_owned()
-        },
+        text: format!(
+            "The {} fits into the last level cache and stays hot there: ways that copy look better than they would from memory that is in no cache.",
+            if files { "file" } else { "payload" }
+        ),
         evidence: format!(
             "payload memory of all flows {rings}, level {} cache {}",
             last.level,
