@@ -116,9 +116,9 @@ pub fn is_same_machine(one: &Host, other: &Host) -> bool {
 }
 
 impl Ceiling {
-    /// The rate that a cell is held against; none where the ceiling says nothing of it.
+    /// The rate that a cell is compared with; none where the ceiling says nothing of it.
     ///
-    /// What goes through memory is held against one core's copy within the kernel at about the
+    /// What goes through memory is compared with one core's copy within the kernel at about the
     /// same working set, however often it is copied itself; what comes from the disk, against the
     /// disk's most. Several flows have several cores, who waits for answers is bound by that, and
     /// writing to the disk was not measured.
@@ -134,7 +134,12 @@ impl Ceiling {
             | Route::Work
             | Route::PingPong
             | Route::PingPongSpinning => None,
-            Route::MemoryToSocket | Route::FileToSocket if from_disk => None,
+            // Over wire nobody takes the bytes in, so that they need not be copied at all.
+            Route::MemoryToSocket | Route::FileToSocket
+                if from_disk || !cell.transport.has_receiver() =>
+            {
+                None
+            }
             Route::MemoryToSocket | Route::FileToSocket => {
                 let ring = cell.ring_slots().saturating_mul(cell.size_bytes);
                 (cell.pattern == Pattern::Stream)
@@ -202,6 +207,15 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
         return None;
     }
     let share = found.value / ceiling.value;
+    if share > 1.0 {
+        return Some(CeilingShare {
+            ceiling: rate.clone(),
+            share: None,
+            low: None,
+            high: None,
+            withheld: Some(above(rate.kind)),
+        });
+    }
     let far = |a: Option<f64>, b: Option<f64>| {
         let (a, b) = (a? / found.value, b? / ceiling.value);
         (a > 0.0 && b > 0.0).then(|| a.ln().hypot(b.ln()))
@@ -210,10 +224,20 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
     let high = far(found.high, ceiling.low).map(|d| share * crate::cells::exp(d));
     Some(CeilingShare {
         ceiling: rate.clone(),
-        share,
+        share: Some(share),
         low,
         high,
+        withheld: None,
     })
+}
+
+/// Why a share above 100 % is not given.
+fn above(kind: CeilingKind) -> String {
+    let why = match kind.is_of_disk() {
+        true => "not all bytes came from the disk",
+        false => "the cell copies each byte less than once",
+    };
+    format!("it would be above 100 %: {why}, or the ceiling was measured too low")
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod caveats;
 pub mod ceiling;
 mod cells;
 mod confidence;
+mod contrast;
 mod copies;
 mod cpu_time;
 mod crossovers;
@@ -26,7 +27,6 @@ mod pairing;
 mod phrases;
 mod places;
 pub mod progress;
-mod rate_limits;
 pub mod result;
 mod roles;
 mod run;
@@ -39,6 +39,7 @@ mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use bisection::bisected;
+pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
@@ -54,14 +55,13 @@ use trials::Trials;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
-    let mut cells = cells::results(&trials);
+    let mut cells = cells::results(&trials, &input.manifest.survey);
     cells::take_published(&mut cells, &input);
     let files = input.manifest.survey.files.as_ref();
     let device = files.and_then(|f| f.device);
     ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
     let stalls = stalls::Stalls::of(&trials);
-    let mut findings = findings::all(input.manifest, &trials, &study.varied);
-    stalls.mark(&mut findings);
+    let findings = findings::all(input.manifest, &trials, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
@@ -69,14 +69,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let unlimited = rate_limits::RateLimits::default();
     let view = view::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
-        limits: &unlimited,
+        caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
@@ -86,18 +85,22 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins: &twins,
         noise_floor: noise_floor.as_ref(),
     };
-    let findings = caveats::withheld(&view, &study.varied);
+    let withholding = caveats::withholding(&view);
+    let view = view::View {
+        caveats: &withholding,
+        ..view
+    };
+    let findings = caveats::withhold(&view, &study.varied);
     let view = view::View {
         findings: &findings,
         ..view
     };
     let caveats = caveats::all(&view);
-    let limits = rate_limits::RateLimits::of(&caveats);
     let view = view::View {
-        limits: &limits,
+        caveats: &caveats,
         ..view
     };
-    let speed_ups = speed_ups::all(&input, &trials, &cells);
+    let speed_ups = speed_ups::all(&view);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
     answers.extend(answers::all(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
@@ -114,7 +117,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
-        caveats,
+        caveats: caveats.clone(),
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Deref;
 
 use bytecost_spec::Held;
-pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
+pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, WorkKind};
 
 use crate::setup::Setup;
 use crate::statement::Statement;
@@ -86,10 +86,12 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     uses_fields: false,
     route: Route::Nowhere,
     in_flight: InFlight::One,
+    work: WorkKind::Memory,
     locks_rings: 0,
     descriptors_per_flow: 1,
     leaves_completions: false,
     caution: None,
+    caution_spares_direct: false,
 };
 
 /// Sends from memory over a socket.

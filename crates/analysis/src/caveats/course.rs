@@ -1,24 +1,28 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
-use bytecost_spec::{Measure, Metric, Side, units};
-use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
+use bytecost_spec::{Failure, Measure, Metric, Side, units};
+use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, in_cells, legs, span};
+use super::{UnnamedCaveat, in_cells, legs, of_cells, span};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
-use crate::progress::as_share;
-use crate::result::{Finding, Verdict};
+use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
+use crate::value::{Trial, served};
 use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
 /// How far the sender's share of the CPU time may spread, from the 10 % to the 90 % quantile.
 const SHIFT: f64 = 0.1;
+
+/// Share of a cell's trials up to which failures are left out and its verdicts stand.
+const MANY_FAILED: f64 = 0.05;
+const FAILED_REMEDY: &str = "remove the cause that the reason names and run again";
 
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
@@ -119,26 +123,100 @@ pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.into_iter().collect()
 }
 
+/// A mover whose bytes were wrong once is not known to do what it is measured for.
+pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let is_wrong = |c: &CellTrials<'_>| {
+        let failed = c.failures.iter().any(|f| f.has_wrong_bytes());
+        failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
+    };
+    let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
+    let all = || view.trials.moving();
+    let ways = all().filter(|c| is_wrong(c)).map(way).unique();
+    let told = ways.map(|wrong| {
+        let own: Vec<&CellTrials<'_>> = all().filter(|c| way(c) == wrong).collect();
+        let failures = own.iter().flat_map(|c| &c.failures);
+        let of_bytes: Vec<&Failure> = (failures.copied())
+            .filter(|f| f.has_wrong_bytes())
+            .collect();
+        let answers: f64 = (own.iter().flat_map(|c| c.trials()))
+            .map(|t| served::wrong_answers(t.sample))
+            .sum();
+        let evidence = match of_bytes.first() {
+            Some(first) => format!(
+                "{}, the first: {}",
+                phrases::count(of_bytes.len(), "trial"),
+                first.reason.trim_end_matches('.')
+            ),
+            None => format!("{} wrong answers", units::number(answers)),
+        };
+        UnnamedCaveat {
+            text: format!(
+                "`{}` delivered wrong bytes. Nothing is said of it.",
+                wrong.1.as_ref().unwrap_or(&wrong.0)
+            ),
+            evidence,
+            remedy: "a kernel, or a version of bytecost, without this fault: please report it"
+                .to_owned(),
+            cells: super::ids(own),
+        }
+    });
+    told.collect()
+}
+
+/// Trials of a cell that failed, and those of it and of its twin that were begun.
+fn failed_of(cell: &CellTrials<'_>) -> (usize, usize) {
+    let failed = cell.failures.len();
+    (failed, failed + cell.by_block.len() + cell.twin.len())
+}
+
+fn many_failed(cell: &CellTrials<'_>) -> bool {
+    let (failed, all) = failed_of(cell);
+    failed as f64 > MANY_FAILED * all as f64
+}
+
+/// What failed is missing for a reason, and the rest may be the lucky ones.
+pub(super) fn many_failed_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let measured = view.measured();
+    let cells: Vec<&CellTrials<'_>> = measured.filter(|c| many_failed(c)).collect();
+    let Some(first) = cells.iter().flat_map(|c| &c.failures).next() else {
+        return Vec::new();
+    };
+    let shares: Vec<f64> = (cells.iter().map(|c| failed_of(c)))
+        .map(|(failed, all)| failed as f64 / all as f64)
+        .collect();
+    vec![UnnamedCaveat {
+        text: format!(
+            "More than {} of the trials failed {}: those that did not may be the lucky ones.",
+            percent(MANY_FAILED),
+            in_cells(cells.len())
+        ),
+        evidence: format!(
+            "{} of their trials, the first: {}",
+            span(&shares, percent),
+            first.reason.trim_end_matches('.')
+        ),
+        remedy: FAILED_REMEDY.to_owned(),
+        cells: super::ids(cells),
+    }]
+}
+
 pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let failures = view.input.failures;
+    let some =
+        |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !many_failed(c));
+    let failed: Vec<&CellTrials<'_>> = view.trials.cells.iter().filter(some).collect();
+    let failures: Vec<&Failure> = failed.iter().flat_map(|c| &c.failures).copied().collect();
     let Some(first) = failures.first() else {
         return Vec::new();
     };
-    let failed: Vec<&CellTrials<'_>> = view
-        .trials
-        .cells
-        .iter()
-        .filter(|c| !c.failures.is_empty())
-        .collect();
     let verb = if failures.len() == 1 { "was" } else { "were" };
     vec![UnnamedCaveat {
         text: format!(
-            "{} {} failed and {verb} left out; what made them fail may have touched others.",
+            "{} {} failed and {verb} left out. What made them fail may have affected others.",
             phrases::count(failures.len(), "trial"),
             in_cells(failed.len())
         ),
         evidence: format!("the first: {}", first.reason.trim_end_matches('.')),
-        remedy: "remove the cause that the reason names and run again".to_owned(),
+        remedy: FAILED_REMEDY.to_owned(),
         cells: super::ids(failed),
     }]
 }
@@ -276,84 +354,24 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedCaveat> {
         measure: Measure::CpuSPerGb,
         side,
     };
-    let mut cells = Vec::new();
-    let mut spreads = Vec::new();
-    for cell in view.measured() {
-        let shares: Vec<f64> = cell
-            .trials()
-            .filter_map(|t| {
-                let sender = t.value(of(Side::Sender)).known()?;
-                let both = t.value(of(Side::Both)).known()?;
-                (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
-            })
-            .collect();
-        if shares.len() < FEWEST_FOR_TREND {
-            continue;
-        }
-        if let (Some(low), Some(high)) = (quantile(&shares, 0.1), quantile(&shares, 0.9))
-            && high - low > SHIFT
-        {
-            cells.push(cell.id.clone());
-            spreads.push(high - low);
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
-        evidence: format!(
-            "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
-            span(&spreads, |s| units::number((100.0 * s).round()))
-        ),
-        remedy: "--placement, so that each end stays on its CPU".to_owned(),
-        cells,
-    }]
-}
-
-/// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
-/// a few outliers.
-pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let study = &view.input.manifest.study;
-    let mut disagree: Vec<(&Finding, f64)> = Vec::new();
-    for compare in &study.compare {
-        let pairings = pairings(study, view.trials, compare.axis, &compare.baseline);
-        for pairing in &pairings {
-            let of_pair = |f: &&Finding| {
-                f.cell == pairing.other.id
-                    && f.baseline == pairing.baseline.id
-                    && f.verdict != Verdict::NoDifferenceThatMatters
-            };
-            for finding in view.findings.iter().filter(of_pair) {
-                let Some(other) = hodges_lehmann(&pairing.log_ratios(finding.metric)).map(exp)
-                else {
-                    continue;
-                };
-                let slack = as_share(1e-9) * finding.ratio;
-                let outside = other < finding.low - slack || other > finding.high + slack;
-                if outside && !disagree.iter().any(|(f, _)| f.id == finding.id) {
-                    disagree.push((finding, other));
-                }
-            }
-        }
-    }
-    let Some((first, other)) = disagree.first() else {
-        return Vec::new();
+    let share = |t: &Trial<'_>| {
+        let sender = t.value(of(Side::Sender)).known()?;
+        let both = t.value(of(Side::Both)).known()?;
+        (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
     };
-    let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
-    vec![UnnamedCaveat {
-        text: format!(
-            "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
-            phrases::count(findings.len(), "comparison")
-        ),
-        evidence: format!(
-            "{}: interval {} to {}, Hodges-Lehmann {}",
-            first.id,
-            units::number(first.low),
-            units::number(first.high),
-            units::number(*other)
-        ),
-        remedy: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
-        cells: cells_of(&findings),
-    }]
+    let shows = |cell: &CellTrials<'_>| {
+        let shares: Vec<f64> = cell.trials().filter_map(share).collect();
+        let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
+        (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
+    };
+    of_cells(view.measured(), shows, |_, [spreads]| {
+        (
+            "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.".to_owned(),
+            format!(
+                "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
+                span(&spreads, |s| units::number((100.0 * s).round()))
+            ),
+            "--placement, so that each end stays on its CPU",
+        )
+    })
 }
