@@ -37,6 +37,7 @@ mod value;
 mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};

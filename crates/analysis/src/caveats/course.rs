@@ -1,19 +1,18 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
 use bytecost_spec::{Failure, Measure, Metric, Side, units};
-use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
+use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, in_cells, legs, span};
+use super::{UnnamedCaveat, in_cells, legs, of_cells, span};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
-use crate::progress::as_share;
-use crate::result::{Finding, Verdict};
+use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
-use crate::value::served;
+use crate::value::{Trial, served};
 use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
@@ -355,84 +354,24 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedCaveat> {
         measure: Measure::CpuSPerGb,
         side,
     };
-    let mut cells = Vec::new();
-    let mut spreads = Vec::new();
-    for cell in view.measured() {
-        let shares: Vec<f64> = cell
-            .trials()
-            .filter_map(|t| {
-                let sender = t.value(of(Side::Sender)).known()?;
-                let both = t.value(of(Side::Both)).known()?;
-                (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
-            })
-            .collect();
-        if shares.len() < FEWEST_FOR_TREND {
-            continue;
-        }
-        if let (Some(low), Some(high)) = (quantile(&shares, 0.1), quantile(&shares, 0.9))
-            && high - low > SHIFT
-        {
-            cells.push(cell.id.clone());
-            spreads.push(high - low);
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
-        evidence: format!(
-            "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
-            span(&spreads, |s| units::number((100.0 * s).round()))
-        ),
-        remedy: "--placement, so that each end stays on its CPU".to_owned(),
-        cells,
-    }]
-}
-
-/// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
-/// a few outliers.
-pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let study = &view.input.manifest.study;
-    let mut disagree: Vec<(&Finding, f64)> = Vec::new();
-    for compare in &study.compare {
-        let pairings = pairings(study, view.trials, compare.axis, &compare.baseline);
-        for pairing in &pairings {
-            let of_pair = |f: &&Finding| {
-                f.cell == pairing.other.id
-                    && f.baseline == pairing.baseline.id
-                    && f.verdict != Verdict::NoDifferenceThatMatters
-            };
-            for finding in view.findings.iter().filter(of_pair) {
-                let Some(other) = hodges_lehmann(&pairing.log_ratios(finding.metric)).map(exp)
-                else {
-                    continue;
-                };
-                let slack = as_share(1e-9) * finding.ratio;
-                let outside = other < finding.low - slack || other > finding.high + slack;
-                if outside && !disagree.iter().any(|(f, _)| f.id == finding.id) {
-                    disagree.push((finding, other));
-                }
-            }
-        }
-    }
-    let Some((first, other)) = disagree.first() else {
-        return Vec::new();
+    let share = |t: &Trial<'_>| {
+        let sender = t.value(of(Side::Sender)).known()?;
+        let both = t.value(of(Side::Both)).known()?;
+        (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
     };
-    let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
-    vec![UnnamedCaveat {
-        text: format!(
-            "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
-            phrases::count(findings.len(), "comparison")
-        ),
-        evidence: format!(
-            "{}: interval {} to {}, Hodges-Lehmann {}",
-            first.id,
-            units::number(first.low),
-            units::number(first.high),
-            units::number(*other)
-        ),
-        remedy: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
-        cells: cells_of(&findings),
-    }]
+    let shows = |cell: &CellTrials<'_>| {
+        let shares: Vec<f64> = cell.trials().filter_map(share).collect();
+        let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
+        (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
+    };
+    of_cells(view.measured(), shows, |_, [spreads]| {
+        (
+            "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.".to_owned(),
+            format!(
+                "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
+                span(&spreads, |s| units::number((100.0 * s).round()))
+            ),
+            "--placement, so that each end stays on its CPU",
+        )
+    })
 }
