@@ -167,96 +167,92 @@ impl ClaimContext<'_> {
     }
 }
 
+/// A ruling, it in words, and the sentences why.
+type Ruled = (Ruling, String, Vec<String>);
+
+/// The sentences of tests that come to that.
+fn told<'t>(
+    tests: impl Iterator<Item = &'t JudgedTest>,
+    wanted: impl Fn(TestOutcome) -> bool,
+) -> Vec<String> {
+    let of = tests.filter(|t| wanted(t.outcome));
+    of.map(|t| t.sentence.clone()).collect()
+}
+
 /// The effect first: where it is not there, no reason matters. A reason that is refuted is told
 /// also where the effect is open.
-fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> (Ruling, String, Vec<String>) {
-    let told = |wanted: fn(TestOutcome) -> bool| -> Vec<String> {
-        let of = tests.iter().filter(|t| wanted(t.outcome));
-        of.map(|t| t.sentence.clone()).collect()
-    };
-    let there = told(TestOutcome::is_there);
-    let fails: Vec<&JudgedTest> = tests
-        .iter()
-        .filter(|t| t.outcome == TestOutcome::Fails)
-        .collect();
-    if let Some(first) = fails.first() {
-        let measured = tests.iter().filter(|t| !t.of_table && t.outcome.is_there());
-        let sentences = fails.iter().copied().chain(measured);
-        let words = match (
-            fails.iter().any(|t| t.of_table),
-            fails.iter().find(|t| !t.of_table),
-        ) {
-            (true, None) => "refuted by its own table".to_owned(),
-            (true, Some(_)) => "refuted here and by its own table".to_owned(),
-            (false, _) => first.tally.refuted(),
-        };
-        let sentences = sentences.map(|t| t.sentence.clone()).collect();
-        return (Ruling::Refuted, words, sentences);
+fn rule(tests: &[JudgedTest], reasons: &[(&str, JudgedTest)]) -> Ruled {
+    use TestOutcome::{Fails, HoldsByLess, HoldsByStall, HoldsInPart, Open};
+    let first = |wanted| tests.iter().find(|t| t.outcome == wanted);
+    if first(Fails).is_some() {
+        return refuted(tests);
     }
-    let otherwise = reasons
-        .iter()
-        .filter(|(_, told)| told.outcome == TestOutcome::Fails)
+    let fallen = reasons.iter().filter(|(_, told)| told.outcome == Fails);
+    let otherwise: Vec<String> = fallen
         .map(|(otherwise, told)| {
             let otherwise = phrases::capital(&phrases::sentence(otherwise));
             format!("{otherwise} {}", told.sentence)
-        });
-    let otherwise: Vec<String> = otherwise.collect();
-    if let Some(open) = tests.iter().find(|t| t.outcome == TestOutcome::Open) {
-        let mut because = [told(|o| o == TestOutcome::Open), there].concat();
-        let mut words = open.tally.undecided();
-        if !otherwise.is_empty() {
-            words = "undecided; the reason given is refuted".to_owned();
-            because.push("The reason given is refuted already.".to_owned());
-            because.extend(otherwise);
+        })
+        .collect();
+    let place = first(HoldsInPart).map_or_else(String::new, |t| t.tally.among(t.tally.met));
+    let holds = told(tests.iter(), |o| o.is_there() && o != HoldsByStall);
+    if let Some(open) = first(Open) {
+        let mut because = told(tests.iter(), |o| o == Open);
+        because.extend(told(tests.iter(), TestOutcome::is_there));
+        if otherwise.is_empty() {
+            return (Ruling::Undecided, open.tally.undecided(), because);
         }
+        because.push("The reason given is refuted already.".to_owned());
+        because.extend(otherwise);
+        let words = "undecided; the reason given is refuted".to_owned();
         return (Ruling::Undecided, words, because);
     }
-    let others = [told(|o| o == TestOutcome::HoldsByStall), otherwise].concat();
-    let holds = told(|o| o.is_there() && o != TestOutcome::HoldsByStall);
-    let mut parts = tests.iter().map(|t| (t.outcome, &t.tally));
-    let mut all = parts
-        .clone()
-        .chain(reasons.iter().map(|(_, t)| (t.outcome, &t.tally)));
+    let others = [told(tests.iter(), |o| o == HoldsByStall), otherwise].concat();
     if !others.is_empty() {
-        let place = parts
-            .find(|(outcome, _)| *outcome == TestOutcome::HoldsInPart)
-            .map_or_else(String::new, |(_, tally)| tally.among(tally.met));
         let words = format!("confirmed{place} for another reason");
         let because = [others, holds].concat();
         return (Ruling::ConfirmedForAnotherReason, words, because);
     }
-    let why = |wanted: fn(TestOutcome) -> bool| {
-        let of = reasons.iter().filter(move |(_, told)| wanted(told.outcome));
-        of.map(|(_, told)| told.sentence.clone())
-            .collect::<Vec<_>>()
-    };
-    let unknown = why(|o| o == TestOutcome::Open);
+    let why = || reasons.iter().map(|(_, told)| told);
+    let unknown = told(why(), |o| o == Open);
     if !unknown.is_empty() {
-        let effect = (!holds.is_empty()).then_some("The effect is confirmed, the reason is not.");
-        let words = match effect {
-            Some(_) => "undecided: the effect is confirmed, the reason is not",
-            None => "undecided",
+        let (words, head) = match holds.is_empty() {
+            true => ("undecided".to_owned(), None),
+            false => (
+                format!("undecided: the effect is confirmed{place}, the reason is not"),
+                Some("The effect is confirmed, the reason is not.".to_owned()),
+            ),
         };
-        let because = effect.into_iter().map(str::to_owned).chain(unknown);
-        return (
-            Ruling::Undecided,
-            words.to_owned(),
-            because.chain(holds).collect(),
-        );
+        let because = head.into_iter().chain(unknown).chain(holds).collect();
+        return (Ruling::Undecided, words, because);
     }
-    let because = [holds, why(TestOutcome::is_there)].concat();
-    let found = |wanted| all.clone().find(|(outcome, _)| *outcome == wanted);
-    if let Some((_, tally)) = found(TestOutcome::HoldsInPart) {
-        return (Ruling::ConfirmedInPart, tally.in_part(), because);
+    let because = [holds, told(why(), TestOutcome::is_there)].concat();
+    let mut all = tests.iter().chain(why());
+    if let Some(part) = all.clone().find(|t| t.outcome == HoldsInPart) {
+        return (Ruling::ConfirmedInPart, part.tally.in_part(), because);
     }
-    if found(TestOutcome::HoldsByLess).is_some() {
+    if all.clone().any(|t| t.outcome == HoldsByLess) {
         let words = "confirmed, by less than matters".to_owned();
         return (Ruling::ConfirmedByLessThanMatters, words, because);
     }
-    let words = all
-        .find(|(_, tally)| tally.less > 0)
-        .map_or_else(String::new, |(_, tally)| {
-            format!(",{} by less than matters", tally.among(tally.less))
-        });
-    (Ruling::Confirmed, format!("confirmed{words}"), because)
+    let less = all.find(|t| t.tally.less > 0);
+    let less = less.map_or_else(String::new, |t| {
+        format!(",{} by less than matters", t.tally.among(t.tally.less))
+    });
+    (Ruling::Confirmed, format!("confirmed{less}"), because)
+}
+
+/// What denies the claim, and after it what is measured as claimed.
+fn refuted(tests: &[JudgedTest]) -> Ruled {
+    let fails = || tests.iter().filter(|t| t.outcome == TestOutcome::Fails);
+    let by_run = fails().find(|t| !t.of_table);
+    let words = match (fails().any(|t| t.of_table), by_run) {
+        (true, None) => "refuted by its own table".to_owned(),
+        (true, Some(_)) => "refuted here and by its own table".to_owned(),
+        (false, run) => run.map_or_else(String::new, |t| t.tally.refuted()),
+    };
+    let mut because = told(fails(), |_| true);
+    let measured = tests.iter().filter(|t| !t.of_table);
+    because.extend(told(measured, TestOutcome::is_there));
+    (Ruling::Refuted, words, because)
 }

@@ -200,14 +200,11 @@ impl CaseTally {
         }
     }
 
-    /// `, refuted in 1, 2 undecided, 1 not known`.
+    /// `, 2 undecided, 1 not known`.
     fn others(&self) -> String {
-        let of = |n: usize, text: String| (n > 0).then_some(text).unwrap_or_default();
-        [
-            of(self.open, format!(", {} undecided", self.open)),
-            of(self.absent, format!(", {} not known", self.absent)),
-        ]
-        .concat()
+        let others = [(self.open, "undecided"), (self.absent, "not known")];
+        let others = others.into_iter().filter(|(n, _)| *n > 0);
+        others.map(|(n, what)| format!(", {n} {what}")).collect()
     }
 
     /// `confirmed in 3 of 4 cells, 1 undecided`.

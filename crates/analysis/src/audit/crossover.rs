@@ -180,7 +180,7 @@ mod tests {
         for (from, met) in [
             (4.0, true),
             (8.0, true),
-            (16.0, true),
+            (11.0, true),
             (1.0, false),
             (64.0, false),
         ] {
