@@ -48,8 +48,9 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
             column.set_constraint(ColumnConstraint::UpperBoundary(fixed(LABEL_COLUMNS)));
         }
     }
-    let lines = table.lines().map(|line| line.trim_end().to_owned());
-    lines.collect()
+    // A no-break space has done its work by now.
+    let lines = table.lines().map(|line| line.replace('\u{a0}', " "));
+    lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// A table that has no room: each row's first entry on a line, the others below it.
