@@ -4,7 +4,7 @@ use bytecost_spec::{Cell, Manifest, Metric, Sample};
 use bytecost_stats::trimmed_mean;
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::pairing::{Pairing, pairings};
+use crate::pairing::{Pairing, compared};
 use crate::trials::Trials;
 
 /// The state of a running study: its least precise comparison.
@@ -42,7 +42,7 @@ pub fn widest_interval(
         let Some(&metric) = compare.metrics.first() else {
             continue;
         };
-        for pairing in pairings(&manifest.study, &trials, compare.axis, &compare.baseline) {
+        for pairing in compared(&manifest.study, &trials, compare) {
             let Some((half_width, blocks)) = half_width(&pairing, metric) else {
                 continue;
             };
