@@ -2,7 +2,74 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::text::{clean, columns};
+use crate::document::{Align, DocColumn};
+use crate::text::{clean, columns, wrap};
+
+/// The widest first column of a table of numbers.
+const LABEL_COLUMNS: usize = 24;
+/// The least room for a column of texts; with less, entries stand below each other.
+const LEAST_COLUMNS: usize = 8;
+
+/// The lines of a table, headings first; no line is wider than asked.
+pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
+    let content = |i: usize| {
+        let entries = rows.iter().filter_map(|row| row.get(i));
+        let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
+        widest.max(heads.get(i).map_or(0, |head| columns(&head.heading)))
+    };
+    let is_whole = |i: usize| heads[i].whole;
+    let wanted = (0..heads.len()).map(|i| match is_whole(i) {
+        true => content(i) + 2,
+        false => content(i).min(LEAST_COLUMNS) + 2,
+    });
+    if wanted.sum::<usize>() > width + 2 && heads.iter().any(|head| head.whole) {
+        return stacked(heads, &rows, width);
+    }
+    let are_numbers = heads.len() > 1 && heads[1..].iter().all(|h| h.align == Align::Right);
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(width + 2).unwrap_or(u16::MAX))
+        .set_header(heads.iter().map(|head| clean(&head.heading)));
+    let widths: Vec<usize> = (0..heads.len()).map(content).collect();
+    for row in &rows {
+        table.add_row(row.iter().map(|text| unbroken(text)));
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if heads[i].align == Align::Right {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let fixed = |width: usize| Width::Fixed(u16::try_from(width + 2).unwrap_or(u16::MAX));
+        if is_whole(i) {
+            column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
+        } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {
+            column.set_constraint(ColumnConstraint::UpperBoundary(fixed(LABEL_COLUMNS)));
+        }
+    }
+    // A no-break space has done its work by now.
+    let lines = table.lines().map(|line| line.replace('\u{a0}', " "));
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// A table that has no room: each row's first entry on a line, the others below it.
+fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let first = heads.first().map_or("", |head| &head.heading);
+    let mut lines = vec![clean(first)];
+    for row in rows {
+        lines.extend(wrap(row.first().map_or("", String::as_str), width, "", ""));
+        for (head, text) in heads.iter().zip(row).skip(1) {
+            lines.extend(wrap(
+                &format!("{}: {text}", head.heading),
+                width,
+                "  ",
+                "    ",
+            ));
+        }
+    }
+    lines
+}
 
 /// A table without rules: a header and rows of text. The first column stands left.
 #[derive(Debug)]

@@ -14,6 +14,8 @@ mod chart;
 mod counted;
 mod crossing;
 mod descriptions;
+#[allow(dead_code)] // Printers come to it one after another.
+mod document;
 mod explain;
 mod figure;
 mod footprint;

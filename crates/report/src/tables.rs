@@ -262,7 +262,7 @@ impl Out {
         for line in wrap(text, self.style.columns(), first, rest) {
             let painted = match ink {
                 Some(ink) => self.style.paint(ink, &line),
-                None => self.style.paint_support(&line),
+                None => self.style.paint_marks(&line),
             };
             self.line(&painted);
         }
@@ -286,7 +286,7 @@ impl Out {
         for (i, line) in layout.lines(&header, rows).iter().enumerate() {
             match i {
                 0 => self.line(&self.style.paint(Ink::Faint, line)),
-                _ => self.line(&self.style.paint_support(line)),
+                _ => self.line(&self.style.paint_marks(line)),
             }
         }
     }

@@ -20,7 +20,12 @@ const CELL_COLUMNS: usize = 40;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
 
+#[allow(dead_code)]
+mod print;
 mod reasons;
+
+#[allow(unused_imports)]
+pub(crate) use print::print;
 
 /// Renders a result for a terminal. No line is wider than `style.width`; every line ends in a
 /// newline.

@@ -1,0 +1,359 @@
+//! A document for a terminal.
+
+use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, Tone};
+use crate::grid;
+use crate::numbers::superscript;
+use crate::style::{Ink, Style};
+use crate::text::{clean, columns, wrap};
+
+/// The widest label of a term, and of a table's row, before it is broken over lines.
+const LABEL_COLUMNS: usize = 24;
+/// The widest heading of a column before it is broken over lines.
+const HEADING_COLUMNS: usize = 20;
+/// The least room beside labels; with less, lines stand below their label.
+const LEAST_BESIDE: usize = 30;
+
+/// Prints a document. No line is wider than `style.width`; every line ends in a newline.
+pub(crate) fn print(document: &Document, style: Style) -> String {
+    let mut printer = Printer {
+        style,
+        indent: String::new(),
+        out: String::new(),
+        may_gap: false,
+    };
+    printer.blocks(&document.blocks);
+    printer.out
+}
+
+struct Printer {
+    style: Style,
+    indent: String,
+    out: String,
+    /// Whether an empty line may stand before the next block: not below a heading, and not
+    /// within a card.
+    may_gap: bool,
+}
+
+impl Printer {
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn wrapped(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
+        let [first, rest] = [first, rest].map(|s| format!("{}{s}", self.indent));
+        for line in wrap(text, self.style.columns(), &first, &rest) {
+            match ink {
+                Some(ink) => self.line(&self.style.paint(ink, &line)),
+                None => self.line(&self.style.paint_marks(&line)),
+            }
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[DocBlock]) {
+        let mut before: Option<&DocBlock> = None;
+        for block in blocks {
+            let runs_on = matches!(
+                (before, block),
+                (
+                    Some(DocBlock::Paragraph(_)),
+                    DocBlock::Paragraph(_) | DocBlock::List(_)
+                )
+            );
+            if self.may_gap && !runs_on && !self.out.is_empty() {
+                self.line("");
+            }
+            self.block(block);
+            before = Some(block);
+        }
+    }
+
+    fn block(&mut self, block: &DocBlock) {
+        self.may_gap = true;
+        match block {
+            DocBlock::Heading(heading) => {
+                self.wrapped(Some(Ink::Strong), &heading.text, "", "  ");
+                self.may_gap = false;
+            }
+            DocBlock::Paragraph(line) => self.said(line, ""),
+            DocBlock::List(lines) => lines.iter().for_each(|line| self.said(line, "•")),
+            DocBlock::Terms(terms) => self.terms(terms),
+            DocBlock::Table(table) => self.table(table),
+            DocBlock::Notes(notes) => {
+                for (i, note) in notes.iter().enumerate() {
+                    let first = format!("  –{} ", superscript(i + 1));
+                    let rest = " ".repeat(columns(&first));
+                    self.wrapped(Some(Ink::Faint), note, &first, &rest);
+                }
+            }
+            DocBlock::Figure(figure) => {
+                self.may_gap = false;
+                self.blocks(&figure.instead);
+            }
+            DocBlock::Card(blocks) => {
+                for block in blocks {
+                    self.block(block);
+                }
+            }
+            DocBlock::Fold { title, blocks } => {
+                self.wrapped(Some(Ink::Faint), title, "  ", "  ");
+                self.indent.push_str("  ");
+                self.may_gap = false;
+                self.blocks(blocks);
+                self.indent.truncate(self.indent.len() - 2);
+            }
+            DocBlock::Code(text) => self.wrapped(None, text, "  ", "    "),
+        }
+    }
+
+    fn said(&mut self, line: &DocLine, bullet: &str) {
+        let (mut ink, mut sign) = match line.tone {
+            Tone::Plain => (None, bullet),
+            Tone::Strong => (Some(Ink::Strong), bullet),
+            Tone::Faint => (Some(Ink::Faint), bullet),
+            Tone::Warning => (Some(Ink::Warn), "!"),
+        };
+        if let Some(mark) = line.mark {
+            (ink, sign) = (Some(mark.kind.ink()), mark.sign);
+        }
+        match sign {
+            "" => self.wrapped(ink, &line.text, "", ""),
+            sign => self.wrapped(ink, &line.text, &format!("{sign} "), "  "),
+        }
+    }
+
+    fn terms(&mut self, terms: &[DocTerm]) {
+        let widest = terms.iter().map(|t| columns(&clean(&t.label))).max();
+        let label = widest.unwrap_or(0).min(LABEL_COLUMNS);
+        let room = self.style.columns().saturating_sub(self.indent.len());
+        let is_beside = label + LEAST_BESIDE < room;
+        for term in terms {
+            let name = clean(&term.label);
+            let rest = match is_beside {
+                true => " ".repeat(label + 2),
+                false => "  ".to_owned(),
+            };
+            let mut first = match is_beside && columns(&name) <= label {
+                true => format!("{name}{}", " ".repeat(label + 2 - columns(&name))),
+                false => {
+                    self.wrapped(None, &name, "", "  ");
+                    rest.clone()
+                }
+            };
+            for line in &term.lines {
+                let ink = match line.tone {
+                    Tone::Plain => None,
+                    Tone::Strong => Some(Ink::Strong),
+                    Tone::Faint => Some(Ink::Faint),
+                    Tone::Warning => Some(Ink::Warn),
+                };
+                self.wrapped(ink, &line.text, &first, &rest);
+                first.clone_from(&rest);
+            }
+        }
+    }
+
+    fn table(&mut self, table: &DocTable) {
+        if !table.caption.is_empty() {
+            self.wrapped(Some(Ink::Faint), &table.caption, "", "  ");
+        }
+        let texts = entry_texts(table);
+        let width = |column: usize| {
+            let entries = texts.iter().filter_map(|row| row.get(column));
+            entries.map(|text| columns(text)).max().unwrap_or(0)
+        };
+        let room = self.style.columns().saturating_sub(2 + self.indent.len());
+        let numbers = table.columns.iter().skip(1);
+        let parts = match numbers.clone().all(|c| c.align == Align::Right) {
+            // A table of numbers is cut into several below each other where it does not fit.
+            true => {
+                let widths: Vec<usize> = numbers
+                    .enumerate()
+                    .map(|(i, c)| width(i + 1).max(columns(&c.heading).min(HEADING_COLUMNS)))
+                    .collect();
+                let heading = table.columns.first().map_or(0, |c| columns(&c.heading));
+                let label = width(0).max(heading).min(LABEL_COLUMNS);
+                fitting(&widths, room.saturating_sub(label + 2))
+            }
+            false => std::iter::once(0..numbers.len()).collect(),
+        };
+        for (number, part) in parts.into_iter().enumerate() {
+            if number > 0 {
+                self.line("");
+            }
+            let kept = |i: &usize| *i == 0 || part.contains(&(i - 1));
+            let chosen: Vec<usize> = (0..table.columns.len()).filter(kept).collect();
+            let heads = chosen.iter().map(|i| &table.columns[*i]);
+            let rows = texts.iter().map(|row| {
+                let texts = chosen.iter().filter_map(|i| row.get(*i));
+                texts.cloned().collect::<Vec<String>>()
+            });
+            let lines = grid::lines(&heads.collect::<Vec<_>>(), rows.collect(), room);
+            for (i, line) in lines.iter().enumerate() {
+                let line = format!("{}  {line}", self.indent);
+                match i {
+                    0 => self.line(&self.style.paint(Ink::Faint, &line)),
+                    _ if table.is_marked() => self.line(&self.style.paint_verdicts(&line)),
+                    _ => self.line(&self.style.paint_marks(&line)),
+                }
+            }
+        }
+    }
+}
+
+/// The text of every entry; the parts of an entry with a ratio or a mark stand below each other.
+fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
+    let value = |entry: &DocEntry| {
+        let note = entry.note.map(superscript).unwrap_or_default();
+        format!("{}{note}", clean(&entry.text))
+    };
+    let widest = |column: usize, part: fn(&DocEntry) -> &str| {
+        let entries = table.rows.iter().filter_map(|row| row.entries.get(column));
+        entries.map(|entry| columns(part(entry))).max().unwrap_or(0)
+    };
+    let row = |entries: &[DocEntry]| {
+        let entries = entries.iter().enumerate();
+        let text = entries.map(|(i, entry)| {
+            let mut text = value(entry);
+            let align = table.columns.get(i).map(|c| c.align);
+            for (part, of) in [
+                (
+                    entry.ratio.as_str(),
+                    (|e| &e.ratio) as fn(&DocEntry) -> &str,
+                ),
+                (entry.mark.map_or("", |m| m.sign), |e| {
+                    e.mark.map_or("", |m| m.sign)
+                }),
+            ] {
+                let width = widest(i, of);
+                if width > 0 {
+                    let blanks = " ".repeat(width - columns(part));
+                    text = format!("{text} {blanks}{part}");
+                }
+            }
+            match align {
+                // A no-break space keeps the parts together when the table is laid out.
+                Some(Align::Right) => text.replace(' ', "\u{a0}"),
+                _ => text,
+            }
+        });
+        text.collect()
+    };
+    table.rows.iter().map(|r| row(&r.entries)).collect()
+}
+
+/// Cuts columns into runs that fit into the room; at least one column a run.
+fn fitting(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
+    let mut runs = Vec::new();
+    let (mut start, mut used) = (0, 0);
+    for (i, width) in widths.iter().enumerate() {
+        if i > start && used + width > room {
+            runs.push(start..i);
+            (start, used) = (i, 0);
+        }
+        used += width + 2;
+    }
+    if start < widths.len() {
+        runs.push(start..widths.len());
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{DocColumn, DocMark};
+    use bytecost_analysis::Verdict;
+
+    const PLAIN: Style = Style {
+        width: 60,
+        color: false,
+    };
+
+    #[test]
+    fn columns_are_cut_where_they_no_longer_fit() {
+        let check = |widths: &[usize], room: usize, expected: &[(usize, usize)]| {
+            let found: Vec<(usize, usize)> = fitting(widths, room)
+                .into_iter()
+                .map(|r| (r.start, r.end))
+                .collect();
+            assert_eq!(found, expected, "{widths:?} in {room}");
+        };
+        check(&[10, 10, 10], 34, &[(0, 3)]);
+        check(&[10, 10, 10], 33, &[(0, 2), (2, 3)]);
+        check(&[50, 10], 20, &[(0, 1), (1, 2)]);
+        check(&[], 20, &[]);
+    }
+
+    #[test]
+    fn terms_and_tables_are_aligned() {
+        let entry = |text: &str, verdict: Option<Verdict>| DocEntry {
+            mark: verdict.map(DocMark::of),
+            ..DocEntry::from(text)
+        };
+        let mut document = Document::default();
+        document.paragraph(Tone::Plain, "send-copies · loopback");
+        document.push(DocBlock::Terms(vec![
+            DocTerm::new("Data in memory", ["use `send`", "at every size"]),
+            DocTerm::new(
+                "Avoid",
+                ["one send per field, which takes twelve times the CPU time of one call"],
+            ),
+        ]));
+        document.push(DocBlock::Table(DocTable {
+            caption: "CPU time per byte".to_owned(),
+            ..DocTable::of(
+                vec![
+                    DocColumn::left(""),
+                    DocColumn::right("256 B"),
+                    DocColumn::right("4 KiB"),
+                ],
+                [
+                    vec![
+                        entry("send", None),
+                        entry("4.03 s/GB", None),
+                        entry("0.752", None),
+                    ],
+                    vec![
+                        entry("sendfile", None),
+                        entry("1.46", Some(Verdict::Worse)),
+                        entry("0.99", Some(Verdict::NotDecided)),
+                    ],
+                ],
+            )
+        }));
+        insta::assert_snapshot!(print(&document, PLAIN), @"
+        send-copies · loopback
+
+        Data in memory  use `send`
+                        at every size
+        Avoid           one send per field, which takes twelve times
+                        the CPU time of one call
+
+        CPU time per byte
+                          256 B    4 KiB
+          send      4.03 s/GB    0.752
+          sendfile       1.46 ▼   0.99 ?
+        ");
+    }
+
+    #[test]
+    fn a_name_that_must_be_copied_is_never_broken() {
+        let id = "20261122-014658-file-to-socket";
+        let table = DocTable::of(
+            vec![DocColumn::names("run"), DocColumn::left("state")],
+            [vec![
+                id,
+                "interrupted: the terminal was closed while it ran",
+            ]],
+        );
+        for width in [40, 60, 100] {
+            let document = Document {
+                blocks: vec![DocBlock::Table(table.clone())],
+            };
+            let text = print(&document, Style { width, ..PLAIN });
+            assert!(text.contains(id), "{text}");
+            assert!(text.lines().all(|l| columns(l) <= width), "{text}");
+        }
+    }
+}
