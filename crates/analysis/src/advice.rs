@@ -20,6 +20,8 @@ use crate::view::View;
 mod undecided;
 mod words;
 
+pub use words::UNDECIDED;
+
 /// Axes along which results are told in ranges, the likeliest first.
 const RANGES: [Axis; 9] = [
     Axis::Connections,
@@ -78,11 +80,14 @@ struct Group<'v> {
 /// The advice of a run, and its sentences.
 pub(crate) fn all<'v>(view: &'v View<'v>, varied: &[Axis]) -> Advice {
     let mut advice = Advice::default();
-    for (place, compare) in view.input.manifest.study.compare.iter().enumerate() {
+    // Of comparisons with one baseline the first says what is asked.
+    let compares = view.input.manifest.study.compare.iter();
+    let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
+    for (place, compare) in compares.enumerate() {
         for group in groups(view, compare, varied) {
             let situations = group.situations();
             // What no further comparison decided is counted with all that is undecided.
-            let told = |s: &Situation| place == 0 && s.subject != Subject::Circumstance || says(s);
+            let told = |s: &Situation| place == 0 || says(s);
             advice
                 .situations
                 .extend(situations.into_iter().filter(told));

@@ -36,6 +36,7 @@ mod twins;
 mod value;
 mod view;
 
+pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
 pub use grouping::grouped;

@@ -24,7 +24,6 @@ const HEADING_COLUMNS: usize = 20;
 mod print;
 mod reasons;
 
-#[allow(unused_imports)]
 pub(crate) use print::print;
 
 /// Renders a result for a terminal. No line is wider than `style.width`; every line ends in a

@@ -62,9 +62,10 @@ fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
     let mut kept = Vec::new();
     while let Some(word) = asked.next() {
         match word.as_str() {
-            "--budget" | "--resume" | "--blocks" | "--seed" => {
+            "--budget" | "--resume" | "--blocks" | "--seed" | "--runs-dir" => {
                 asked.next();
             }
+            "--quiet" => {}
             _ => kept.push(word.clone()),
         }
     }

@@ -1,7 +1,7 @@
 //! The sentences of the answer: all of them are written here, from the facts alone.
 
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Metric, units};
+use bytecost_spec::{Axis, Better, Metric};
 use itertools::Itertools as _;
 
 use super::undecided::measured;
@@ -17,9 +17,9 @@ const WIDE: f64 = 1.5;
 /// Places that are told one by one where many have the same advice.
 const PLACES: usize = 4;
 /// What the lines of what is worse stand under.
-pub(crate) const AVOID: &str = "Avoid";
-/// What the last line stands under.
-pub(crate) const UNDECIDED: &str = "Undecided";
+const AVOID: &str = "Avoid";
+/// What the line of the answer about undecided comparisons stands under.
+pub const UNDECIDED: &str = "Undecided";
 
 /// A sentence about one place, which others may share.
 struct Said {
@@ -47,6 +47,9 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     lines.extend(merged(situations.iter().flat_map(used)));
     lines.extend(merged(situations.iter().flat_map(changed)));
     lines.extend(merged(situations.iter().flat_map(avoided)));
+    if lines.is_empty() {
+        lines.extend(merged(situations.iter().map(nothing_decided)));
+    }
     if let Some(undecided) = &advice.undecided {
         lines.push(line(UNDECIDED, &open(undecided)));
     }
@@ -120,13 +123,15 @@ fn one_use(s: &Situation, u: &Use) -> String {
             phrases::list(&ties)
         ));
     }
-    for but in &u.but {
-        let who = match but.verdict {
-            Verdict::Better => s.axis.subject(&but.value),
+    let by_way = grouped(u.but.iter().map(|but| ((&but.value, but.verdict), but)));
+    for ((way, verdict), all) in by_way {
+        let who = match verdict {
+            Verdict::Better => s.axis.subject(way),
             _ => "it".to_owned(),
         };
-        let at = span_of(s, &places(but));
-        text.push_str(&format!("; but {who} has {}{at}", against(s, but)));
+        let of = |but: &&DecidedRange| format!("{}{}", against(s, but), at(s, but));
+        let all: Vec<String> = all.iter().map(of).collect();
+        text.push_str(&format!("; but {who} has {}", phrases::list(&all)));
     }
     text
 }
@@ -150,6 +155,16 @@ fn apart(s: &Situation) -> Vec<Said> {
         ));
     }
     told
+}
+
+/// What is said of circumstances where nothing else is said at all.
+fn nothing_decided(s: &Situation) -> Said {
+    let base = s.axis.subject(&s.baseline);
+    let text = format!(
+        "no other {} than with {base} was shown",
+        phrases::metric(s.metric)
+    );
+    said(s, text, [])
 }
 
 /// What circumstances change.
@@ -180,8 +195,7 @@ fn avoided(s: &Situation) -> Vec<Said> {
     let told = by_kind.into_iter().map(|(_, all)| {
         let each = all.iter().map(|avoid| {
             let way = s.axis.subject(&avoid.cost.value);
-            let at = span_of(s, &places(&avoid.cost));
-            format!("{way} {}{at}", numbers(s, &avoid.cost))
+            format!("{way} {}{}", numbers(s, &avoid.cost), at(s, &avoid.cost))
         });
         let noun = of_base(s, &all[0].cost);
         let each: Vec<String> = each.collect();
@@ -190,7 +204,7 @@ fn avoided(s: &Situation) -> Vec<Said> {
             .map_or_else(String::new, |with| format!("; {}", reason(s, with)));
         let mut line = said(
             s,
-            format!("{}: {noun}{why}", each.join(", ")),
+            format!("{} {noun}{why}", each.join(", ")),
             all.iter().map(|a| &a.cost),
         );
         AVOID.clone_into(&mut line.label);
@@ -211,8 +225,8 @@ fn reason(s: &Situation, with: AvoidWith) -> String {
         }
         AvoidWith::Calls(own, base) => format!(
             "{} system calls a message instead of {}",
-            units::number((own * 10.0).round() / 10.0),
-            units::number((base * 10.0).round() / 10.0)
+            (own * 10.0).round() / 10.0,
+            (base * 10.0).round() / 10.0
         ),
     }
 }
@@ -233,7 +247,7 @@ fn open(u: &Undecided) -> String {
     );
     if u.withheld > 0 {
         text.push_str(&format!(
-            ", {} more have no verdict (see the caveats)",
+            ", {} more without a verdict (see the caveats)",
             u.withheld
         ));
     }
@@ -256,6 +270,13 @@ fn against(s: &Situation, range: &DecidedRange) -> String {
     format!("{} {}", numbers(s, range), of_base(s, range))
 }
 
+/// Whether the ratios of a range lie so far apart that each end needs its place.
+fn is_wide(range: &DecidedRange) -> bool {
+    let strength = range.points.iter().map(|p| p.ratio.ln().abs());
+    let (least, most) = strength.minmax().into_option().unwrap_or_default();
+    most - least > WIDE.ln()
+}
+
 /// `27–44 %`, or `4.3× (2 KiB) to 1.6× (512 KiB)` where they lie far apart.
 fn numbers(s: &Situation, range: &DecidedRange) -> String {
     let strength = |i: &usize| range.points[*i].ratio.ln().abs();
@@ -269,13 +290,20 @@ fn numbers(s: &Situation, range: &DecidedRange) -> String {
     if told(first) == told(last) {
         return told(first);
     }
-    let wide = strength(&strongest) - strength(&weakest) > WIDE.ln();
     let at = |i: usize| {
         let at = range.points[i].at.as_ref().zip(s.along);
         at.map_or_else(String::new, |(at, axis)| format!(" ({})", axis.subject(at)))
     };
-    match wide && s.along.is_some() {
-        true => format!("{}{} to {}{}", told(first), at(first), told(last), at(last)),
+    match is_wide(range) && s.along.is_some() {
+        true => {
+            let ends = format!("{}{} to {}{}", told(first), at(first), told(last), at(last));
+            let holes = holes(s, range);
+            if holes.is_empty() {
+                ends
+            } else {
+                format!("{ends}, undecided at {holes},")
+            }
+        }
         false => {
             let end = told(strongest);
             let unit = |t: &str| {
@@ -342,13 +370,29 @@ fn span(s: &Situation, at: &[String]) -> String {
     )
 }
 
-/// The same, or nothing where it is all that was measured.
-fn span_of(s: &Situation, at: &[String]) -> String {
-    if at.len() == s.measured.len() {
-        String::new()
-    } else {
-        span(s, at)
+/// The places of a range in parentheses: nothing where it is all that was measured, or where its
+/// numbers name them.
+fn at(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    match s.along {
+        Some(axis) if at.len() < s.measured.len() && !is_wide(range) => {
+            let names: Vec<String> = at.iter().map(|value| axis.subject(value)).collect();
+            format!(" ({})", names.join(", "))
+        }
+        _ => String::new(),
     }
+}
+
+/// The places between the ends of a range at which it has no decided finding.
+fn holes(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    let place = |value: Option<&String>| s.measured.iter().position(|v| Some(v) == value);
+    let (Some(axis), Some(first), Some(last)) = (s.along, place(at.first()), place(at.last()))
+    else {
+        return String::new();
+    };
+    let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
+    phrases::list(&between.map(|v| axis.subject(v)).collect::<Vec<_>>())
 }
 
 fn place(s: &Situation) -> String {
