@@ -51,7 +51,7 @@ const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Perf,
 ];
 /// Times as many calls a message as the baseline's from which they are named beside a cost.
-const MANY_CALLS: f64 = 1.5;
+const MANY_CALLS: f64 = 2.5;
 /// Share of copied buffers from which a zero-copy way is not one.
 const COPIED: f64 = 0.5;
 
@@ -112,15 +112,20 @@ fn says(situation: &Situation) -> bool {
 
 /// The groups of a comparison's first metric, in the order of the study's parts.
 fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<Group<'v>> {
-    let Some(&metric) = compare.metrics.first() else {
+    let Some(&first) = compare.metrics.first() else {
         return Vec::new();
+    };
+    // A thread that wakes up is asked how late it comes, whatever else the study counts.
+    let metric = |cell: &CellTrials<'_>| {
+        let mut own = cell.facts.metrics().iter();
+        let own = own.find(|m| cell.facts.wakes() && compare.metrics.contains(m));
+        *own.unwrap_or(&first)
     };
     let study = &view.input.manifest.study;
     let cell = |id: &String| view.trials.cells.iter().find(|c| c.id == *id);
     let of_compare = |f: &&Finding| {
-        let named = compare.values.is_empty() || compare.values.contains(&f.value);
         let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
-        is_of && named && f.metric == metric
+        is_of && compare.compares(&f.value)
     };
     let compared = view
         .findings
@@ -128,6 +133,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
         .filter(of_compare)
         .filter_map(|finding| {
             let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
+            let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
             let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
             let along = range(&study.tiers, tier, compare.axis, cell);
             let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
@@ -135,6 +141,7 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
             let key = (
                 tier.unwrap_or(usize::MAX),
                 along,
+                metric,
                 cell.cell.id_without(&free),
             );
             let condition = condition(view, compare.axis, cell);
@@ -150,7 +157,9 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<
     found.sort_by_key(|((tier, ..), _)| *tier);
     let mut groups: Vec<Group<'_>> = found
         .into_iter()
-        .map(|((_, along, _), members)| Group::of(view, compare, metric, along, members, varied))
+        .map(|((_, along, metric, _), members)| {
+            Group::of(view, compare, metric, along, members, varied)
+        })
         .collect();
     let places: usize = groups.iter().map(|g| g.at.len()).sum();
     for group in &mut groups {
@@ -533,7 +542,13 @@ fn place(
         a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
     };
     let axes = bytecost_spec::axis::AXES.iter().map(|row| row.axis);
-    let told = axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a)));
+    let size = |a: Axis| match a {
+        Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
+        Axis::Connections => cell.facts.is_served(),
+        _ => false,
+    };
+    let told =
+        axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a)));
     told.map(|a| (a, cell.cell.value(a))).collect()
 }
 

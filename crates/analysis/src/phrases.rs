@@ -25,7 +25,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
         M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
         M::MsPerMessage => (Kind::Time, "time per message"),
-        M::RoundTripNs => (Kind::Time, "round trip"),
+        M::RoundTripNs => (Kind::Time, "round-trip time"),
         M::CallsPerMib => (Kind::Number, "system calls per MiB"),
         M::LatencyUsP50 => (Kind::Time, "median latency"),
         M::LatencyUsP90 => (Kind::Time, "p90 latency"),
@@ -68,6 +68,11 @@ pub(crate) fn metric(metric: Metric) -> String {
         Side::Server => format!("{noun} of the server"),
         Side::Client => format!("{noun} of the clients"),
     }
+}
+
+/// Whether a metric is spent, rather than waited for.
+pub(crate) fn is_spent(metric: Metric) -> bool {
+    kind(metric.measure).0 == Kind::Cost
 }
 
 /// Whether a metric is a number of things, which nobody pays or waits for as such.

@@ -2,7 +2,7 @@
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'.
 
 use bytecost_analysis::{Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped};
-use bytecost_spec::{Transport, units};
+use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -91,12 +91,16 @@ fn document(a: &Analysis, room: Room, page: &str, run: &str) -> Document {
     let mut terms = Vec::new();
     let caveats = caveats(a, room.caveats);
     if !caveats.is_empty() {
-        terms.push(DocTerm::new("Caveats", caveats));
+        terms.push(DocTerm::new("No verdict", caveats));
     }
-    terms.extend(
-        last.iter()
-            .map(|line| DocTerm::new(line.label.as_str(), [line.text.clone()])),
-    );
+    terms.extend(a.noise_floor.iter().map(|floor| {
+        let w = &floor.widest;
+        let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
+        let text = format!("equal cells came out up to {value}× apart ({low} to {high})");
+        DocTerm::new("Noise floor", [text])
+    }));
+    let last = last.iter();
+    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [line.text.clone()])));
     terms.push(DocTerm::new("Full report", [page.to_owned()]));
     terms.push(DocTerm::new("Why", [format!("bytecost explain {run}")]));
     document.push(DocBlock::Terms(terms));
@@ -105,17 +109,15 @@ fn document(a: &Analysis, room: Room, page: &str, run: &str) -> Document {
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
 fn header(a: &Analysis) -> String {
-    let sent = a
-        .cells
-        .iter()
-        .filter(|c| c.trials > 0 && c.checked.is_some());
-    let paths: Vec<String> = sent
-        .filter(|c| !c.cell.is_served())
-        .map(|c| c.cell.transport)
-        .unique()
-        .map(|t| match t {
-            Transport::Loopback => "loopback TCP".to_owned(),
-            other => other.name().to_owned(),
+    let places = a.advice.situations.iter().flat_map(|s| &s.place);
+    let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
+    let paths: Vec<&str> = paths
+        .map(|(_, path)| {
+            if path == "loopback" {
+                "loopback TCP"
+            } else {
+                path
+            }
         })
         .collect();
     let kernel: String = a.host.kernel.splitn(3, '.').take(2).join(".");
@@ -140,7 +142,7 @@ fn header(a: &Analysis) -> String {
         .join(" · ")
 }
 
-/// What withholds verdicts, the most far-reaching first, and how far apart equal things came out.
+/// What withholds verdicts, the most far-reaching first, and what failed.
 fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
     let rank = |c: &&Caveat| std::cmp::Reverse(c.effect);
     let withholds = |c: &&Caveat| c.effect != CaveatEffect::Annotates;
@@ -151,21 +153,15 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
         .sorted_by_key(rank)
         .collect();
     let told = all.iter().take(most).map(|caveat| {
-        let first = caveat.text.split(". ").next().unwrap_or_default();
+        let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
+        let first = &caveat.text[..ends[0].min(ends[1])];
         let cells = count(caveat.cells.len(), "cell", "cells");
-        DocLine::of(
-            Tone::Plain,
-            format!("{} ({cells})", first.trim_end_matches('.')),
-        )
+        DocLine::from(format!("{} ({cells})", first.trim_end_matches('.')))
     });
     let mut lines: Vec<DocLine> = told.collect();
     if all.len() > most {
-        let more = count(
-            all.len() - most,
-            "more caveat withholds",
-            "more caveats withhold",
-        );
-        lines.push(format!("{more} verdicts: see the full report").into());
+        let more = count(all.len() - most, "more caveat", "more caveats");
+        lines.push(format!("{more}: see the full report").into());
     }
     if a.run.failed > 0 {
         let trials = a.run.trials + a.run.failed;
@@ -178,13 +174,6 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
             .into(),
         );
     }
-    lines.extend(a.noise_floor.iter().map(|floor| {
-        let w = &floor.widest;
-        let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
-        DocLine::from(format!(
-            "noise floor: equal cells differ by up to {value}× ({low} to {high})"
-        ))
-    }));
     lines
 }
 
@@ -211,7 +200,7 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
     }));
     let unit = q.metric.measure.row().unit;
     let caption = format!(
-        "{}{}, relative to {}: ▲ better  ▼ worse  = same within {}  ? undecided",
+        "{}{} relative to {}: ▲ better ▼ worse = within {} ? undecided",
         q.metric.title(),
         if unit.is_empty() {
             String::new()

@@ -38,9 +38,9 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<Ad
     };
     let mut lines = Vec::new();
     if let Some(why) = &advice.nothing {
-        lines.push(line("Nothing compared", why));
         let numbers = measured(view, varied).into_iter();
         lines.extend(numbers.map(|(who, numbers)| line(&phrases::capital(&who), &numbers)));
+        lines.push(line("Nothing compared", why));
         return lines;
     }
     let situations = &advice.situations;
@@ -115,11 +115,20 @@ fn one_use(s: &Situation, u: &Use) -> String {
     };
     if s.baseline_is_apart {
         text.push_str(" alone, before the cost of reading the file");
+        let own = s.avoid.iter().filter(|avoid| avoid.cost.value == u.value);
+        for cost in own.map(|avoid| &avoid.cost) {
+            let at = names(s, &places(cost));
+            text.push_str(&format!("; {} at {at}", amount(s, cost)));
+        }
+        if !s.undecided.is_empty() {
+            text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
+        }
     }
     if !u.ties.is_empty() {
         let ties: Vec<String> = u.ties.iter().map(|t| s.axis.subject(t)).collect();
+        let was = if ties.len() > 1 { "were" } else { "was" };
         text.push_str(&format!(
-            "; {} was not shown to differ from it",
+            "; {} {was} not shown to differ from it",
             phrases::list(&ties)
         ));
     }
@@ -129,15 +138,27 @@ fn one_use(s: &Situation, u: &Use) -> String {
             Verdict::Better => s.axis.subject(way),
             _ => "it".to_owned(),
         };
-        let of = |but: &&DecidedRange| format!("{}{}", against(s, but), at(s, but));
+        let of = |but: &&DecidedRange| {
+            let the = if is_less(but) { "" } else { "the " };
+            let at = if places(but) == u.at {
+                String::new()
+            } else {
+                at(s, but)
+            };
+            format!(
+                "{} {the}{}{at}",
+                amount(s, but),
+                phrases::metric(but.metric)
+            )
+        };
         let all: Vec<String> = all.iter().map(of).collect();
         text.push_str(&format!("; but {who} has {}", phrases::list(&all)));
     }
     text
 }
 
-/// Of ways whose baseline serves somebody else: where they cost more than it, and where nothing is
-/// decided.
+/// Of ways whose baseline serves somebody else, and that are not to be used: where they cost more
+/// than it; that no way is better, where none is.
 fn apart(s: &Situation) -> Vec<Said> {
     let mut told = Vec::new();
     let base = s.axis.subject(&s.baseline);
@@ -145,14 +166,12 @@ fn apart(s: &Situation) -> Vec<Said> {
         let text = format!("no way was shown to {} than {base} alone", need(s.metric));
         told.push(said(s, text, []));
     }
-    for avoid in &s.avoid {
+    let is_used = |way: &str| s.uses.iter().any(|u| u.value == way);
+    for avoid in s.avoid.iter().filter(|avoid| !is_used(&avoid.cost.value)) {
         let way = s.axis.subject(&avoid.cost.value);
         let at = span(s, &places(&avoid.cost));
-        told.push(said(
-            s,
-            format!("{way}{at}: {}", against(s, &avoid.cost)),
-            [&avoid.cost],
-        ));
+        let text = format!("{way}{at}: {}", against(s, &avoid.cost));
+        told.push(said(s, text, [&avoid.cost]));
     }
     told
 }
@@ -181,36 +200,32 @@ fn changed(s: &Situation) -> Vec<Said> {
     told.collect()
 }
 
-/// What to avoid: ways with one and the same property together, the others in a row.
-fn avoided(s: &Situation) -> Vec<Said> {
-    if s.subject == Subject::Circumstance || s.baseline_is_apart {
-        return Vec::new();
+/// What to avoid in a situation: ways with one and the same property together.
+fn avoided(s: &Situation) -> Option<Said> {
+    if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
+        return None;
     }
-    let kind = |with: Option<AvoidWith>| match with {
-        Some(AvoidWith::Copied(share)) => Some((0, format!("{share:.2}"))),
-        Some(AvoidWith::Calls(own, base)) => Some((1, format!("{own:.1} {base:.1}"))),
-        None => None,
-    };
-    let by_kind = grouped(s.avoid.iter().map(|avoid| (kind(avoid.with), avoid)));
-    let told = by_kind.into_iter().map(|(_, all)| {
-        let each = all.iter().map(|avoid| {
-            let way = s.axis.subject(&avoid.cost.value);
-            format!("{way} {}{}", numbers(s, &avoid.cost), at(s, &avoid.cost))
+    let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
+    let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
+    let each = by_reason.iter().map(|(why, costs)| {
+        let each = costs.iter().map(|cost| {
+            let way = s.axis.subject(&cost.value);
+            format!("{way} {}{}", amount(s, cost), at(s, cost))
         });
-        let noun = of_base(s, &all[0].cost);
-        let each: Vec<String> = each.collect();
-        let why = all[0]
-            .with
-            .map_or_else(String::new, |with| format!("; {}", reason(s, with)));
-        let mut line = said(
-            s,
-            format!("{} {noun}{why}", each.join(", ")),
-            all.iter().map(|a| &a.cost),
-        );
-        AVOID.clone_into(&mut line.label);
-        line
+        let why = why.iter().map(|why| format!(": {why}"));
+        each.collect::<Vec<_>>().join(", ") + &why.collect::<String>()
     });
-    told.collect()
+    let text = format!(
+        "compared with {} in {}: {}",
+        s.axis.subject(&s.baseline),
+        phrases::metric(s.metric),
+        each.collect::<Vec<_>>().join("; ")
+    );
+    let said = said(s, text, s.avoid.iter().map(|avoid| &avoid.cost));
+    Some(Said {
+        label: AVOID.to_owned(),
+        ..said
+    })
 }
 
 fn reason(s: &Situation, with: AvoidWith) -> String {
@@ -235,39 +250,47 @@ fn condition(condition: Condition) -> String {
     match condition {
         Condition::NeverWrittenAgain => "for buffers that are never written again".to_owned(),
         Condition::Linux(major, minor) => format!("with Linux {major}.{minor} or newer"),
+        Condition::Java => "in a Java program".to_owned(),
         Condition::Privilege => "with root or CAP_SYS_NICE".to_owned(),
     }
 }
 
 fn open(u: &Undecided) -> String {
-    let mut text = format!(
-        "{} of {}",
-        u.undecided,
-        phrases::count(u.comparisons, "comparison")
-    );
+    let of = phrases::count(u.comparisons, "comparison");
+    let mut parts = Vec::new();
+    if u.undecided > 0 {
+        let remedy = match &u.command {
+            Some(command) => format!(
+                "a longer run would decide about {}: {command}",
+                u.would_decide
+            ),
+            None => "a longer run would hardly decide them".to_owned(),
+        };
+        parts.push(format!("{} of {of}; {remedy}", u.undecided));
+    }
     if u.withheld > 0 {
-        text.push_str(&format!(
-            ", {} more without a verdict (see the caveats)",
+        parts.push(format!(
+            "{} of {of} have no verdict: see the caveats",
             u.withheld
         ));
     }
-    match &u.command {
-        Some(command) => {
-            text.push_str(&format!(
-                "; a longer run would decide about {}: {command}",
-                u.would_decide
-            ));
-        }
-        None if u.undecided > 0 => text.push_str("; a longer run would hardly decide them"),
-        None => {}
-    }
-    text
+    parts.reverse();
+    parts.join("; undecided: ")
 }
 
 /// A way's numbers, what they are of, and what they are compared with:
 /// ``27–44 % less CPU time per byte than `send` ``.
 fn against(s: &Situation, range: &DecidedRange) -> String {
-    format!("{} {}", numbers(s, range), of_base(s, range))
+    let base = s.axis.subject(&s.baseline);
+    let (amount, noun) = (amount(s, range), phrases::metric(range.metric));
+    match is_less(range) {
+        true => format!("{amount} {noun} than {base}"),
+        false => format!("{amount} the {noun} of {base}"),
+    }
+}
+
+fn is_less(range: &DecidedRange) -> bool {
+    range.points.first().is_some_and(|p| p.ratio < 1.0)
 }
 
 /// Whether the ratios of a range lie so far apart that each end needs its place.
@@ -277,63 +300,53 @@ fn is_wide(range: &DecidedRange) -> bool {
     most - least > WIDE.ln()
 }
 
-/// `27–44 %`, or `4.3× (2 KiB) to 1.6× (512 KiB)` where they lie far apart.
-fn numbers(s: &Situation, range: &DecidedRange) -> String {
+/// `27–44 % less`, or `4.3× (2 KiB) to 1.6× (512 KiB)` where they lie far apart.
+fn amount(s: &Situation, range: &DecidedRange) -> String {
     let strength = |i: &usize| range.points[*i].ratio.ln().abs();
-    let order = (0..range.points.len()).sorted_by(|a, b| strength(a).total_cmp(&strength(b)));
-    let order: Vec<usize> = order.collect();
-    let (Some(&weakest), Some(&strongest)) = (order.first(), order.last()) else {
+    let order = (0..range.points.len()).minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let Some((weakest, strongest)) = order.into_option() else {
         return String::new();
     };
     let told = |i: usize| phrases::change(range.points[i].ratio);
-    let (first, last) = (weakest.min(strongest), weakest.max(strongest));
-    if told(first) == told(last) {
-        return told(first);
+    let less = if is_less(range) { " less" } else { "" };
+    if told(weakest) == told(strongest) {
+        return told(weakest) + less;
     }
+    if !is_wide(range) || s.along.is_none() {
+        let start = told(weakest);
+        let start = start.trim_end_matches(|c: char| !c.is_ascii_digit());
+        return format!("{start}–{}{less}", told(strongest));
+    }
+    let (first, last) = (weakest.min(strongest), weakest.max(strongest));
     let at = |i: usize| {
         let at = range.points[i].at.as_ref().zip(s.along);
-        at.map_or_else(String::new, |(at, axis)| format!(" ({})", axis.subject(at)))
+        at.map_or_else(String::new, |(at, axis)| axis.subject(at))
     };
-    match is_wide(range) && s.along.is_some() {
-        true => {
-            let ends = format!("{}{} to {}{}", told(first), at(first), told(last), at(last));
-            let holes = holes(s, range);
-            if holes.is_empty() {
-                ends
-            } else {
-                format!("{ends}, undecided at {holes},")
-            }
-        }
-        false => {
-            let end = told(strongest);
-            let unit = |t: &str| {
-                t.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
-                    .to_owned()
-            };
-            let start = told(weakest);
-            let start = start.strip_suffix(&unit(&end)).unwrap_or(&start);
-            format!("{start}–{end}")
-        }
-    }
-}
-
-/// ``less CPU time per byte than `send` ``, ``the throughput of `send` ``.
-fn of_base(s: &Situation, range: &DecidedRange) -> String {
-    let base = s.axis.subject(&s.baseline);
-    let noun = phrases::metric(range.metric);
-    let less = range.points.first().is_some_and(|p| p.ratio < 1.0);
-    match less {
-        true => format!("less {noun} than {base}"),
-        false => format!("the {noun} of {base}"),
-    }
+    let holes = match holes(s, range) {
+        none if none.is_empty() => none,
+        some => format!("; not shown at {some}"),
+    };
+    format!(
+        "{} ({}) to {} ({}{holes}){less}",
+        told(first),
+        at(first),
+        told(last),
+        at(last)
+    )
 }
 
 fn need(metric: Metric) -> String {
     let noun = phrases::metric(metric);
-    match metric.better() {
-        Better::Lower => format!("need less {noun}"),
-        Better::Higher => format!("reach more {noun}"),
+    match (metric.better(), phrases::is_spent(metric)) {
+        (Better::Lower, true) => format!("need less {noun}"),
+        (Better::Lower, false) => format!("have a lower {noun}"),
+        (Better::Higher, _) => format!("reach a higher {noun}"),
     }
+}
+
+fn names(s: &Situation, at: &[String]) -> String {
+    let name = |value: &String| s.along.map_or_else(String::new, |axis| axis.subject(value));
+    phrases::list(&at.iter().map(name).collect::<Vec<_>>())
 }
 
 fn places(range: &DecidedRange) -> Vec<String> {
@@ -348,6 +361,11 @@ fn span(s: &Situation, at: &[String]) -> String {
     let with = |value: &String| axis.circumstance(value);
     let name = |value: &String| axis.subject(value);
     let place = |value: &String| s.measured.iter().position(|v| v == value);
+    // One value that is the usual one is no range.
+    let usual = |value: &String| value == axis.row().default && axis != Axis::Size;
+    if s.measured.len() == 1 && s.measured.iter().all(usual) {
+        return String::new();
+    }
     let [first, .., last] = at else {
         return at
             .first()
@@ -392,7 +410,7 @@ fn holes(s: &Situation, range: &DecidedRange) -> String {
         return String::new();
     };
     let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
-    phrases::list(&between.map(|v| axis.subject(v)).collect::<Vec<_>>())
+    between.map(|v| axis.subject(v)).join(", ")
 }
 
 fn place(s: &Situation) -> String {

@@ -117,7 +117,7 @@ impl<'a> CellFacts<'a> {
         };
         if self.is_served() {
             &[STEPS, SERVER, P99]
-        } else if self.mover.is_some_and(|m| m.wakes) {
+        } else if self.wakes() {
             &[P50, P99]
         } else if self.is_ping() {
             &[TURN, STEP]
@@ -152,6 +152,12 @@ impl<'a> CellFacts<'a> {
     #[must_use]
     pub fn is_work(&self) -> bool {
         self.route().is_work()
+    }
+
+    /// Whether a thread sleeps and wakes at each beat.
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        self.mover.is_some_and(|m| m.wakes)
     }
 
     /// Whether two threads take turns.

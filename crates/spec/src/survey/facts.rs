@@ -118,6 +118,8 @@ pub enum Condition {
     NeverWrittenAgain,
     /// The kernel is at least of this version.
     Linux(u32, u32),
+    /// The program is in Java.
+    Java,
     /// The process may raise its own priority: root, or CAP_SYS_NICE.
     Privilege,
 }
@@ -163,6 +165,9 @@ impl<T> MoverFacts<T> {
     pub fn condition(&self) -> Option<Condition> {
         if self.route == Route::MemoryToSocket && self.release == Release::Never {
             return Some(Condition::NeverWrittenAgain);
+        }
+        if self.is_helped() {
+            return Some(Condition::Java);
         }
         let (major, minor) = self.needs_linux?;
         Some(Condition::Linux(major, minor))
