@@ -230,12 +230,11 @@ fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
 
 /// The ways in the order in which the advice speaks of them.
 fn named(a: &Analysis) -> impl Iterator<Item = &str> {
-    a.advice.situations.iter().flat_map(|s| {
-        let used = s.uses.iter().map(|u| u.value.as_str());
-        let conditional = s.conditional.iter().map(|c| c.gain.value.as_str());
-        let worse = s.avoid.iter().map(|w| w.cost.value.as_str());
-        used.chain(conditional).chain(worse)
-    })
+    let situations = || a.advice.situations.iter();
+    let used = situations().flat_map(|s| s.uses.iter().map(|u| u.value.as_str()));
+    let conditional = situations().flat_map(|s| s.conditional.iter().map(|c| &*c.gain.value));
+    let worse = situations().flat_map(|s| s.avoid.iter().map(|w| &*w.cost.value));
+    used.chain(conditional).chain(worse)
 }
 
 /// Some of so many columns: the ends, and what lies evenly between.

@@ -16,6 +16,7 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod fit;
 mod pair;
 pub(crate) mod raw;
 
@@ -221,7 +222,8 @@ impl Study {
             if values.len() < 2 || has_baseline || is_compared && places.contains(&axis) {
                 continue;
             }
-            let default = values.iter().find(|value| *value == axis.row().default);
+            let usual = |word: &str| values.iter().find(|value| *value == word);
+            let default = usual(axis.row().default).or_else(|| usual("off"));
             self.compare.push(Compare {
                 axis,
                 baseline: default.unwrap_or(&values[0]).clone(),

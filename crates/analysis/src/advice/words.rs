@@ -257,25 +257,19 @@ fn condition(condition: Condition) -> String {
 
 fn open(u: &Undecided) -> String {
     let of = phrases::count(u.comparisons, "comparison");
-    let mut parts = Vec::new();
-    if u.undecided > 0 {
-        let remedy = match &u.command {
-            Some(command) => format!(
-                "a longer run would decide about {}: {command}",
-                u.would_decide
-            ),
-            None => "a longer run would hardly decide them".to_owned(),
-        };
-        parts.push(format!("{} of {of}; {remedy}", u.undecided));
-    }
-    if u.withheld > 0 {
-        parts.push(format!(
-            "{} of {of} have no verdict: see the caveats",
-            u.withheld
-        ));
-    }
-    parts.reverse();
-    parts.join("; undecided: ")
+    let withheld = match u.withheld {
+        0 => String::new(),
+        n if u.undecided == 0 => return format!("none; {n} of {of} have no verdict"),
+        n => format!(", beside {n} without a verdict"),
+    };
+    let remedy = match &u.command {
+        Some(command) => format!(
+            "a longer run would decide about {}: {command}",
+            u.would_decide
+        ),
+        None => "a longer run would hardly decide them".to_owned(),
+    };
+    format!("{} of {of}{withheld}; {remedy}", u.undecided)
 }
 
 /// A way's numbers, what they are of, and what they are compared with:
