@@ -6,13 +6,14 @@
 
 use bytecost_spec::claim::Place;
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Interval, Location, trimmed_mean};
+use bytecost_stats::{Interval, Location, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::pairing::{Pairing, contrasted};
 use crate::result::{Finding, Verdict};
 use crate::trials::CellTrials;
+use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
 /// A ratio with its interval.
@@ -74,16 +75,39 @@ fn located(logs: &[f64]) -> Option<(Location, Interval)> {
     Some((location, location.interval(LEVEL)?))
 }
 
+/// The same of the mean, without trimming.
+fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
+    let location = student_mean(logs).filter(|l| l.count >= FEWEST)?;
+    Some((location, location.interval(LEVEL)?))
+}
+
 impl<'v> PairContrast<'v> {
     /// A pair in a metric, without a finding; none where fewer than three blocks have both.
+    ///
+    /// Its ratio is the trimmed mean over blocks; of a tail the quantiles of all trials together, and
+    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
     pub(crate) fn of(pairing: Pairing<'v, 'v>, metric: Metric) -> Option<PairContrast<'v>> {
-        let (location, interval) = located(&pairing.log_ratios(metric))?;
+        let measure = metric.measure;
+        let (location, interval, p) = if let Some(share) = tail_share(measure) {
+            let of_block =
+                |block: &u32| [pairing.other, pairing.baseline].map(|c| c.spread(*block));
+            let blocks = pairing.baseline.by_block.keys().map(of_block);
+            let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
+            tail_ratio(&blocks, share, LEVEL)?
+        } else {
+            let logs = pairing.log_ratios(metric);
+            let (location, interval) = match is_extreme(measure) {
+                true => whole(&logs)?,
+                false => located(&logs)?,
+            };
+            (location, interval, location.p_value(0.0)?)
+        };
         Some(PairContrast {
             pairing,
             metric,
             location,
             interval,
-            p: location.p_value(0.0)?,
+            p,
             finding: None,
             turned: false,
         })
