@@ -2,9 +2,9 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use crate::crossovers::{Curve, curves, is_open};
+use crate::crossovers::{Curve, curves};
 use crate::phrases;
-use crate::result::{CellResult, Estimate, Explanation};
+use crate::result::{CellResult, Crossing, Estimate, Explanation};
 use crate::view::View;
 
 mod asynchronous;
@@ -216,10 +216,9 @@ impl<'v> Why<'v> {
         let (Some((_, first)), Some((_, last))) = (ratios.first(), ratios.last()) else {
             return Err("no size has three blocks".to_owned());
         };
-        if is_open(&crossover.outcome) {
-            let blocks = curve.points[0].pairing.log_ratios(metric).len();
+        if crossover.outcome == Crossing::Undecided {
             return Err(format!(
-                "the intervals of {blocks} blocks leave it open for `{}` against `{}` in {}: needs more blocks (--budget)",
+                "no finding decides for `{}` against `{}` in {}: needs more blocks (--budget)",
                 curve.value,
                 curve.baseline,
                 phrases::metric(metric)

@@ -1,13 +1,13 @@
 //! Comparisons to findings: ratios, intervals, one error rate, verdicts.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
-use bytecost_stats::{Interval, Location, blocks_needed, holm, smallest_detectable, trimmed_mean};
+use bytecost_stats::{blocks_needed, holm, smallest_detectable};
 
-use crate::cells::exp;
-use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
-use crate::pairing::{Pairing, pairings};
+use crate::confidence::{ERROR_RATE, LEVEL};
+use crate::contrast::PairContrast;
+use crate::pairing::{Pairing, compared};
 use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
@@ -17,15 +17,10 @@ use crate::trials::Trials;
 const MOST_BLOCKS: usize = 10_000;
 
 /// A comparison before the correction over all of them.
-struct Raw<'t, 'a> {
-    pairing: Pairing<'t, 'a>,
-    metric: Metric,
+struct Raw<'t> {
+    contrast: PairContrast<'t>,
     primary: bool,
     id: String,
-    /// Of the log ratios.
-    location: Location,
-    interval: Interval,
-    p: f64,
 }
 
 /// Every comparison of the study that at least three blocks can speak to: by comparison, then
@@ -35,7 +30,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
     let mut seen = HashSet::new();
     let mut raws = Vec::new();
     for compare in &study.compare {
-        let pairings = pairings(study, trials, compare.axis, &compare.baseline);
+        let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
                 let Some(raw) = Raw::of(*pairing, metric, place == 0) else {
@@ -47,90 +42,105 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
             }
         }
     }
-    let corrected = holm(&raws.iter().map(|r| r.p).collect::<Vec<f64>>());
-    let family = raws.len();
-    raws.iter()
-        .zip(corrected)
-        .map(|(raw, p_holm)| raw.finding(study, p_holm, family, varied))
-        .collect()
+    let corrected = holm(&raws.iter().map(|r| r.contrast.p).collect::<Vec<f64>>());
+    // The level that the correction asks of the first of the family.
+    let strict = ERROR_RATE / raws.len().max(1) as f64;
+    let mut detectable: BTreeMap<usize, f64> = BTreeMap::new();
+    let told = raws.iter().zip(corrected).map(|(raw, p_holm)| {
+        let count = raw.contrast.location.count;
+        let unit = detectable
+            .entry(count)
+            .or_insert_with(|| smallest_detectable(1.0, count, strict).unwrap_or(f64::INFINITY));
+        raw.finding(study, p_holm, (strict, *unit), varied)
+    });
+    told.collect()
 }
 
-impl<'t, 'a> Raw<'t, 'a> {
-    fn of(pairing: Pairing<'t, 'a>, metric: Metric, primary: bool) -> Option<Raw<'t, 'a>> {
-        let logs = pairing.log_ratios(metric);
-        if logs.len() < FEWEST {
-            return None;
-        }
-        let location = trimmed_mean(&logs)?;
+impl<'t> Raw<'t> {
+    fn of(pairing: Pairing<'t, 't>, metric: Metric, primary: bool) -> Option<Raw<'t>> {
         let against = pairing.baseline.cell.value(pairing.axis);
         Some(Raw {
-            pairing,
-            metric,
+            contrast: PairContrast::of(pairing, metric)?,
             primary,
             id: format!("{metric}: {} against {against}", pairing.other.id),
-            location,
-            interval: location.interval(LEVEL)?,
-            p: location.p_value(0.0)?,
         })
     }
 
-    fn finding(&self, study: &Study, p_holm: f64, family: usize, varied: &[Axis]) -> Finding {
+    /// The finding, by the level that is asked of the first of the family and the least difference
+    /// that so many blocks of a deviation of 1 find at it.
+    fn finding(
+        &self,
+        study: &Study,
+        p_holm: f64,
+        (strict, unit): (f64, f64),
+        varied: &[Axis],
+    ) -> Finding {
         let bound = study.smallest_effect.ln_1p();
         let verdict = self.verdict(p_holm, bound);
-        let detectable = smallest_detectable(self.location.deviation(), self.location.count);
-        let axis = self.pairing.axis;
+        let PairContrast {
+            pairing, location, ..
+        } = self.contrast;
+        let detectable = unit * location.deviation();
+        let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {
             id: self.id.clone(),
-            metric: self.metric,
+            metric: self.contrast.metric,
             axis,
-            baseline: self.pairing.baseline.id.clone(),
-            baseline_value: self.pairing.baseline.cell.value(axis),
-            cell: self.pairing.other.id.clone(),
-            value: self.pairing.other.cell.value(axis),
+            baseline: pairing.baseline.id.clone(),
+            baseline_value: pairing.baseline.cell.value(axis),
+            cell: pairing.other.id.clone(),
+            value: pairing.other.cell.value(axis),
             primary: self.primary,
-            ratio: exp(self.location.value),
-            low: exp(self.interval.low),
-            high: exp(self.interval.high),
-            blocks: self.location.count,
-            p: self.p,
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            blocks: location.count,
+            p: self.contrast.p,
             p_holm,
             verdict,
             withheld: None,
-            detectable: as_share(detectable.unwrap_or(f64::INFINITY)),
+            detectable: as_share(detectable),
             blocks_needed: (verdict == Verdict::NotDecided)
-                .then(|| self.blocks_to_decide(bound, family))
+                .then(|| self.blocks_to_decide(bound, strict))
                 .flatten(),
             sentence: String::new(),
         };
-        finding.sentence = phrases::finding(&finding, self.pairing.other.cell, study, varied);
+        finding.sentence = phrases::finding(&finding, pairing.other.cell, study, varied);
         finding
     }
 
     /// An interval within the smallest effect is told as such even where it leaves out 1: what
     /// is significant and tiny does not matter.
     fn verdict(&self, p_holm: f64, bound: f64) -> Verdict {
-        if self.interval.low >= -bound && self.interval.high <= bound {
+        let PairContrast {
+            metric,
+            location,
+            interval,
+            ..
+        } = self.contrast;
+        if interval.low >= -bound && interval.high <= bound {
             return Verdict::NoDifferenceThatMatters;
         }
         if p_holm >= ERROR_RATE {
             return Verdict::NotDecided;
         }
-        match (self.metric.better(), self.location.value > 0.0) {
+        match (metric.better(), location.value > 0.0) {
             (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
             (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
         }
     }
 
-    /// Blocks until either the interval fits within the smallest effect or it leaves out 1 at
-    /// the level that the correction asks of the first of the family, if the estimate stays.
-    fn blocks_to_decide(&self, bound: f64, family: usize) -> Option<u32> {
-        let deviation = self.location.deviation();
-        let distance = self.location.value.abs();
-        let strict = 1.0 - ERROR_RATE / family.max(1) as f64;
-        let apart = blocks_needed(deviation, distance, strict, MOST_BLOCKS);
-        let alike = blocks_needed(deviation, bound - distance, LEVEL, MOST_BLOCKS);
+    /// Blocks in which, if the estimate stays, the difference is found at the corrected level or the
+    /// interval fits within the smallest effect: either 80 % of the time.
+    fn blocks_to_decide(&self, bound: f64, strict: f64) -> Option<u32> {
+        let location = self.contrast.location;
+        let (deviation, count) = (location.deviation(), location.count);
+        let distance = location.value.abs();
+        let needed = |room, alpha| blocks_needed(deviation, count, room, alpha, MOST_BLOCKS);
+        let apart = needed(distance, strict);
+        let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
-        u32::try_from(needed.max(self.location.count + 1)).ok()
+        u32::try_from(needed.max(count + 1)).ok()
     }
 }
 

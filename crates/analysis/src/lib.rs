@@ -3,13 +3,14 @@
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
-mod answers;
+mod advice;
 mod audit;
 mod books;
 mod caveats;
 pub mod ceiling;
 mod cells;
 mod confidence;
+mod contrast;
 mod copies;
 mod cpu_time;
 mod crossovers;
@@ -25,7 +26,6 @@ mod pairing;
 mod phrases;
 mod places;
 pub mod progress;
-mod rate_limits;
 pub mod result;
 mod roles;
 mod run;
@@ -36,6 +36,7 @@ mod twins;
 mod value;
 mod view;
 
+pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use cells::typical;
 pub use grouping::grouped;
@@ -58,8 +59,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let device = files.and_then(|f| f.device);
     ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
     let stalls = stalls::Stalls::of(&trials);
-    let mut findings = findings::all(input.manifest, &trials, &study.varied);
-    stalls.mark(&mut findings);
+    let findings = findings::all(input.manifest, &trials, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
@@ -67,14 +67,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let unlimited = rate_limits::RateLimits::default();
     let view = view::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
-        limits: &unlimited,
+        caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
@@ -84,20 +83,26 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins: &twins,
         noise_floor: noise_floor.as_ref(),
     };
-    let findings = caveats::withheld(&view, &study.varied);
+    let withholding = caveats::withholding(&view);
+    let view = view::View {
+        caveats: &withholding,
+        ..view
+    };
+    let findings = caveats::withhold(&view, &study.varied);
     let view = view::View {
         findings: &findings,
         ..view
     };
     let caveats = caveats::all(&view);
-    let limits = rate_limits::RateLimits::of(&caveats);
     let view = view::View {
-        limits: &limits,
+        caveats: &caveats,
         ..view
     };
-    let speed_ups = speed_ups::all(&input, &trials, &cells);
+    let speed_ups = speed_ups::all(&view);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
-    answers.extend(answers::all(&view, &study.varied));
+    let advice = advice::all(&view, &study.varied);
+    answers.splice(0..0, advice.lines.iter().map(AdviceLine::sentence));
+    answers.extend(ceiling::answers(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -105,6 +110,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
+        advice,
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),
@@ -112,7 +118,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
-        caveats,
+        caveats: caveats.clone(),
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),

@@ -10,6 +10,7 @@ pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod answer;
 mod audited;
 mod books;
 mod ceiling;
@@ -22,6 +23,10 @@ mod roles;
 mod speed_up;
 mod twin;
 
+pub use answer::{
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Situation,
+    Subject, Undecided, Use,
+};
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
@@ -78,6 +83,9 @@ pub struct Analysis {
     pub study: StudyFacts,
     /// The machine.
     pub host: Host,
+    /// What the run advises, as facts.
+    #[serde(default)]
+    pub advice: Advice,
     /// The answer in plain sentences; the first is the headline.
     pub answers: Vec<AnswerSentence>,
     /// What the loop itself costs: the `null` mover's time per message.
@@ -234,7 +242,8 @@ pub struct AnswerSentence {
 /// A number with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back.
+    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back; of p99 and p99.9
+    /// latency the quantile of all trials together, of the maximum the mean on a log scale.
     pub value: f64,
     /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
     pub low: Option<f64>,
@@ -299,7 +308,8 @@ pub struct Finding {
     pub value: String,
     /// Whether the metric is the first of its comparison.
     pub primary: bool,
-    /// The other's metric over the baseline's: geometric trimmed mean over blocks.
+    /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
+    /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
     pub ratio: f64,
     /// Lower end of the 95 % interval of the ratio.
     pub low: f64,
@@ -316,10 +326,11 @@ pub struct Finding {
     /// Why there is no verdict although it was measured: what the caveat says that withholds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// The smallest difference that this many blocks could have seen (80 % of the time, at
-    /// 5 %), as a share.
+    /// The smallest difference that this many blocks could have seen, 80 % of the time and at the
+    /// level that the correction over all findings asks of the first, as a share.
     pub detectable: f64,
-    /// Blocks that it would take to decide, where it is not decided.
+    /// Blocks that it would take to decide, at that level and 80 % of the time if the ratio stays,
+    /// where it is not decided.
     pub blocks_needed: Option<u32>,
     /// The finding in one sentence.
     pub sentence: String,
@@ -346,39 +357,39 @@ pub struct Crossover {
     pub outcome: Crossing,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
+    /// The values along it at which the two are not decided, or have no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
     /// It in one sentence.
     pub sentence: String,
 }
 
-/// What becomes of two ways along an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What becomes of two ways along an axis, by the values at which a finding decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Crossing {
-    /// The other is better than the baseline over the whole range.
+    /// The other is better than the baseline at every value.
     AlwaysBetter,
-    /// The other is never better within the range.
+    /// The other is better at no value.
     NeverBetter,
-    /// They cross once or more, in the order of the axis.
+    /// It is better at some values; where that begins and ends, in the order of the axis.
     At(Vec<CrossingPoint>),
-    /// The intervals leave it open.
+    /// It is not shown to be better at any value, and not at each of them that it is not.
     Undecided,
 }
 
-/// A place where two ways cross.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Between which values along the axis the other begins to be better, or ceases to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossingPoint {
     /// Whether the other is the better one above this place, or below it.
     pub better_above: bool,
-    /// Whether the other side of the place is no difference that matters, rather than worse; the
-    /// place is then where the difference begins, or ceases, to matter.
+    /// Whether the other side of the place is no difference that matters, rather than worse.
     #[serde(default)]
     pub fades: bool,
-    /// The place: interpolated over the logarithm.
-    pub value: f64,
-    /// Lower end of the 95 % interval from resampled blocks; absent where it lies below the range.
-    pub low: Option<f64>,
-    /// Upper end; absent where it lies above the range.
-    pub high: Option<f64>,
+    /// The last decided value below the place; absent where none is decided below.
+    pub low: Option<String>,
+    /// The first decided value above the place; absent where none is decided above.
+    pub high: Option<String>,
 }
 
 /// A question about why, and what these results say to it.

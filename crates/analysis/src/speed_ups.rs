@@ -5,18 +5,18 @@ use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, units};
 
-use crate::crossovers::Ratio;
+use crate::caveats;
+use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{
-    AnswerSentence, CellResult, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow,
-};
+use crate::result::{AnswerSentence, Estimate, Finding, Input, Point, SpeedUp, SpeedUpRow};
 use crate::trials::Trials;
+use crate::view::View;
 
 /// Every pair that the study spans, in its order.
-pub(crate) fn all(input: &Input<'_>, trials: &Trials<'_>, cells: &[CellResult]) -> Vec<SpeedUp> {
-    let study = &input.manifest.study;
+pub(crate) fn all(view: &View<'_>) -> Vec<SpeedUp> {
+    let study = &view.input.manifest.study;
     if study.pairs.is_empty() {
         return Vec::new();
     }
@@ -30,7 +30,7 @@ pub(crate) fn all(input: &Input<'_>, trials: &Trials<'_>, cells: &[CellResult]) 
             against: pair.against.clone(),
             published: pair.published,
             note: pair.note.clone(),
-            rows: rows(pair, input, trials, cells),
+            rows: rows(pair, view),
         })
         .collect()
 }
@@ -44,13 +44,8 @@ fn spans(pair: &Pair, cells: &[Cell]) -> bool {
     asks(&pair.against) && pair.values.iter().any(asks)
 }
 
-fn rows(
-    pair: &Pair,
-    input: &Input<'_>,
-    trials: &Trials<'_>,
-    cells: &[CellResult],
-) -> Vec<SpeedUpRow> {
-    let of_value = |value: &String| both_ways(pair, value, trials);
+fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
+    let of_value = |value: &String| both_ways(pair, value, view.trials);
     let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
@@ -58,7 +53,7 @@ fn rows(
             place: Vec::new(),
             cell: String::new(),
             baseline: String::new(),
-            point: Point::Gap(why_none(pair, input)),
+            point: Point::Gap(why_none(pair, view.input)),
         }];
     }
     let own = grid::varied(found.iter().map(|p| p.other.cell));
@@ -77,7 +72,7 @@ fn rows(
         place: apart(p),
         cell: p.other.id.clone(),
         baseline: p.baseline.id.clone(),
-        point: point(pair, p, input, cells),
+        point: point(pair, p, view),
     };
     found.iter().map(row).collect()
 }
@@ -100,36 +95,40 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pa
 }
 
 /// The ratio, turned over where less is faster.
-fn point(pair: &Pair, p: &Pairing<'_, '_>, input: &Input<'_>, cells: &[CellResult]) -> Point {
-    let logs: Vec<f64> = p
-        .log_ratios(pair.metric)
-        .into_iter()
-        .map(|log| match pair.metric.better() {
-            Better::Higher => log,
-            Better::Lower => -log,
-        })
-        .collect();
-    match Ratio::of(&logs) {
-        Some(ratio) => Point::Measured(Estimate {
-            value: ratio.value,
-            low: Some(ratio.low),
-            high: Some(ratio.high),
-            trials: logs.len(),
-        }),
-        None => Point::Gap(why_no_ratio(pair, p, input, cells)),
+fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
+    let cells = [p.baseline.id.as_str(), p.other.id.as_str()];
+    if let Some(why) = caveats::because(view.caveats, pair.metric.measure, cells) {
+        return Point::Gap(format!("withheld: {why}"));
+    }
+    let (axis, metric) = (p.axis, pair.metric);
+    let (baseline, other) = match metric.better() {
+        Better::Higher => (p.baseline, p.other),
+        Better::Lower => (p.other, p.baseline),
+    };
+    let turned = Pairing {
+        axis,
+        baseline,
+        other,
+    };
+    match PairContrast::of(turned, metric) {
+        Some(contrast) => {
+            let ratio = contrast.ratio();
+            Point::Measured(Estimate {
+                value: ratio.value,
+                low: Some(ratio.low),
+                high: Some(ratio.high),
+                trials: contrast.location.count,
+            })
+        }
+        None => Point::Gap(why_no_ratio(pair, p, view)),
     }
 }
 
 /// Why the two cells of a pair have no ratio.
-fn why_no_ratio(
-    pair: &Pair,
-    p: &Pairing<'_, '_>,
-    input: &Input<'_>,
-    cells: &[CellResult],
-) -> String {
+fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
     let both = [p.other, p.baseline];
     let absent = |id: &str| {
-        let result = cells.iter().find(|r| r.id == id)?;
+        let result = view.cells.iter().find(|r| r.id == id)?;
         result.absent.get(&pair.metric).cloned()
     };
     let failed = || both.iter().find_map(|c| c.failures.first());
@@ -137,7 +136,7 @@ fn why_no_ratio(
         why
     } else if let Some(failure) = failed() {
         format!("trials failed: {}", failure.reason)
-    } else if let Some(why) = input.ended_early {
+    } else if let Some(why) = view.input.ended_early {
         format!("the run ended before three blocks had both: {why}")
     } else {
         "fewer than three blocks have both".to_owned()

@@ -50,7 +50,11 @@ fn place() -> Place {
 /// All that bytecost says of a recorded run, by the name of the file that expects it.
 fn said(place: &Place, study: &str) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
-    let report = place.call(&["report", study]);
+    said.insert(
+        "screen.txt".to_owned(),
+        common::stdout(&place.call(&["report", study])),
+    );
+    let report = place.call(&["report", study, "--all"]);
     assert!(
         matches!(report.status.code(), Some(0 | 1)),
         "{}",

@@ -7,7 +7,7 @@ use bytecost_spec::Held;
 pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
 
 use crate::setup::Setup;
-use crate::statement::Statement;
+use crate::statement::{Requirement, Statement};
 use crate::tally::Tally;
 
 /// A row of the table of movers. It reads as its facts.
@@ -60,6 +60,20 @@ impl Mover {
         }
     }
 
+    /// Its facts as a survey has them, with what follows from the other parts of the row.
+    #[must_use]
+    pub fn surveyed(&self) -> MoverFacts {
+        let linux = self.states.needs.iter().find_map(|need| match need {
+            Requirement::Linux(major, minor) => Some((*major, *minor)),
+            _ => None,
+        });
+        MoverFacts {
+            needs_linux: linux,
+            wakes: self.beat_ns().is_some(),
+            ..self.facts.owned()
+        }
+    }
+
     /// The time from one beat to the next in ns, where it does something at each.
     #[must_use]
     pub fn beat_ns(&self) -> Option<u64> {
@@ -89,6 +103,8 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     locks_rings: 0,
     descriptors_per_flow: 1,
     leaves_completions: false,
+    needs_linux: None,
+    wakes: false,
     caution: None,
 };
 

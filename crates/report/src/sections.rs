@@ -23,11 +23,10 @@ use crate::heat::heats;
 use crate::overview;
 use crate::published_series;
 use crate::published_tables::beside;
+use crate::screen;
 use crate::stack::stacks;
 use crate::text::count;
 
-/// Sentences of an answer, after the first, that a page shows at once.
-const ANSWERS_MOST: usize = 6;
 /// Sentences about crossovers that a page shows above their table.
 const CROSSOVERS_MOST: usize = 4;
 
@@ -41,25 +40,22 @@ pub(crate) fn document(a: &Analysis) -> Document {
 /// What a reader sees first.
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
-    if let Some(early) = &a.run.ended_early {
-        d.paragraph(Tone::Warning, format!("This run ended early: {early}"));
-    }
     if let Some(published) = descriptions::imported(a) {
         d.paragraph(Tone::Strong, descriptions::imported_sentence(published));
         d.paragraph(Tone::Plain, descriptions::IMPORTED);
         return d;
     }
-    let line = |(i, answer): (usize, &AnswerSentence)| DocLine {
-        tone: if i == 0 { Tone::Strong } else { Tone::Plain },
+    d.blocks.extend(screen::answer(a).blocks);
+    let is_advice = |answer: &&AnswerSentence| {
+        let mut advice = a.advice.lines.iter();
+        advice.any(|line| answer.sentence.contains(&line.text))
+    };
+    let others = a.answers.iter().filter(|answer| !is_advice(answer));
+    let lines = others.map(|answer| DocLine {
         rests_on: findings(a, &answer.findings),
         ..DocLine::from(answer.sentence.as_str())
-    };
-    let mut lines = a.answers.iter().enumerate().map(line);
-    match lines.next() {
-        Some(headline) => d.push(DocBlock::Paragraph(headline)),
-        None => d.paragraph(Tone::Strong, "This run gives no answer."),
-    }
-    lists(lines.collect(), ANSWERS_MOST, "more sentences", &mut d);
+    });
+    lists(lines.collect(), 0, "more sentences", &mut d);
     d
 }
 

@@ -10,7 +10,9 @@ mod facts;
 mod links;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
-pub use facts::{InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts};
+pub use facts::{
+    Condition, InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts,
+};
 pub use links::LinkSupport;
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.

@@ -103,8 +103,11 @@ fn told(course: &Course<'_>) -> String {
     let Some((at, most)) = most else {
         return format!("`{mover}`: no gain is shown");
     };
-    let factor = phrases::factor(most);
-    let most = format!("{}× as cheap over {}", factor.value, bytes_in_words(*at));
+    let most = format!(
+        "{} less over {}",
+        phrases::change(most.ratio),
+        bytes_in_words(*at)
+    );
     match course.points.get(from) {
         Some((bytes, _)) if from > 0 => {
             format!(

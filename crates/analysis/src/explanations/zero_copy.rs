@@ -7,7 +7,7 @@ use super::one_call::calls;
 use super::zero_copy_from::COPIED;
 use super::{Explained, MOST_ROWS, Why, estimate, row};
 use crate::caveats::copied;
-use crate::crossovers::{Curve, is_open};
+use crate::crossovers::Curve;
 use crate::phrases::{self, percent};
 use crate::result::Crossing;
 
@@ -102,7 +102,7 @@ fn answer(
         .ok_or_else(|| "CPU time per byte was not had at two sizes".to_owned())?;
     let extra = extra_calls(why, zero, copying);
     let copies = shares.iter().any(|(share, _)| *share >= COPIES);
-    if is_open(&crossover.outcome) {
+    if crossover.outcome == Crossing::Undecided {
         return Err(format!(
             "whether `{zero}` loses to `{copying}` is not decided: needs more blocks (--budget)"
         ));

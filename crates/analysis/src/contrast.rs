@@ -1,0 +1,347 @@
+//! The one query: a metric over an axis, one value against another, at a place.
+//!
+//! It gives every pair of cells that differ in that axis alone, each with its paired ratio, and the
+//! run's own finding of it where there is one. A verdict is that finding's, which is corrected over
+//! the whole study: a pair that the study does not compare has a ratio and no verdict.
+
+use bytecost_spec::claim::Place;
+use bytecost_spec::{Axis, Better, Metric};
+use bytecost_stats::{Interval, Location, student_mean, tail_ratio, trimmed_mean};
+
+use crate::cells::exp;
+use crate::confidence::{FEWEST, LEVEL};
+use crate::pairing::{Pairing, contrasted};
+use crate::result::{Finding, Verdict};
+use crate::trials::CellTrials;
+use crate::value::{is_extreme, tail_share};
+use crate::view::View;
+
+/// A ratio with its interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Two cells that differ in one axis, compared in a metric within blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairContrast<'v> {
+    pub(crate) pairing: Pairing<'v, 'v>,
+    pub(crate) metric: Metric,
+    /// Of the logarithms of the other's metric over the baseline's.
+    pub(crate) location: Location,
+    /// The interval of them.
+    pub(crate) interval: Interval,
+    /// Two-sided and not corrected.
+    pub(crate) p: f64,
+    finding: Option<&'v Finding>,
+    /// Whether the finding has the two cells the other way round.
+    turned: bool,
+}
+
+/// What may be said of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing<'v> {
+    /// The corrected verdict of the run's finding, as of the contrast's own value.
+    Decided(Verdict),
+    /// A caveat withholds the verdict, for this reason.
+    Withheld(&'v str),
+    /// The study does not compare the two, so that nothing corrects it.
+    NotCompared,
+}
+
+impl Ratio {
+    /// From log ratios; none of fewer than three.
+    pub(crate) fn of(logs: &[f64]) -> Option<Ratio> {
+        let (location, interval) = located(logs)?;
+        Some(Ratio::between(location, interval))
+    }
+
+    fn between(location: Location, interval: Interval) -> Ratio {
+        Ratio {
+            value: exp(location.value),
+            low: exp(interval.low),
+            high: exp(interval.high),
+        }
+    }
+}
+
+fn located(logs: &[f64]) -> Option<(Location, Interval)> {
+    if logs.len() < FEWEST {
+        return None;
+    }
+    let location = trimmed_mean(logs)?;
+    Some((location, location.interval(LEVEL)?))
+}
+
+/// The same of the mean, without trimming.
+fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
+    let location = student_mean(logs).filter(|l| l.count >= FEWEST)?;
+    Some((location, location.interval(LEVEL)?))
+}
+
+impl<'v> PairContrast<'v> {
+    /// A pair in a metric, without a finding; none where fewer than three blocks have both.
+    ///
+    /// Its ratio is the trimmed mean over blocks; of a tail the quantiles of all trials together, and
+    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
+    pub(crate) fn of(pairing: Pairing<'v, 'v>, metric: Metric) -> Option<PairContrast<'v>> {
+        let measure = metric.measure;
+        let (location, interval, p) = if let Some(share) = tail_share(measure) {
+            let of_block =
+                |block: &u32| [pairing.other, pairing.baseline].map(|c| c.spread(*block));
+            let blocks = pairing.baseline.by_block.keys().map(of_block);
+            let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
+            tail_ratio(&blocks, share, LEVEL)?
+        } else {
+            let logs = pairing.log_ratios(metric);
+            let (location, interval) = match is_extreme(measure) {
+                true => whole(&logs)?,
+                false => located(&logs)?,
+            };
+            (location, interval, location.p_value(0.0)?)
+        };
+        Some(PairContrast {
+            pairing,
+            metric,
+            location,
+            interval,
+            p,
+            finding: None,
+            turned: false,
+        })
+    }
+
+    /// The same with the run's finding of the two, in either order.
+    pub(crate) fn found(self, findings: &'v [Finding]) -> PairContrast<'v> {
+        let [baseline, other] = [&self.pairing.baseline.id, &self.pairing.other.id];
+        let mut own = findings.iter().filter(|f| f.metric == self.metric);
+        let is = |f: &Finding, a: &String, b: &String| f.baseline == *a && f.cell == *b;
+        let finding = own.find(|f| is(f, baseline, other) || is(f, other, baseline));
+        PairContrast {
+            finding,
+            turned: finding.is_some_and(|f| f.baseline == *other),
+            ..self
+        }
+    }
+
+    pub(crate) fn ratio(&self) -> Ratio {
+        Ratio::between(self.location, self.interval)
+    }
+
+    /// The run's finding of the two, where there is one.
+    pub(crate) fn finding(&self) -> Option<&'v Finding> {
+        self.finding
+    }
+
+    /// What may be said of it.
+    pub(crate) fn standing(&self) -> Standing<'v> {
+        let Some(finding) = self.finding else {
+            return Standing::NotCompared;
+        };
+        match (&finding.withheld, finding.verdict, self.turned) {
+            (Some(why), ..) => Standing::Withheld(why),
+            (None, Verdict::Better, true) => Standing::Decided(Verdict::Worse),
+            (None, Verdict::Worse, true) => Standing::Decided(Verdict::Better),
+            (None, verdict, _) => Standing::Decided(verdict),
+        }
+    }
+
+    /// Whether it is decided so.
+    pub(crate) fn is(&self, verdict: Verdict) -> bool {
+        self.standing() == Standing::Decided(verdict)
+    }
+
+    /// The p value of the other not being worse than the baseline: small where it is worse.
+    fn p_of_worse(&self) -> Option<f64> {
+        let worse = match self.metric.better() {
+            Better::Higher => self.location.value < 0.0,
+            Better::Lower => self.location.value > 0.0,
+        };
+        worse.then_some(self.p / 2.0)
+    }
+}
+
+/// How many contrasts are what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) better: usize,
+    pub(crate) worse: usize,
+    pub(crate) same: usize,
+    /// Not decided.
+    pub(crate) open: usize,
+    pub(crate) withheld: usize,
+    /// The study does not compare them.
+    pub(crate) not_compared: usize,
+}
+
+impl Tally {
+    pub(crate) fn of<'c>(contrasts: impl IntoIterator<Item = &'c PairContrast<'c>>) -> Tally {
+        let mut tally = Tally::default();
+        for contrast in contrasts {
+            *match contrast.standing() {
+                Standing::Decided(Verdict::Better) => &mut tally.better,
+                Standing::Decided(Verdict::Worse) => &mut tally.worse,
+                Standing::Decided(Verdict::NoDifferenceThatMatters) => &mut tally.same,
+                Standing::Decided(Verdict::NotDecided) => &mut tally.open,
+                Standing::Withheld(_) => &mut tally.withheld,
+                Standing::NotCompared => &mut tally.not_compared,
+            } += 1;
+        }
+        tally
+    }
+}
+
+impl<'v> View<'v> {
+    /// The query: every pair of cells with `value` and with `against` on the axis, at the place,
+    /// that enough blocks measured, in the order of the plan.
+    pub(crate) fn contrasts(
+        &self,
+        metric: Metric,
+        axis: Axis,
+        value: &str,
+        against: &str,
+        place: &Place,
+    ) -> Vec<PairContrast<'v>> {
+        let pairs = contrasted(self.trials, axis, value, against, place);
+        let asked = |pair| self.contrast(pair, metric);
+        pairs.into_iter().filter_map(asked).collect()
+    }
+
+    /// The same of two cells.
+    pub(crate) fn contrast(
+        &self,
+        pairing: Pairing<'v, 'v>,
+        metric: Metric,
+    ) -> Option<PairContrast<'v>> {
+        Some(PairContrast::of(pairing, metric)?.found(self.findings))
+    }
+}
+
+/// A cell of several that differ in one axis, held against the best of the others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contender<'v> {
+    pub(crate) cell: &'v CellTrials<'v>,
+    /// Whether it is not shown to be worse than any other.
+    pub(crate) in_best_set: bool,
+}
+
+/// Which of several cells may be the best: none of them is shown to be worse than another one.
+///
+/// Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods", 1996,
+/// chapter 4), by paired contrasts within blocks: the truly best one is in the set in at least
+/// `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts). Whoever asks
+/// at several places gives each its part of the rate. Cells without the metric in three blocks
+/// beside any other are not in the answer, which keeps the order of `cells`.
+pub(crate) fn best_set<'v>(
+    cells: &[&'v CellTrials<'v>],
+    axis: Axis,
+    metric: Metric,
+    rate: f64,
+) -> Vec<Contender<'v>> {
+    let contrast = |other: usize, baseline: usize| {
+        let pairing = Pairing {
+            axis,
+            baseline: cells[baseline],
+            other: cells[other],
+        };
+        PairContrast::of(pairing, metric)
+    };
+    let p_of_worse = |one: usize, other: usize| {
+        let contrast = contrast(one, other)?;
+        Some(contrast.p_of_worse().unwrap_or(1.0))
+    };
+    let all = not_worse(cells.len(), rate, p_of_worse);
+    let told = cells.iter().zip(all);
+    told.filter_map(|(cell, stands)| {
+        Some(Contender {
+            cell,
+            in_best_set: stands?,
+        })
+    })
+    .collect()
+}
+
+/// For each of so many ways whether none is shown to be better, by the one-sided p values of being
+/// worse than each other one; none for a way that is in no contrast.
+fn not_worse(
+    count: usize,
+    rate: f64,
+    p_of_worse: impl Fn(usize, usize) -> Option<f64>,
+) -> Vec<Option<bool>> {
+    let level = rate / count.saturating_sub(1).max(1) as f64;
+    let of_one = |one: usize| {
+        let others = (0..count).filter(|other| *other != one);
+        let least = others.filter_map(|other| p_of_worse(one, other));
+        least.reduce(f64::min).map(|p| p >= level)
+    };
+    (0..count).map(of_one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_stats::Generator;
+
+    /// Runs of so many blocks in which ways gain so much; in how many of them each is in the set.
+    fn shares(gains: &[f64], blocks: usize, noise: f64, runs: usize) -> Vec<f64> {
+        let mut g = Generator::new(13);
+        let mut times = vec![0_usize; gains.len()];
+        for _ in 0..runs {
+            let mut rows: Vec<Vec<f64>> = Vec::new();
+            for _ in 0..blocks {
+                let block = 3.0 * noise * g.normal();
+                rows.push(
+                    gains
+                        .iter()
+                        .map(|v| v + block + noise * g.normal())
+                        .collect(),
+                );
+            }
+            let found = not_worse(gains.len(), 0.05, |one, other| {
+                let logs: Vec<f64> = rows.iter().map(|r| r[one] - r[other]).collect();
+                let (location, _) = located(&logs)?;
+                let p = location.p_value(0.0)?;
+                Some(if location.value < 0.0 { p / 2.0 } else { 1.0 })
+            });
+            for (times, stands) in times.iter_mut().zip(found) {
+                *times += usize::from(stands == Some(true));
+            }
+        }
+        times.iter().map(|t| *t as f64 / runs as f64).collect()
+    }
+
+    #[test]
+    fn the_best_one_is_in_the_set_at_the_promised_rate() {
+        // Alike ones are hardest: each of them is a best one.
+        for blocks in [6, 12, 21] {
+            for share in shares(&[0.0; 5], blocks, 0.05, 2000) {
+                assert!(share >= 0.95 - 0.01, "{blocks} {share}");
+            }
+        }
+        let one_ahead = shares(&[0.02, 0.0, 0.0, -0.5], 12, 0.05, 2000);
+        assert!(one_ahead[0] > 0.95, "{one_ahead:?}");
+    }
+
+    #[test]
+    fn what_is_clearly_worse_is_not_in_the_set() {
+        let found = shares(&[0.0, -0.1, -0.3], 21, 0.03, 500);
+        assert!(found[0] == 1.0, "{found:?}");
+        assert!(found[1] < 0.01 && found[2] == 0.0, "{found:?}");
+    }
+
+    #[test]
+    fn pairing_tells_apart_what_overlapping_intervals_do_not() {
+        // Blocks differ three times as much as ways do within them.
+        let found = shares(&[0.0, -0.07], 21, 0.03, 500);
+        assert!(found[1] < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn a_way_in_no_contrast_is_not_in_the_answer() {
+        let only = |one: usize, other: usize| (one != 2 && other != 2).then_some(0.5);
+        assert_eq!(not_worse(3, 0.05, only), [Some(true), Some(true), None]);
+        assert!(not_worse(1, 0.05, only) == [None]);
+    }
+}
