@@ -217,6 +217,11 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     let interval = with_interval(finding);
     match finding.verdict {
         Verdict::Better | Verdict::Worse => {
+            // Where it is more, the predicate has the ratio already.
+            let interval = match interval.split_once(", ") {
+                Some((_, alone)) if finding.ratio >= 1.0 => alone,
+                _ => interval.as_str(),
+            };
             format!("{other} {}{place} ({interval}).", predicate(finding))
         }
         Verdict::NoDifferenceThatMatters => {
