@@ -257,14 +257,6 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// Several of which any will do: `a, b or c`.
-pub(crate) fn alternatives(items: &[String]) -> String {
-    match items {
-        [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
-        _ => list(items),
-    }
-}
-
 /// A number with its noun: `1 trial`, `2 trials`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     plural(&n.to_string(), noun)
