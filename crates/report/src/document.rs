@@ -31,9 +31,13 @@ pub(crate) enum DocBlock {
     Fold {
         title: String,
         blocks: Vec<DocBlock>,
+        /// Whether it only goes on with what stands above it: a text needs no title for that.
+        is_rest: bool,
     },
     /// What can be typed as it is.
     Code(String),
+    /// What a page alone shows: drawings, and details that no text has room for.
+    PageOnly(Vec<DocBlock>),
 }
 
 /// A heading.
@@ -73,6 +77,8 @@ pub(crate) struct DocLine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocTerm {
     pub label: String,
+    /// A sign before the label.
+    pub mark: Option<DocMark>,
     pub lines: Vec<DocLine>,
 }
 
@@ -97,7 +103,7 @@ pub(crate) enum MarkKind {
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocTable {
-    /// What is in it, in one line above it; a page that shows none reads it to who cannot see.
+    /// What is in it, in one line above it; empty where a heading says it.
     pub caption: String,
     pub columns: Vec<DocColumn>,
     pub rows: Vec<DocRow>,
@@ -197,6 +203,17 @@ impl DocBlock {
     }
 }
 
+impl DocBlock {
+    /// Whether a text has anything of it.
+    pub fn is_in_text(&self) -> bool {
+        match self {
+            DocBlock::PageOnly(_) => false,
+            DocBlock::Figure(figure) => !figure.instead.is_empty(),
+            _ => true,
+        }
+    }
+}
+
 impl DocLine {
     pub fn of(tone: Tone, text: impl Into<String>) -> DocLine {
         DocLine {
@@ -220,6 +237,7 @@ impl DocTerm {
     ) -> DocTerm {
         DocTerm {
             label: label.into(),
+            mark: None,
             lines: lines.into_iter().map(Into::into).collect(),
         }
     }
@@ -265,6 +283,20 @@ impl DocTable {
             columns,
             rows: rows.into_iter().map(row).collect(),
         }
+    }
+
+    /// The table without columns in which nothing stands.
+    pub fn without_empty_columns(mut self) -> DocTable {
+        for i in (0..self.columns.len()).rev() {
+            let mut entries = self.rows.iter().filter_map(|row| row.entries.get(i));
+            if entries.all(|entry| entry.text.is_empty()) {
+                self.columns.remove(i);
+                for row in &mut self.rows {
+                    row.entries.remove(i);
+                }
+            }
+        }
+        self
     }
 
     /// Whether any entry has a mark.

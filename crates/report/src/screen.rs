@@ -1,7 +1,9 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'.
 
-use bytecost_analysis::{Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped};
+use bytecost_analysis::{
+    AdviceLine, Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped,
+};
 use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
@@ -11,8 +13,9 @@ use crate::document::{
 };
 use crate::numbers::{self, bare_ratio};
 use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
+use crate::sections::findings;
 use crate::style::Style;
-use crate::terminal;
+use crate::terminal::{print, terminal};
 use crate::text::count;
 
 /// The most lines that it has.
@@ -35,9 +38,13 @@ struct Room {
 #[must_use]
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     if descriptions::imported(a).is_some() {
-        return terminal::terminal(a, style);
+        return terminal(a, style);
     }
-    let print = |room| terminal::print(&document(a, room, page, run), style);
+    let links = [
+        ("Full report", page),
+        ("Why", &format!("bytecost explain {run}")),
+    ];
+    let print = |room| print(&document(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
         caveats: CAVEATS,
@@ -61,7 +68,17 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     text
 }
 
-fn document(a: &Analysis, room: Room, page: &str, run: &str) -> Document {
+/// The same where there is room for all of it, as a report begins.
+pub(crate) fn answer(a: &Analysis) -> Document {
+    let room = Room {
+        rows: usize::MAX,
+        caveats: CAVEATS,
+        lines: usize::MAX,
+    };
+    document(a, room, &a.run.id, &[])
+}
+
+fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
     document.paragraph(Tone::Strong, header(a));
     if let Some(early) = &a.run.ended_early {
@@ -71,7 +88,7 @@ fn document(a: &Analysis, room: Room, page: &str, run: &str) -> Document {
         (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
     let more = advice.len().saturating_sub(room.lines);
     let told = advice.iter().take(room.lines);
-    let by_label = grouped(told.map(|line| (line.label.as_str(), line.text.clone())));
+    let by_label = grouped(told.map(|line| (line.label.as_str(), said(a, line))));
     let mut terms: Vec<DocTerm> = (by_label.into_iter())
         .map(|(label, lines)| DocTerm::new(label, lines))
         .collect();
@@ -100,11 +117,19 @@ fn document(a: &Analysis, room: Room, page: &str, run: &str) -> Document {
         DocTerm::new("Noise floor", [text])
     }));
     let last = last.iter();
-    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [line.text.clone()])));
-    terms.push(DocTerm::new("Full report", [page.to_owned()]));
-    terms.push(DocTerm::new("Why", [format!("bytecost explain {run}")]));
+    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [said(a, line)])));
+    let links = links.iter();
+    terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
     document.push(DocBlock::Terms(terms));
     document
+}
+
+/// A line of the advice with the findings that it rests on.
+fn said(a: &Analysis, line: &AdviceLine) -> DocLine {
+    DocLine {
+        rests_on: findings(a, &line.findings),
+        ..DocLine::from(line.text.as_str())
+    }
 }
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
@@ -155,8 +180,13 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
     let told = all.iter().take(most).map(|caveat| {
         let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
         let first = &caveat.text[..ends[0].min(ends[1])];
-        let cells = count(caveat.cells.len(), "cell", "cells");
-        DocLine::from(format!("{} ({cells})", first.trim_end_matches('.')))
+        let first = first.trim_end_matches('.');
+        match caveat.cells.len() {
+            n if n > 0 && !first.contains("cell") => {
+                format!("{first} ({})", count(n, "cell", "cells")).into()
+            }
+            _ => DocLine::from(first),
+        }
     });
     let mut lines: Vec<DocLine> = told.collect();
     if all.len() > most {
