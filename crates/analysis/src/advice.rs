@@ -1,4 +1,4 @@
-//! What to use and what to avoid: one rule, in [`Group::may_use`], and the facts that follow.
+//! What to use and what to avoid: one rule (`Group::may_use`), and the facts that follow from it.
 
 use bytecost_spec::study::{Compare, Tier};
 use bytecost_spec::survey::{Condition, Route};
@@ -319,8 +319,11 @@ impl<'v> Group<'v> {
 
     /// **The rule.** Of the ways without a condition, those that may be the best (multiple
     /// comparisons with the best, at the study's rate) and that the run's corrected findings show
-    /// to be better than the baseline; none where the baseline may be the best itself, so that it
-    /// is the advice. Nothing at all where the baseline's findings are withheld.
+    /// to be better than the baseline. None where no finding does, so that the baseline may be the
+    /// best itself and is the advice. Nothing at all where the baseline's findings are withheld.
+    ///
+    /// Both corrections are one-sided towards the baseline: where only one of the two excludes it,
+    /// the findings decide, since they are what a reader sees.
     fn may_use(
         &self,
         at: &[Compared<'v>],
@@ -329,19 +332,16 @@ impl<'v> Group<'v> {
         let open = at.iter().filter(|c| c.finding.withheld.is_none());
         let free: Vec<Compared<'v>> = open.copied().filter(|c| with(c)).collect();
         let baseline = at.iter().find(|c| c.finding.withheld.is_none())?.baseline;
+        let is_better = |c: &&Compared<'_>| c.finding.verdict == Verdict::Better;
+        let better: Vec<Compared<'v>> = free.iter().filter(is_better).copied().collect();
         let cells: Vec<&CellTrials<'v>> = (std::iter::once(baseline))
             .chain(free.iter().map(|c| c.cell))
             .collect();
         let best = best_set(&cells, self.compare.axis, self.metric, self.rate);
-        let may_be_best = |id: &str| best.iter().any(|c| c.in_best_set && c.cell.id == id);
-        if may_be_best(&baseline.id) {
-            return Some(Vec::new());
-        }
-        let is_better = |c: &Compared<'_>| c.finding.verdict == Verdict::Better;
-        let may = free
-            .into_iter()
-            .filter(|c| may_be_best(&c.cell.id) && is_better(c));
-        Some(may.collect())
+        let may_be_best =
+            |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);
+        let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();
+        Some(if best.is_empty() { better } else { best })
     }
 
     /// The rule along the range: a way is kept as long as it may be used, and of several the one

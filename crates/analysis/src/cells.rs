@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Counter, Measure, Metric};
+use bytecost_spec::{Counter, Measure, Metric, Survey};
 use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 use itertools::Itertools as _;
@@ -14,8 +14,30 @@ use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, Value, is_extreme, latencies, read, tail_share};
 
 /// Every cell of the plan with its estimates.
-pub(crate) fn results(trials: &Trials<'_>) -> Vec<CellResult> {
-    trials.cells.iter().map(result).collect()
+pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
+    let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
+    for (metric, why) in results.iter_mut().flat_map(|r| &mut r.absent) {
+        if let Some(refused) = refused_here(survey, metric.measure) {
+            refused.clone_into(why);
+        }
+    }
+    results
+}
+
+/// Why this machine has no such hardware counter. It is the reason whatever a trial says of itself:
+/// where there is none, it is no help to ask for it.
+fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
+    let counter = match measure {
+        Measure::CyclesPerByte | Measure::CyclesPerMessage => Counter::Cycles,
+        Measure::InstructionsPerByte | Measure::InstructionsPerMessage => Counter::Instructions,
+        Measure::L1dLoadMissesPerKib => Counter::L1dLoadMisses,
+        Measure::LlcLoadMissesPerKib | Measure::CacheMissesPerMessage => Counter::LlcLoadMisses,
+        Measure::BranchMissesPerMessage => Counter::BranchMisses,
+        _ => return None,
+    };
+    let mut refusals = survey.counters_refused.iter();
+    let refusal = refusals.find(|r| r.what == counter.name())?;
+    Some(&refusal.why)
 }
 
 fn result(cell: &CellTrials<'_>) -> CellResult {

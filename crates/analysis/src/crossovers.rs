@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Metric};
 
-pub(crate) use crate::contrast::Ratio;
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
@@ -144,13 +143,6 @@ impl<'v> Curve<'v> {
         let points = self.points.iter();
         let asked = points.map(|p| (p.x.as_str(), view.contrast(p.pairing, metric)));
         asked.filter_map(|(x, c)| Some((x, c?))).collect()
-    }
-
-    /// The ratio at each point at which enough blocks have it.
-    pub(crate) fn ratios(&self, metric: Metric) -> Vec<(&str, Ratio)> {
-        let of = |p: &CurvePoint<'v>| Some(PairContrast::of(p.pairing, metric)?.ratio());
-        let ratios = self.points.iter().map(|p| (p.x.as_str(), of(p)));
-        ratios.filter_map(|(x, r)| Some((x, r?))).collect()
     }
 
     /// Where the two cross in a metric; none where fewer than two points have it.

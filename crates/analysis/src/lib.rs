@@ -53,7 +53,7 @@ use trials::Trials;
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let study = run::study_facts(input.manifest, &trials);
-    let mut cells = cells::results(&trials);
+    let mut cells = cells::results(&trials, &input.manifest.survey);
     cells::take_published(&mut cells, &input);
     let files = input.manifest.survey.files.as_ref();
     let device = files.and_then(|f| f.device);

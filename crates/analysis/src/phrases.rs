@@ -217,6 +217,11 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     let interval = with_interval(finding);
     match finding.verdict {
         Verdict::Better | Verdict::Worse => {
+            // Where it is more, the predicate has the ratio already.
+            let interval = match interval.split_once(", ") {
+                Some((_, alone)) if finding.ratio >= 1.0 => alone,
+                _ => interval.as_str(),
+            };
             format!("{other} {}{place} ({interval}).", predicate(finding))
         }
         Verdict::NoDifferenceThatMatters => {
@@ -249,14 +254,6 @@ pub(crate) fn list(items: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// Several of which any will do: `a, b or c`.
-pub(crate) fn alternatives(items: &[String]) -> String {
-    match items {
-        [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
-        _ => list(items),
     }
 }
 

@@ -164,6 +164,16 @@ impl<'a> CellTrials<'a> {
         self.facts.applies(Axis::Reaping)
     }
 
+    /// Threads that its flows keep running, of both sides: two of a flow, and over wire one
+    /// responder for all flows.
+    pub(crate) fn threads_of_both_sides(&self) -> usize {
+        let flows = self.cell.threads as usize;
+        match self.cell.transport.has_receiver() {
+            true => 2 * flows,
+            false => flows + 1,
+        }
+    }
+
     /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
     pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
         let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));

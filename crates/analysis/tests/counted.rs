@@ -2,13 +2,13 @@
 
 mod world;
 
-use bytecost_analysis::{Analysis, Explanation};
+use bytecost_analysis::Analysis;
 use bytecost_spec::evidence::{
     Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EventCount, EvidenceAsked, Means,
     TrialEvidence,
 };
 use bytecost_spec::{Measure, Metric, Reading, Side, TrialKey};
-use world::{STUDY, True, World};
+use world::{STUDY, True, World, question};
 
 const PAYLOAD_BYTES: u64 = 1 << 30;
 const MESSAGES: u64 = 1000;
@@ -117,10 +117,6 @@ fn counted(flagged: f64, on_delivery: f64) -> World {
     }
     world.evidence = found;
     world
-}
-
-fn question<'a>(analysis: &'a Analysis, key: &str) -> Option<&'a Explanation> {
-    analysis.explanations.iter().find(|e| e.key == key)
 }
 
 fn answer(analysis: &Analysis, key: &str) -> String {

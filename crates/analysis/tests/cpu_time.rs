@@ -96,10 +96,7 @@ fn watched() -> World {
 }
 
 fn question(analysis: &Analysis) -> Option<&Explanation> {
-    analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "cpu-time-by-kind")
+    world::question(analysis, "cpu-time-by-kind")
 }
 
 #[test]

@@ -103,8 +103,7 @@ fn kib(analysis: &Analysis, mover: &str, level: usize) -> f64 {
 }
 
 fn question(analysis: &Analysis) -> &bytecost_analysis::Explanation {
-    let mut all = analysis.explanations.iter();
-    all.find(|e| e.key == "cache-level").expect("a question")
+    world::question(analysis, "cache-level").expect("a question")
 }
 
 fn copying(cell: &Cell) -> bool {
@@ -134,10 +133,12 @@ fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
     let analysis = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] }).analyse();
     let asked = question(&analysis);
     let answer = asked.answer.as_deref().expect("an answer");
-    let told = "The L2 cache, by timing and without counters: `send-zerocopy` displaces 0.25×";
+    let told =
+        "The L2 cache, by timing and without counters: `send-zerocopy` compared with `send`: 0.25×";
     assert!(answer.starts_with(told), "{answer}");
     assert_eq!(asked.numbers.len(), 2, "{asked:#?}");
-    let row = "by timing, `send-zerocopy` against `send`, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
+    let row =
+        "by timing, `send-zerocopy` compared with `send`, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
     assert!(asked.numbers[0].starts_with(row), "{asked:#?}");
     assert!(
         asked.evidence[0].starts_with("prime and probe"),
@@ -170,7 +171,7 @@ fn what_was_not_looked_at_or_cannot_be_told_apart_is_told_with_its_reason() {
     assert!(level.displaced_kib.is_none());
     let missing = question(&analysis).missing.as_deref().unwrap_or("");
     assert!(
-        missing.contains("its hits cannot be told from its misses"),
+        missing.contains("hits cannot be told from misses"),
         "{missing}"
     );
 
@@ -213,7 +214,7 @@ fn a_claim_about_cache_levels_is_settled_by_timing_where_nothing_counts() {
     );
     let near = world(|c| if copying(c) { [1.0, 0.8] } else { [0.2, 0.7] });
     let far = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
-    for (world, ruling) in [(near, Ruling::Holds), (far, Ruling::DoesNotHold)] {
+    for (world, ruling) in [(near, Ruling::Confirmed), (far, Ruling::Refuted)] {
         let audited = judge::judged(&world, &world.analyse(), &claim);
         assert_eq!(audited.ruling, ruling, "{audited:#?}");
         assert!(

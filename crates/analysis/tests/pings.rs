@@ -167,14 +167,10 @@ fn words_tell_the_nearest_the_farthest_and_each_kind() {
         "{}",
         words[1]
     );
-    let told = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "cpu-distance")
-        .unwrap();
+    let told = world::question(&analysis, "cpu-distance").unwrap();
     let answer = told.answer.as_deref().unwrap();
     assert!(
-        answer.contains("`ping-cache-line`: quickest is 0:1 (same L3 of 32 MiB)"),
+        answer.contains("`ping-cache-line`: Quickest is 0:1 (same L3 of 32 MiB)"),
         "{answer}"
     );
     assert_eq!(told.numbers.len(), 2);
@@ -198,11 +194,7 @@ fn a_pair_alone_and_a_run_without_trials_are_no_matrix() {
     );
     let analysis = world(&one, times).analyse();
     assert!(analysis.matrices.is_empty());
-    let told = analysis
-        .explanations
-        .iter()
-        .find(|e| e.key == "cpu-distance")
-        .unwrap();
+    let told = world::question(&analysis, "cpu-distance").unwrap();
     assert!(told.missing.as_deref().unwrap().contains("needs two pairs"));
     let mut empty = world(STUDY, times);
     empty.samples.clear();

@@ -192,7 +192,7 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
         question
             .numbers
             .iter()
-            .any(|n| n.starts_with("by timing, `send-zerocopy` against `sendmsg`, L")),
+            .any(|n| n.starts_with("by timing, `send-zerocopy` compared with `sendmsg`, L")),
         "{question:?}"
     );
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Deref;
 
 use bytecost_spec::Held;
-pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route};
+pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, WorkKind};
 
 use crate::setup::Setup;
 use crate::statement::{Requirement, Statement};
@@ -69,7 +69,6 @@ impl Mover {
         });
         MoverFacts {
             needs_linux: linux,
-            wakes: self.beat_ns().is_some(),
             ..self.facts.owned()
         }
     }
@@ -100,12 +99,13 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     uses_fields: false,
     route: Route::Nowhere,
     in_flight: InFlight::One,
+    work: WorkKind::Memory,
     locks_rings: 0,
     descriptors_per_flow: 1,
     leaves_completions: false,
     needs_linux: None,
-    wakes: false,
     caution: None,
+    caution_spares_direct: false,
 };
 
 /// Sends from memory over a socket.

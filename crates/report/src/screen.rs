@@ -180,8 +180,13 @@ fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
     let told = all.iter().take(most).map(|caveat| {
         let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
         let first = &caveat.text[..ends[0].min(ends[1])];
-        let cells = count(caveat.cells.len(), "cell", "cells");
-        DocLine::from(format!("{} ({cells})", first.trim_end_matches('.')))
+        let first = first.trim_end_matches('.');
+        match caveat.cells.len() {
+            n if n > 0 && !first.contains("cell") => {
+                format!("{first} ({})", count(n, "cell", "cells")).into()
+            }
+            _ => DocLine::from(first),
+        }
     });
     let mut lines: Vec<DocLine> = told.collect();
     if all.len() > most {

@@ -12,6 +12,7 @@ mod links;
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
 pub use facts::{
     Condition, InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts,
+    WorkKind,
 };
 pub use links::LinkSupport;
 

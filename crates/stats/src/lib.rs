@@ -9,7 +9,6 @@ mod generator;
 mod holm;
 mod location;
 mod power;
-mod rank;
 mod spread;
 mod tail;
 mod trend;
@@ -23,7 +22,6 @@ pub use location::{
     trimmed_mean_value,
 };
 pub use power::{POWER, blocks_needed, power, smallest_detectable};
-pub use rank::{hodges_lehmann, wilcoxon_signed_rank_p};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};

@@ -111,7 +111,11 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
         return format!("Nothing can be compared: the baseline {base} has no trial.");
     }
     if measured().all(|c| of_base(&c)) {
-        return format!("Nothing was compared: {base} alone was measured.");
+        let why = match view.input.left_out.is_empty() {
+            true => "",
+            false => "; the budget did not reach the others (--budget)",
+        };
+        return format!("Nothing was compared: {base} alone was measured{why}.");
     }
     let blocks = measured().map(|c| c.by_block.len()).min().unwrap_or(0);
     if blocks < FEWEST {

@@ -71,10 +71,12 @@ fn merged(said: impl Iterator<Item = Said>) -> Vec<AdviceLine> {
         if more > 0 {
             place = format!("{place}; {more} more");
         }
-        let text = if place.is_empty() {
-            text
-        } else {
-            format!("{place}: {text}")
+        let text = match place.is_empty() {
+            true => text,
+            false if text.starts_with("use ") && !place.contains("; ") => {
+                format!("{place}, {text}")
+            }
+            false => format!("{place}: {text}"),
         };
         AdviceLine {
             label,

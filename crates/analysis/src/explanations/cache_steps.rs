@@ -1,19 +1,29 @@
-//! Where the cost of an access steps up over the working set, held against the caches that the
+//! Where the cost of an access steps up over the working set, compared with the caches that the
 //! kernel reports.
 
-use std::collections::BTreeSet;
-
 use bytecost_spec::host::CpuCache;
+use bytecost_spec::survey::WorkKind;
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{HugePages, Measure, Metric};
+use itertools::Itertools as _;
 
-use super::{Explained, Why};
+use super::asked::Way;
+use super::{Answers, Explained, Question, Why};
 use crate::phrases;
 
-const CHASE: &str = "work-chase";
+pub(super) const QUESTION: Question = Question {
+    key: "cache-steps",
+    text: "Where does an access become more expensive, and is that where the kernel reports the caches?",
+    asks: |why| !kinds(why).is_empty(),
+    answers: Answers::Own(ask),
+    would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
+};
+
 const METRIC: Metric = Metric::both(Measure::CpuNsPerMessage);
 /// A rise of so much between two sizes, with intervals apart, is a step.
 const RISE: f64 = 1.25;
+/// The fewest sizes over which steps are looked for.
+const FEWEST_SIZES: usize = 3;
 
 /// What an access costs with a working set.
 #[derive(Clone, Copy, Debug)]
@@ -31,23 +41,33 @@ struct Step {
     to: Point,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
-    let asked = |c: &bytecost_spec::Cell| c.mover == CHASE && c.neighbour.is_idle();
-    let planned = why.view.trials.moving().filter(|c| asked(c.cell));
-    let sizes: BTreeSet<(HugePages, u64)> = planned
+/// Work in which each access waits for the one before it, alone on its CPU.
+fn waits_for_each(way: Way<'_>) -> bool {
+    way.works(WorkKind::Chain) && way.cell().neighbour.is_idle()
+}
+
+/// The kinds of pages in which it is planned over enough working sets.
+fn kinds(why: &Why<'_>) -> Vec<HugePages> {
+    let planned = why
+        .view
+        .trials
+        .moving()
+        .filter(|c| waits_for_each(why.way(c)));
+    let sizes = planned
         .map(|c| (c.cell.huge_pages, c.cell.size_bytes))
-        .collect();
-    let of = |pages: &HugePages| sizes.iter().filter(|(p, _)| p == pages).count();
-    let kinds: Vec<HugePages> = [HugePages::Auto, HugePages::Off, HugePages::On]
-        .into_iter()
-        .filter(|pages| of(pages) >= 3)
-        .collect();
-    if kinds.is_empty() {
-        return None;
-    }
+        .unique();
+    let sizes: Vec<HugePages> = sizes.map(|(pages, _)| pages).collect();
+    let number = |pages: &HugePages| sizes.iter().filter(|p| *p == pages).count();
+    let all = [HugePages::Auto, HugePages::Off, HugePages::On].into_iter();
+    all.filter(|pages| number(pages) >= FEWEST_SIZES).collect()
+}
+
+fn ask(why: &Why<'_>) -> Option<Explained> {
+    let kinds = kinds(why);
     let caches = caches(why);
-    let (mut answers, mut numbers, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-    for pages in kinds.iter().copied() {
+    let mut found = Explained::of(Ok(String::new()));
+    let mut answers = Vec::new();
+    for pages in &kinds {
         // Where there is one kind of pages alone, it is not worth a word.
         let of_pages = match (kinds.len() > 1).then_some(pages) {
             None => "",
@@ -55,75 +75,57 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
             Some(HugePages::Off) => "in small pages, ",
             Some(HugePages::On) => "in huge pages, ",
         };
-        let points = points(why, pages);
+        let points = points(why, *pages);
         let steps = steps(&points);
-        answers.push(answer(&points, &steps, &caches).map(|told| format!("{of_pages}{told}")));
-        numbers.extend(
+        answers.push(
+            answer(&points, &steps, &caches)
+                .map(|said| phrases::capital(&format!("{of_pages}{said}"))),
+        );
+        found.numbers.extend(
             steps
                 .iter()
                 .map(|s| format!("{of_pages}{}", told(s, &caches))),
         );
-        evidence.extend(points.iter().map(|p| {
+        found.evidence.extend(points.iter().map(|p| {
+            let [ns, low, high] = [p.ns, p.low, p.high].map(number);
             format!(
-                "{of_pages}{}: {} ns (95 % interval {} to {})",
-                bytes_in_words(p.bytes),
-                number(p.ns),
-                number(p.low),
-                number(p.high)
+                "{of_pages}{}: {ns} ns (95 % interval {low} to {high})",
+                bytes_in_words(p.bytes)
             )
         }));
     }
-    let missing = answers.iter().find_map(|a| a.as_ref().err().cloned());
-    let known: Vec<String> = answers.into_iter().flatten().collect();
-    Some(Explained {
-        answer: match missing {
-            Some(missing) if known.is_empty() => Err(missing),
-            _ => Ok(known
-                .iter()
-                .map(|told| phrases::capital(told))
-                .collect::<Vec<_>>()
-                .join(" ")),
-        },
-        numbers,
-        evidence,
-        would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
-        findings: Vec::new(),
-    })
+    let (known, missing): (Vec<String>, Vec<&'static str>) = answers.into_iter().partition_result();
+    found.answer = match (known.is_empty(), missing.first()) {
+        (true, Some(missing)) => Err((*missing).into()),
+        _ => Ok(known.join(" ")),
+    };
+    Some(found)
 }
 
 /// One a size, of the first placement that was measured, by rising size.
 fn points(why: &Why<'_>, pages: HugePages) -> Vec<Point> {
-    let mut points: Vec<Point> = Vec::new();
-    for cell in why
-        .cells(CHASE)
-        .filter(|c| c.cell.neighbour.is_idle() && c.cell.threads == 1)
-        .filter(|c| c.cell.huge_pages == pages)
-    {
-        let Some(e) = cell.estimates.get(&METRIC) else {
-            continue;
-        };
-        let (Some(low), Some(high)) = (e.low, e.high) else {
-            continue;
-        };
-        let bytes = cell.cell.size_bytes;
-        if points.iter().all(|p| p.bytes != bytes) {
-            points.push(Point {
-                bytes,
-                ns: e.value,
-                low,
-                high,
-            });
-        }
-    }
-    points.sort_by_key(|p| p.bytes);
+    let own = why.view.measured().filter(|c| {
+        waits_for_each(why.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
+    });
+    let points = own.filter_map(|c| {
+        let e = why.result(&c.id)?.estimates.get(&METRIC)?;
+        Some(Point {
+            bytes: c.cell.size_bytes,
+            ns: e.value,
+            low: e.low?,
+            high: e.high?,
+        })
+    });
     points
+        .unique_by(|p| p.bytes)
+        .sorted_by_key(|p| p.bytes)
+        .collect()
 }
 
 /// Rises that follow each other are one.
 fn steps(points: &[Point]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for pair in points.windows(2) {
-        let (from, to) = (pair[0], pair[1]);
+    for (from, to) in points.iter().copied().tuple_windows() {
         if to.ns < RISE * from.ns || to.low <= from.high {
             continue;
         }
@@ -137,15 +139,11 @@ fn steps(points: &[Point]) -> Vec<Step> {
 
 /// The caches of data, one a level, by rising size.
 fn caches<'w>(why: &Why<'w>) -> Vec<&'w CpuCache> {
-    let all = &why.view.input.manifest.host.caches;
-    let mut caches: Vec<&CpuCache> = Vec::new();
-    for cache in all.iter().filter(|c| c.kind != "Instruction") {
-        if caches.iter().all(|c| c.level != cache.level) {
-            caches.push(cache);
-        }
-    }
-    caches.sort_by_key(|c| c.size_bytes);
-    caches
+    let all = why.view.input.manifest.host.caches.iter();
+    let of_data = all
+        .filter(|c| c.kind != "Instruction")
+        .unique_by(|c| c.level);
+    of_data.sorted_by_key(|c| c.size_bytes).collect()
 }
 
 /// Whether a step begins below twice a cache and ends above half of it.
@@ -153,60 +151,52 @@ fn is_of(step: &Step, cache: &CpuCache) -> bool {
     step.from.bytes < cache.size_bytes.saturating_mul(2) && step.to.bytes > cache.size_bytes / 2
 }
 
-fn told(step: &Step, caches: &[&CpuCache]) -> String {
-    let of: Vec<String> = (caches.iter())
-        .filter(|c| is_of(step, c))
-        .map(|c| format!("L{} of {}", c.level, bytes_in_words(c.size_bytes)))
-        .collect();
-    let of = if of.is_empty() {
-        "no cache that the kernel reports is of that size".to_owned()
-    } else {
-        format!("where the kernel reports the {}", of.join(" and the "))
-    };
-    format!(
-        "from {} to {} an access goes from {} to {} ns: {of}",
-        bytes_in_words(step.from.bytes),
-        bytes_in_words(step.to.bytes),
-        number(step.from.ns),
-        number(step.to.ns)
-    )
+fn named(cache: &CpuCache) -> String {
+    format!("L{} of {}", cache.level, bytes_in_words(cache.size_bytes))
 }
 
-fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<String, String> {
-    if points.len() < 3 {
-        return Err("needs work-chase at three sizes or more, in three blocks each".to_owned());
-    }
-    if caches.is_empty() {
-        return Ok(format!(
-            "{} found; the kernel reports no caches to hold them against.",
-            phrases::count(steps.len(), "step")
-        ));
+fn told(step: &Step, caches: &[&CpuCache]) -> String {
+    let of = caches.iter().filter(|c| is_of(step, c)).map(|c| named(c));
+    let of = match of.collect::<Vec<_>>() {
+        none if none.is_empty() => "no cache that the kernel reports is of that size".to_owned(),
+        some => format!("where the kernel reports the {}", some.join(" and the ")),
+    };
+    let ([from, to], [less, more]) = (
+        [step.from, step.to].map(|p| bytes_in_words(p.bytes)),
+        [step.from, step.to].map(|p| number(p.ns)),
+    );
+    format!("from {from} to {to} an access goes from {less} to {more} ns: {of}")
+}
+
+fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<String, &'static str> {
+    if points.len() < FEWEST_SIZES {
+        return Err("needs such work at three sizes or more");
     }
     let (least, most) = (points[0].bytes, points[points.len() - 1].bytes);
-    let mut parts = Vec::new();
-    for cache in caches {
-        let name = format!("L{} of {}", cache.level, bytes_in_words(cache.size_bytes));
-        let seen = steps.iter().find(|s| is_of(s, cache));
-        parts.push(match seen {
+    let of_cache = |cache: &&CpuCache| {
+        let size = cache.size_bytes;
+        let said = match steps.iter().find(|s| is_of(s, cache)) {
             Some(step) => format!(
-                "{name}: found between {} and {}",
+                "found between {} and {}",
                 bytes_in_words(step.from.bytes),
                 bytes_in_words(step.to.bytes)
             ),
-            None if cache.size_bytes < least || cache.size_bytes.saturating_mul(2) > most => {
-                format!("{name}: beyond the sizes that were measured")
+            None if size < least || size.saturating_mul(2) > most => {
+                "beyond the sizes that were measured".to_owned()
             }
-            None => format!("{name}: no step is seen"),
-        });
-    }
-    let other = steps
+            None => "no step is seen".to_owned(),
+        };
+        format!("{}: {said}", named(cache))
+    };
+    let mut parts: Vec<String> = caches.iter().map(of_cache).collect();
+    let others = steps
         .iter()
-        .filter(|s| caches.iter().all(|c| !is_of(s, c)))
+        .filter(|s| !caches.iter().any(|c| is_of(s, c)))
         .count();
-    if other > 0 {
+    if others > 0 || parts.is_empty() {
         parts.push(format!(
             "{} where no cache is reported",
-            phrases::count(other, "step")
+            phrases::count(others, "step")
         ));
     }
     Ok(format!("{}.", parts.join("; ")))
@@ -216,13 +206,14 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<Stri
 mod tests {
     use super::*;
 
-    fn point(kib: u64, ns: f64) -> Point {
-        Point {
+    fn points_of(all: &[(u64, f64)]) -> Vec<Point> {
+        let point = |(kib, ns): &(u64, f64)| Point {
             bytes: kib << 10,
-            ns,
+            ns: *ns,
             low: ns * 0.95,
             high: ns * 1.05,
-        }
+        };
+        all.iter().map(point).collect()
     }
 
     fn cache(level: u32, kib: u64) -> CpuCache {
@@ -236,7 +227,7 @@ mod tests {
 
     #[test]
     fn steps_are_found_and_named_for_the_caches() {
-        let points = [
+        let points = points_of(&[
             (4, 1.2),
             (16, 1.2),
             (64, 4.0),
@@ -245,8 +236,7 @@ mod tests {
             (4096, 14.0),
             (16384, 15.0),
             (65536, 90.0),
-        ]
-        .map(|(kib, ns)| point(kib, ns));
+        ]);
         let steps = steps(&points);
         let ends: Vec<(u64, u64)> = steps
             .iter()
@@ -254,30 +244,26 @@ mod tests {
             .collect();
         assert_eq!(ends, [(16, 64), (256, 4096), (16384, 65536)]);
         let (l1, l2, l3) = (cache(1, 32), cache(2, 512), cache(3, 32768));
-        let all = answer(&points, &steps, &[&l1, &l2, &l3]).unwrap();
         assert_eq!(
-            all,
+            answer(&points, &steps, &[&l1, &l2, &l3]).unwrap(),
             "L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 512 KiB: found between 256 KiB and 4 MiB; L3 of 32 MiB: found between 16 MiB and 64 MiB."
         );
-        let big = cache(3, 262_144);
-        let some = answer(&points, &steps, &[&l1, &big]).unwrap();
+        let some = answer(&points, &steps, &[&l1, &cache(3, 262_144)]).unwrap();
         assert!(some.ends_with("L3 of 256 MiB: beyond the sizes that were measured; 2 steps where no cache is reported."), "{some}");
         assert!(told(&steps[2], &[&l1]).contains("no cache that the kernel reports"));
     }
 
     #[test]
     fn what_intervals_allow_to_be_level_is_no_step() {
-        let mut points = [(16, 4.0), (32, 5.2), (64, 5.3)].map(|(kib, ns)| point(kib, ns));
+        let mut points = points_of(&[(16, 4.0), (32, 5.2), (64, 5.3)]);
         assert_eq!(steps(&points).len(), 1);
         points[1].low = 4.1;
         assert_eq!(steps(&points).len(), 0);
-        let l2 = cache(2, 24);
         assert!(
-            answer(&points, &[], &[&l2])
+            answer(&points, &[], &[&cache(2, 24)])
                 .unwrap()
                 .contains("no step is seen")
         );
-        assert!(answer(&points[..2], &[], &[&l2]).is_err());
-        assert!(answer(&points, &[], &[]).unwrap().contains("no caches"));
+        assert!(answer(&points[..2], &[], &[]).is_err());
     }
 }

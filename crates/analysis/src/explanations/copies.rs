@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::{Explained, MOST_ROWS, Why};
+use super::{Answers, Explained, MOST_ROWS, Question, Why};
 use crate::copies::SOME;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -20,33 +20,37 @@ struct Way<'v> {
     cells: Vec<(String, &'v CellResult, &'v CellCopies)>,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
-    let view = why.view;
-    let mut asked = view.input.manifest.evidence.iter();
-    let asked = asked.find(|a| a.means == Means::Copies)?;
-    let told = |answer, numbers| Explained {
-        answer,
-        numbers,
-        evidence: evidence(why),
-        would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
-        findings: Vec::new(),
-    };
+pub(super) const QUESTION: Question = Question {
+    key: "copies-per-byte",
+    text: "How often is each byte copied, and where?",
+    asks: |_| true,
+    answers: Answers::Own(ask),
+    would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
+};
+
+/// None where nothing was counted, and nobody asked for it.
+fn ask(why: &Why<'_>) -> Option<Explained> {
     let ways = ways(why);
-    if ways.is_empty() {
-        if asked.unasked {
-            return None;
-        }
-        let missing = match &asked.refused {
-            Some(refused) => refused.clone(),
-            None => "no cell was counted to its end: go on with --resume".to_owned(),
-        };
-        return Some(told(Err(missing), Vec::new()));
-    }
     let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
-    let answer = rows.iter().take(MOST_WAYS).cloned().collect::<Vec<_>>();
-    let numbers = rows.into_iter().skip(MOST_WAYS).take(2 * MOST_ROWS);
-    let answer = format!("the kernel copies each byte of {}.", answer.join("; of "));
-    Some(told(Ok(answer), numbers.collect()))
+    let answer = match rows.is_empty() {
+        true => Err(why.refusal(Means::Copies)?),
+        false => {
+            let shown: Vec<String> = rows.iter().take(MOST_WAYS).cloned().collect();
+            Ok(format!(
+                "the kernel copies each byte of {}.",
+                shown.join("; of ")
+            ))
+        }
+    };
+    Some(Explained {
+        numbers: rows
+            .into_iter()
+            .skip(MOST_WAYS)
+            .take(2 * MOST_ROWS)
+            .collect(),
+        evidence: evidence(why),
+        ..Explained::of(answer)
+    })
 }
 
 /// The counted cells, those together whose bytes are copied alike.
@@ -54,26 +58,23 @@ fn ways<'v>(why: &Why<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Mover, Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
     for copies in why.view.copies.iter().filter(|c| !c.is_flagged_only()) {
-        let Some(cell) = why.view.cells.iter().find(|c| c.id == copies.cell) else {
+        let Some(cell) = why.result(&copies.cell) else {
             continue;
         };
-        let is_varied = |a: &&Axis| **a == Axis::Mover || why.varied.contains(a);
-        let words: Vec<String> = named
-            .iter()
-            .filter(is_varied)
-            .map(|a| match a {
-                // What is told of it, but for the size.
-                Axis::Mover => a.subject(&cell.cell.value(*a)),
-                _ => a.circumstance(&cell.cell.value(*a)),
-            })
-            .collect();
-        let name = words.join(" ");
-        let mut ways_so_far = ways.iter_mut();
-        match ways_so_far.find(|w| w.cells.iter().all(|(.., c)| is_alike(c, copies))) {
-            Some(way) => way.cells.push((name, cell, copies)),
-            None => ways.push(Way {
-                cells: vec![(name, cell, copies)],
-            }),
+        let word = |axis: &Axis| match axis {
+            // What is said of it, but for the size.
+            Axis::Mover => Some(axis.subject(&cell.cell.mover)),
+            _ => why
+                .varied
+                .contains(axis)
+                .then(|| axis.circumstance(&cell.cell.value(*axis))),
+        };
+        let name = named.iter().filter_map(word).collect::<Vec<_>>().join(" ");
+        let entry = (name, cell, copies);
+        let alike = |w: &&mut Way<'_>| w.cells.iter().all(|(.., c)| is_alike(c, copies));
+        match ways.iter_mut().find(alike) {
+            Some(way) => way.cells.push(entry),
+            None => ways.push(Way { cells: vec![entry] }),
         }
     }
     ways
@@ -164,7 +165,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
-    told.extend(lost.map(|why| format!("not had: {why}")));
+    told.extend(lost.map(|why| format!("unavailable: {why}")));
     if let Some(cost) = &why.view.cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),

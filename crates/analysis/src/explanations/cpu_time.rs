@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
+use bytecost_spec::evidence::{EvidenceAsked, KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
 use super::largest_differences::{decided, place};
-use super::{Explained, MOST_ROWS, Why};
+use super::{Answers, Explained, MOST_ROWS, Question, Why};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer};
 
@@ -28,34 +28,40 @@ struct Difference {
     ns: f64,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
+pub(super) const QUESTION: Question = Question {
+    key: "cpu-time-by-kind",
+    text: "Where does the CPU time go, and what does one way save compared with another?",
+    asks: |why| asked(why).is_some(),
+    answers: Answers::Own(ask),
+    would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call more expensive",
+};
+
+fn asked<'v>(why: &Why<'v>) -> Option<&'v EvidenceAsked> {
     let mut asked = why.view.input.manifest.evidence.iter();
-    let asked = asked.find(|a| a.means == Means::Time)?;
-    let told = |answer, numbers, findings| Explained {
-        answer,
-        numbers,
-        evidence: evidence(why),
-        would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call dearer",
-        findings,
-    };
-    if let Some(refused) = &asked.refused {
-        return Some(told(Err(refused.clone()), Vec::new(), Vec::new()));
+    asked.find(|a| a.means == Means::Time)
+}
+
+fn ask(why: &Why<'_>) -> Option<Explained> {
+    if let Some(refused) = &asked(why)?.refused {
+        return Some(Explained::of(Err(refused.as_str().into())));
     }
     let pairs = pairs(why);
-    let Some(first) = pairs.first() else {
-        let was_watched = why.view.input.evidence.iter().any(|e| e.time.is_some());
-        let missing = if why.view.cpu_time.is_empty() && was_watched {
-            "of no watched cell both bytes and work of its sides were seen"
-        } else if why.view.cpu_time.is_empty() {
-            "no cell was watched to its end: go on with --resume"
-        } else {
-            "no two watched cells differ by more than the blocks leave open"
-        };
-        return Some(told(Err(missing.to_owned()), Vec::new(), Vec::new()));
+    let was_watched = why.view.input.evidence.iter().any(|e| e.time.is_some());
+    let answer = match (pairs.first(), why.view.cpu_time.is_empty()) {
+        (Some(first), _) => Ok(sentence(why, first)),
+        (None, true) if was_watched => {
+            Err("of no watched cell both bytes and work of its sides were seen".into())
+        }
+        (None, true) => Err("no cell was watched to its end: continue with --resume".into()),
+        (None, false) => Err("no two watched cells are decided to differ".into()),
     };
-    let numbers = pairs.iter().take(MOST_ROWS).map(|p| row(why, p)).collect();
-    let findings = pairs.iter().take(MOST_ROWS).map(|p| p.finding.id.clone());
-    Some(told(Ok(sentence(why, first)), numbers, findings.collect()))
+    let shown = || pairs.iter().take(MOST_ROWS);
+    Some(Explained {
+        answer,
+        numbers: shown().map(|p| row(why, p)).collect(),
+        evidence: evidence(why),
+        findings: shown().map(|p| p.finding.id.clone()).collect(),
+    })
 }
 
 /// The comparisons that are told, of which both cells were watched.
@@ -130,32 +136,23 @@ impl Pair<'_> {
 }
 
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
-    let finding = pair.finding;
-    let place = place(why, finding);
     let of = match pair.other.per {
         TimePer::Kib => "on both sides together",
         TimePer::Request => "on the server's side",
     };
-    format!(
-        "{} takes {} ns of CPU time {} {of}{place}, {} {}: {}.",
-        finding.axis.subject(&finding.value),
-        units::number(pair.other.total()),
-        pair.other.per.words(),
-        finding.axis.subject(&finding.baseline_value),
-        units::number(pair.baseline.total()),
-        pair.told(),
-    )
+    format!("{of}, {}.", row(why, pair))
 }
 
 fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
+    let finding = pair.finding;
     format!(
-        "{} against {}{}, {} against {} ns {}: {}",
-        pair.finding.axis.subject(&pair.finding.value),
-        pair.finding.axis.subject(&pair.finding.baseline_value),
-        place(why, pair.finding),
+        "{} takes {} ns of CPU time {}{}, {} {}: {}",
+        finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
-        units::number(pair.baseline.total()),
         pair.other.per.words(),
+        place(why, finding),
+        finding.axis.subject(&finding.baseline_value),
+        units::number(pair.baseline.total()),
         pair.told(),
     )
 }
@@ -173,17 +170,17 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     }
     vec![
         format!(
-            "{looks} looks at the CPUs' clock in {}; at most {} of a cell's are of functions that the map does not know{}",
+            "{looks} CPU-clock samples in {}; at most {} of a cell's are of functions that the map does not know{}",
             phrases::count(cells.len(), "cell"),
             most(|c| c.unattributed),
             unknown(why)
         ),
         format!(
-            "at most {} of a cell's looks landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise",
+            "at most {} of a cell's samples landed where interrupts are switched on again, or in a function that serves all, and were given to their callers; what runs with interrupts off is not seen otherwise",
             most(|c| c.moved)
         ),
         format!(
-            "at most {} of the busy looks of a cell found neither side, and {} were lost{}",
+            "at most {} of the busy samples of a cell were not attributed to either side, and {} were dropped{}",
             most(|c| c.rest),
             most(|c| c.lost),
             of_rest(cells)
@@ -191,9 +188,9 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     ]
 }
 
-/// The functions that the map does not know, of both sides of all cells, those with most looks.
+/// The functions that the map does not know, of both sides of all cells, those with most samples.
 fn unknown(why: &Why<'_>) -> String {
-    let mut looks: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let watched = why
         .view
         .input
@@ -203,40 +200,32 @@ fn unknown(why: &Why<'_>) -> String {
     for look in watched.flat_map(|time| &time.looks) {
         let is_named = look.party != Party::Rest && !look.function.is_empty();
         if look.kind == Kind::Unattributed && is_named {
-            *looks.entry(&look.function).or_default() += look.count;
+            *counts.entry(&look.function).or_default() += look.count;
         }
     }
-    let mut names: Vec<(&str, u64)> = looks.into_iter().collect();
-    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let names = names
-        .iter()
-        .take(MOST_KINDS)
-        .map(|(name, _)| format!("`{name}`"));
-    let names: Vec<String> = names.collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(" (most of them {})", phrases::list(&names)),
-    }
+    let named = |(name, _): (&str, u64)| format!("`{name}`");
+    most(counts.into_iter().collect(), named)
+        .map_or_else(String::new, |names| format!(" (most of them {names})"))
 }
 
-/// What else ran did, over all cells: the kinds with most looks.
+/// What else ran did, over all cells: the kinds with most samples.
 fn of_rest(cells: &[CellTime]) -> String {
-    let rest = || {
-        let all = cells.iter().flat_map(|c| &c.kinds);
-        all.filter(|k| k.party == Party::Rest)
-    };
-    let looks = |kind: Kind| -> u64 { rest().filter(|k| k.kind == kind).map(|k| k.looks).sum() };
-    let all: u64 = rest().map(|k| k.looks).sum();
-    let mut kinds: Vec<(u64, &str)> = KINDS.iter().map(|r| (looks(r.kind), r.title)).collect();
-    kinds.retain(|(n, _)| *n > 0);
-    kinds.sort_by_key(|(n, _)| std::cmp::Reverse(*n));
-    let told = kinds.iter().take(MOST_KINDS).map(|(n, title)| {
-        let share = phrases::percent(*n as f64 / all as f64);
-        format!("{title} {share}")
-    });
-    let told: Vec<String> = told.collect();
-    match told.is_empty() {
-        true => String::new(),
-        false => format!("; what else ran did {}", phrases::list(&told)),
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let kinds = cells.iter().flat_map(|c| &c.kinds);
+    for kind in kinds.filter(|k| k.party == Party::Rest && k.looks > 0) {
+        *counts.entry(kind.kind.row().title).or_default() += kind.looks;
     }
+    let all: u64 = counts.values().sum();
+    let share =
+        |(title, n): (&str, u64)| format!("{title} {}", phrases::percent(n as f64 / all as f64));
+    most(counts.into_iter().collect(), share).map_or_else(String::new, |shares| {
+        format!("; what else ran did {shares}")
+    })
+}
+
+/// Those that come most often, in words; none where there are none.
+fn most(mut counts: Vec<(&str, u64)>, words: impl Fn((&str, u64)) -> String) -> Option<String> {
+    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let words: Vec<String> = counts.into_iter().take(MOST_KINDS).map(words).collect();
+    (!words.is_empty()).then(|| phrases::list(&words))
 }

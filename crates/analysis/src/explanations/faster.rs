@@ -3,24 +3,31 @@
 use bytecost_spec::evidence::{CopyPlace, Means};
 
 use super::largest_differences::{decided, events, place};
-use super::{Explained, MOST_ROWS, Why, cpu_time};
+use super::{Answers, Explained, MOST_ROWS, Question, Why, cpu_time};
 use crate::phrases;
 use crate::result::{CellCopies, CellCounts, Finding};
 
 /// Copies for each byte from which on two ways differ in them.
 const APART: f64 = 0.05;
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
+pub(super) const QUESTION: Question = Question {
+    key: "why-one-way-wins",
+    text: "Why is one way better than another?",
+    asks: |_| true,
+    answers: Answers::Own(ask),
+    would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
+};
+
+fn ask(why: &Why<'_>) -> Option<Explained> {
     let view = why.view;
     let asked = |means: Means| {
         let mut all = view.input.manifest.evidence.iter();
         all.find(|a| a.means == means && !a.unasked)
     };
-    let told = |answer, numbers, findings| Explained {
-        answer,
+    let told = |answer: Result<String, String>, numbers, findings| Explained {
+        answer: answer.map_err(Into::into),
         numbers,
         evidence: Vec::new(),
-        would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
         findings,
     };
     let counted = |id: &str| {

@@ -1,93 +1,81 @@
-//! What was unexpected: the study's expectations held against the findings.
+//! What was unexpected: the study's expectations compared with the findings.
 
-use std::collections::BTreeMap;
-
-use bytecost_spec::Cell;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};
 
-use super::{Explained, MOST_ROWS, Why};
+use super::{Answers, Explained, MOST_ROWS, Question, Why};
 use crate::phrases;
 use crate::result::{Finding, Verdict};
 
+pub(super) const QUESTION: Question = Question {
+    key: "unexpected",
+    text: "What was unexpected?",
+    asks: |why| !why.view.input.manifest.study.expects.is_empty(),
+    answers: Answers::Own(ask),
+    would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
+};
+
 /// An expectation with the findings that it speaks of.
-struct Held<'v> {
+struct Compared<'v> {
     expect: &'v Expect,
-    as_expected: Vec<&'v Finding>,
+    as_expected: usize,
     otherwise: Vec<&'v Finding>,
     open: usize,
 }
 
-pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
+fn ask(why: &Why<'_>) -> Option<Explained> {
     let expects = &why.view.input.manifest.study.expects;
-    let held: Vec<Held<'_>> = expects.iter().map(|e| hold(why, e)).collect();
-    let sum = |of: fn(&Held<'_>) -> usize| held.iter().map(of).sum::<usize>();
-    let (met, otherwise, open) = (
-        sum(|h| h.as_expected.len()),
-        sum(|h| h.otherwise.len()),
-        sum(|h| h.open),
-    );
-    let unmeasured = held
-        .iter()
-        .filter(|h| h.as_expected.is_empty() && h.otherwise.is_empty() && h.open == 0);
-    let unmeasured = phrases::count(unmeasured.count(), "expectation");
-    let mut told = Explained {
-        answer: Err(String::new()),
-        numbers: Vec::new(),
-        evidence: vec![format!(
-            "{met} as expected, {otherwise} otherwise, {open} not decided; {unmeasured} without a finding"
-        )],
-        would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
-        findings: Vec::new(),
-    };
-    if expects.is_empty() {
-        told.answer = Err("the study states no expectation in a form that findings can be held against: needs rows of [[expect]]".to_owned());
-        told.evidence.clear();
-        return Some(told);
-    }
-    if met + otherwise == 0 {
-        told.answer = Err(if open > 0 {
-            format!(
-                "all {open} findings that the prediction speaks of are not decided: needs more blocks (--budget)"
-            )
-        } else {
-            "no finding that the prediction speaks of: its cells were not measured".to_owned()
-        });
-        return Some(told);
-    }
+    let all: Vec<Compared<'_>> = expects.iter().map(|e| compare(why, e)).collect();
+    let sum = |of: fn(&Compared<'_>) -> usize| all.iter().map(of).sum::<usize>();
+    let (met, open) = (sum(|c| c.as_expected), sum(|c| c.open));
+    let otherwise = sum(|c| c.otherwise.len());
+    let unmeasured = sum(|c| usize::from(c.as_expected + c.otherwise.len() + c.open == 0));
     let decided = phrases::count(met + otherwise, "finding");
-    for h in held.iter().filter(|h| !h.otherwise.is_empty()) {
-        told.numbers.extend(
-            h.otherwise
-                .iter()
-                .map(|f| format!("expected {}: {}", h.expect.outcome, f.sentence)),
-        );
-        told.findings
-            .extend(h.otherwise.iter().map(|f| f.id.clone()));
-    }
-    told.numbers.truncate(MOST_ROWS);
-    let lines: Vec<String> = held.iter().filter_map(clause).collect();
-    told.answer = Ok(if lines.is_empty() {
-        format!("nothing: all of the {decided} that the prediction speaks of came out as expected.")
-    } else {
-        format!(
-            "{otherwise} of {decided} that the prediction speaks of came out otherwise: {}.",
-            lines.join("; ")
+    let undecided = match open {
+        0 => String::new(),
+        1 => "; 1 more is not decided".to_owned(),
+        n => format!("; {n} more are not decided"),
+    };
+    let answer = match (met + otherwise, open) {
+        (0, 0) => {
+            Err("no finding that the prediction speaks of: its cells were not measured".into())
+        }
+        (0, _) => Err(format!(
+            "not decided in {} that the prediction speaks of",
+            phrases::count(open, "finding")
         )
-    });
-    Some(told)
+        .into()),
+        _ if otherwise == 0 => Ok(format!(
+            "nothing so far: {decided} that the prediction speaks of came out as expected{undecided}."
+        )),
+        _ => Ok(format!(
+            "the prediction fell in {otherwise} of {decided} that it speaks of: {}{undecided}.",
+            all.iter()
+                .filter_map(Compared::clause)
+                .collect::<Vec<_>>()
+                .join("; ")
+        )),
+    };
+    let fallen = all
+        .iter()
+        .flat_map(|c| c.otherwise.iter().map(move |f| (c, f)));
+    Some(Explained {
+        numbers: (fallen.clone().take(MOST_ROWS))
+            .map(|(c, f)| format!("expected {}: {}", c.expect.outcome, f.sentence))
+            .collect(),
+        evidence: vec![format!(
+            "{met} as expected, {otherwise} otherwise, {open} not decided; {} without a finding",
+            phrases::count(unmeasured, "expectation")
+        )],
+        findings: fallen.map(|(_, f)| f.id.clone()).collect(),
+        ..Explained::of(answer)
+    })
 }
 
-fn hold<'v>(why: &Why<'v>, expect: &'v Expect) -> Held<'v> {
-    let cells: BTreeMap<&str, &Cell> = why
-        .view
-        .cells
-        .iter()
-        .map(|c| (c.id.as_str(), &c.cell))
-        .collect();
+fn compare<'v>(why: &Why<'v>, expect: &'v Expect) -> Compared<'v> {
     let survey = &why.view.input.manifest.survey;
     let is_there = |id: &String| {
-        let cell = cells.get(id.as_str());
+        let cell = why.result(id).map(|c| &c.cell);
         cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
     };
     let speaks = |f: &&Finding| {
@@ -99,49 +87,44 @@ fn hold<'v>(why: &Why<'v>, expect: &'v Expect) -> Held<'v> {
             // What waits for a timer says nothing of the ways.
             && !why.view.stalls.touch(f)
     };
-    let mut held = Held {
+    let mut compared = Compared {
         expect,
-        as_expected: Vec::new(),
+        as_expected: 0,
         otherwise: Vec::new(),
         open: 0,
     };
     for finding in why.view.findings.iter().filter(speaks) {
         let came = match finding.verdict {
-            Verdict::Better => Outcome::Better,
-            Verdict::Worse => Outcome::Worse,
-            Verdict::NoDifferenceThatMatters => Outcome::NoDifference,
-            Verdict::NotDecided => {
-                held.open += 1;
-                continue;
-            }
+            Verdict::Better => Some(Outcome::Better),
+            Verdict::Worse => Some(Outcome::Worse),
+            Verdict::NoDifferenceThatMatters => Some(Outcome::NoDifference),
+            Verdict::NotDecided => None,
         };
-        if came == expect.outcome {
-            held.as_expected.push(finding);
-        } else {
-            held.otherwise.push(finding);
+        match came {
+            None => compared.open += 1,
+            Some(came) if came == expect.outcome => compared.as_expected += 1,
+            Some(_) => compared.otherwise.push(finding),
         }
     }
-    held
+    compared
 }
 
-/// What came otherwise of one expectation, in a few words.
-fn clause(held: &Held<'_>) -> Option<String> {
-    let first = held.otherwise.first()?;
-    let outcome = match held.expect.outcome {
-        Outcome::NoDifference => "no different",
-        Outcome::Better => "better",
-        Outcome::Worse => "worse",
-    };
-    let all = held.otherwise.len() + held.as_expected.len();
-    Some(
-        format!(
-            "{} was expected to be {outcome} than {} in {} and in {} of {} was not",
+impl Compared<'_> {
+    /// What came otherwise, in a few words.
+    fn clause(&self) -> Option<String> {
+        let first = self.otherwise.first()?;
+        let outcome = match self.expect.outcome {
+            Outcome::NoDifference => "no different from",
+            Outcome::Better => "better than",
+            Outcome::Worse => "worse than",
+        };
+        Some(format!(
+            "{} was expected to be {outcome} {} in {} and was not in {} of {}",
             first.axis.subject(&first.value),
             first.axis.subject(&first.baseline_value),
             phrases::metric(first.metric),
-            held.otherwise.len(),
-            phrases::count(all, "place")
-        )
-        .replace("no different than", "no different from"),
-    )
+            self.otherwise.len(),
+            phrases::count(self.otherwise.len() + self.as_expected, "place")
+        ))
+    }
 }

@@ -118,8 +118,7 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
     let rows = names.map(|name| (name, Route::FileToSocket, InFlight::One));
     facts(&mut world, &rows);
     for row in &mut world.manifest.survey.mover_facts {
-        let reads = ["read-write", "java-stream"].contains(&row.name.as_str());
-        if !reads {
+        if ["sendfile", "java-transfer-to"].contains(&row.name.as_str()) {
             row.release = Release::Never;
         }
     }

@@ -53,6 +53,11 @@ axis = "server"
 baseline = "epoll"
 metrics = ["messages_per_s", "server_cpu_ns_per_message", "latency_us_p50"]
 
+[[compare]]
+axis = "idle"
+baseline = "0"
+metrics = ["messages_per_s"]
+
 [[figure]]
 title = "Rate"
 x = "connections"
@@ -154,8 +159,7 @@ pub fn run() -> World {
 
 /// What is told to a question.
 pub fn explained<'a>(analysis: &'a Analysis, key: &str) -> &'a Explanation {
-    let found = analysis.explanations.iter().find(|e| e.key == key);
-    found.unwrap_or_else(|| panic!("{key} is not asked"))
+    crate::world::question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"))
 }
 
 /// The answer to a question, which there is.

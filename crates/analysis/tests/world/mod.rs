@@ -2,11 +2,11 @@
 #![allow(dead_code, unused_imports, unused_macros)] // each test file uses a part of it
 
 use base64::Engine as _;
-use bytecost_analysis::{Analysis, Input, LeftOut, analyse};
+use bytecost_analysis::{Analysis, Explanation, Input, LeftOut, analyse};
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::host::Host;
 use bytecost_spec::sample::{Block, FlowReading, Truth};
-use bytecost_spec::survey::{MoverFacts, Release, Route, Survey};
+use bytecost_spec::survey::{MoverFacts, Release, Route, Survey, WorkKind};
 use bytecost_spec::{
     Cell, Counter, Failure, Manifest, Pattern, Reading, Readings, Refusal, Sample, SideReadings,
     Study, TrialKey,
@@ -130,10 +130,56 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
 
 /// What is known of a mover that goes this way, and has its buffers back at once.
 pub fn row(name: &str, route: Route) -> MoverFacts {
+    let work = match name {
+        "work-integer" | "work-float" => WorkKind::Registers,
+        "work-chase" => WorkKind::Chain,
+        "wake-up" => WorkKind::Beats,
+        _ => WorkKind::Memory,
+    };
     MoverFacts {
         route,
+        work,
         ..facts(name, Release::AtReturn, route.has_peer())
     }
+}
+
+/// A question of a run; none where it is not asked.
+pub fn question<'a>(analysis: &'a Analysis, key: &str) -> Option<&'a Explanation> {
+    analysis.explanations.iter().find(|e| e.key == key)
+}
+
+/// A question that is answered with these words, and with no others than whole sentences.
+#[track_caller]
+pub fn answered<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Explanation {
+    let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
+    let answer = found.answer.as_deref();
+    let answer = answer.unwrap_or_else(|| panic!("{found:#?}"));
+    for word in words {
+        assert!(answer.contains(word), "no `{word}` in {answer}");
+    }
+    assert!(
+        found.missing.is_none() && found.would_change.is_some(),
+        "{found:#?}"
+    );
+    assert!(answer.ends_with('.') && !answer.contains('\n'), "{answer}");
+    found
+}
+
+/// A question without an answer, and a short clause with these words about what is missing.
+#[track_caller]
+pub fn missing<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Explanation {
+    let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
+    let said = found.missing.as_deref();
+    let said = said.unwrap_or_else(|| panic!("{found:#?}"));
+    for word in words {
+        assert!(said.contains(word), "no `{word}` in {said}");
+    }
+    assert!(
+        found.answer.is_none() && found.would_change.is_none(),
+        "{found:#?}"
+    );
+    assert!(said.len() < 250 && !said.contains('\n'), "{said}");
+    found
 }
 
 impl World {

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK, WorkKind};
 use crate::setup::Setup;
 use crate::statement::NOTHING;
 use crate::tally::Tally;
@@ -22,6 +22,7 @@ pub const MOVER: Mover = Mover {
     facts: MoverFacts {
         name: "wake-up",
         summary: "sleeps until a beat each millisecond and wakes; latency is how late it runs, as cyclictest measures it",
+        work: WorkKind::Beats,
         ..WORK
     },
     states: NOTHING,
@@ -36,6 +37,7 @@ pub const WITH_WORK: Mover = Mover {
     facts: MoverFacts {
         name: "wake-work",
         summary: "wakes as wake-up does, and multiplies and adds whole numbers for some 300 µs each time",
+        work: WorkKind::Beats,
         ..WORK
     },
     states: NOTHING,

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK};
+use crate::mover::{Move, Mover, MoverFacts, Offer, Open, WORK, WorkKind};
 use crate::setup::Setup;
 use crate::statement::NOTHING;
 use crate::tally::Tally;
@@ -15,12 +15,14 @@ use crate::work::{Chase, Float, Integer, Order, Reads, Triad, Work, pages};
 const fn row(
     name: &'static str,
     summary: &'static str,
+    work: WorkKind,
     open: fn(Setup) -> io::Result<Box<dyn Move>>,
 ) -> Mover {
     Mover {
         facts: MoverFacts {
             name,
             summary,
+            work,
             ..WORK
         },
         states: NOTHING,
@@ -32,6 +34,7 @@ const fn row(
 pub const INTEGER: Mover = row(
     "work-integer",
     "multiplies and adds whole numbers in registers; a message is a step of eight chains",
+    WorkKind::Registers,
     |setup| Ok(working(Integer::new(setup.flow))),
 );
 
@@ -39,6 +42,7 @@ pub const INTEGER: Mover = row(
 pub const FLOAT: Mover = row(
     "work-float",
     "multiplies and adds numbers of 64 bits in registers; a message is a step of eight chains",
+    WorkKind::Registers,
     |setup| Ok(working(Float::new(setup.flow))),
 );
 
@@ -46,6 +50,7 @@ pub const FLOAT: Mover = row(
 pub const CHASE: Mover = row(
     "work-chase",
     "follows pointers through memory of the message's size, each known when the one before is read",
+    WorkKind::Chain,
     |setup| {
         Ok(working(Chase::new(
             setup.size,
@@ -59,6 +64,7 @@ pub const CHASE: Mover = row(
 pub const TRIAD: Mover = row(
     "work-stream",
     "reads, adds to and writes memory in order, two halves of the message's size",
+    WorkKind::Memory,
     |setup| Ok(working(Triad::new(setup.size, pages(setup.huge_pages))?)),
 );
 
@@ -66,6 +72,7 @@ pub const TRIAD: Mover = row(
 pub const SEQUENTIAL: Mover = row(
     "work-sequential",
     "reads memory of the message's size line by line",
+    WorkKind::Memory,
     |setup| reads(Order::Sequential, &setup),
 );
 
@@ -73,6 +80,7 @@ pub const SEQUENTIAL: Mover = row(
 pub const BACKWARD: Mover = row(
     "work-backward",
     "reads memory of the message's size line by line from the end",
+    WorkKind::Memory,
     |setup| reads(Order::Backward, &setup),
 );
 
@@ -80,6 +88,7 @@ pub const BACKWARD: Mover = row(
 pub const STRIDED: Mover = row(
     "work-strided",
     "reads memory of the message's size in steps of 4160 bytes, so that pages change each time",
+    WorkKind::Memory,
     |setup| reads(Order::Strided, &setup),
 );
 
@@ -87,6 +96,7 @@ pub const STRIDED: Mover = row(
 pub const RANDOM: Mover = row(
     "work-random",
     "reads lines of memory of the message's size at random, without waiting for one to know the next",
+    WorkKind::Memory,
     |setup| reads(Order::Random, &setup),
 );
 

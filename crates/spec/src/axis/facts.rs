@@ -3,7 +3,7 @@
 use super::{AXES, Axis};
 use crate::cell::{Cell, Pattern, Transport};
 use crate::metric::{Measure, Metric, Side};
-use crate::survey::{InFlight, MoverFacts, Release, Route, Survey};
+use crate::survey::{InFlight, MoverFacts, Release, Route, Survey, WorkKind};
 
 /// A cell with what the tables say of its mover and its service.
 #[derive(Clone, Copy, Debug)]
@@ -243,7 +243,7 @@ impl Ways {
             route: mover.route,
             release: mover.release,
             in_flight: mover.in_flight,
-            wakes: mover.wakes,
+            wakes: mover.work == WorkKind::Beats,
         }
     }
 }

@@ -85,7 +85,7 @@ impl Study {
 mod tests {
     use super::*;
     use crate::metric::Measure;
-    use crate::survey::{MoverFacts, Route};
+    use crate::survey::{MoverFacts, Route, WorkKind};
 
     const STUDY: &str = r#"
 name = "sends"
@@ -109,20 +109,20 @@ metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
 "#;
 
     fn survey() -> Survey {
-        let row = |name: &str, route, wakes| MoverFacts {
+        let row = |name: &str, route, work| MoverFacts {
             name: name.to_owned(),
             route,
-            wakes,
+            work,
             ..MoverFacts::default()
         };
         Survey {
             mover_facts: vec![
-                row("send", Route::MemoryToSocket, false),
-                row("writev", Route::MemoryToSocket, false),
-                row("wake-up", Route::Work, true),
-                row("work-random", Route::Work, false),
-                row("ping-a", Route::PingPong, false),
-                row("ping-b", Route::PingPong, false),
+                row("send", Route::MemoryToSocket, WorkKind::Memory),
+                row("writev", Route::MemoryToSocket, WorkKind::Memory),
+                row("wake-up", Route::Work, WorkKind::Beats),
+                row("work-random", Route::Work, WorkKind::Memory),
+                row("ping-a", Route::PingPong, WorkKind::Memory),
+                row("ping-b", Route::PingPong, WorkKind::Memory),
             ],
             ..Survey::default()
         }

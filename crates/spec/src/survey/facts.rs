@@ -124,6 +124,37 @@ pub enum Condition {
     Privilege,
 }
 
+/// What a mover of work does with its CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkKind {
+    /// It goes through memory.
+    #[default]
+    Memory,
+    /// It goes through memory, and each access waits for the one before it.
+    Chain,
+    /// It computes in registers: only another user of its core can slow it.
+    Registers,
+    /// It sleeps, and wakes up at each beat.
+    Beats,
+}
+
+impl WorkKind {
+    /// What the movers of work did when surveys did not say so.
+    fn of_old(mover: &str) -> WorkKind {
+        match mover {
+            "work-integer" | "work-float" => WorkKind::Registers,
+            "work-chase" => WorkKind::Chain,
+            "wake-up" | "wake-work" => WorkKind::Beats,
+            _ => WorkKind::Memory,
+        }
+    }
+
+    fn is_memory(&self) -> bool {
+        *self == WorkKind::Memory
+    }
+}
+
 /// What is known of a mover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MoverFacts<T = String> {
@@ -141,6 +172,9 @@ pub struct MoverFacts<T = String> {
     /// How many requests it can have in flight, and who carries them out.
     #[serde(default)]
     pub in_flight: InFlight,
+    /// What it does where it only works.
+    #[serde(default, skip_serializing_if = "WorkKind::is_memory")]
+    pub work: WorkKind,
     /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
     pub locks_rings: u32,
     /// File descriptors of one flow on the sending side.
@@ -151,11 +185,11 @@ pub struct MoverFacts<T = String> {
     /// The Linux that it needs at least, where not every one will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_linux: Option<(u32, u32)>,
-    /// Whether it sleeps and wakes at each beat, so that its latency is what it shows.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub wakes: bool,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<T>,
+    /// Whether that is none where requests pass the page cache (O_DIRECT).
+    #[serde(default)]
+    pub caution_spares_direct: bool,
 }
 
 impl<T> MoverFacts<T> {
@@ -217,12 +251,13 @@ impl MoverFacts<&str> {
             uses_fields: self.uses_fields,
             route: self.route,
             in_flight: self.in_flight,
+            work: self.work,
             locks_rings: self.locks_rings,
             descriptors_per_flow: self.descriptors_per_flow,
             leaves_completions: self.leaves_completions,
             needs_linux: self.needs_linux,
-            wakes: self.wakes,
             caution: self.caution.map(str::to_owned),
+            caution_spares_direct: self.caution_spares_direct,
         }
     }
 }
@@ -234,6 +269,7 @@ pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverF
     struct OfOld {
         #[serde(default)]
         has_peer: bool,
+        work: Option<WorkKind>,
         #[serde(flatten)]
         facts: MoverFacts,
     }
@@ -242,11 +278,13 @@ pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverF
         .map(
             |OfOld {
                  has_peer,
+                 work,
                  mut facts,
              }| {
                 if has_peer && facts.route == Route::Nowhere {
                     facts.route = Route::MemoryToSocket;
                 }
+                facts.work = work.unwrap_or_else(|| WorkKind::of_old(&facts.name));
                 facts
             },
         )
@@ -361,5 +399,22 @@ mod tests {
         let newer = r#""has_peer": true, "route": "file-to-socket", "can_refill": false"#;
         assert_eq!(row(newer), Route::FileToSocket);
         assert_eq!(row(r#""route": "work""#), Route::Work);
+    }
+
+    #[test]
+    fn what_work_is_done_is_written_and_known_of_surveys_of_old() {
+        let row = |name: &str, work| MoverFacts {
+            name: name.to_owned(),
+            work,
+            ..MoverFacts::default()
+        };
+        let rows = [
+            row("a", WorkKind::Registers),
+            row("work-chase", WorkKind::Memory),
+        ];
+        let text = serde_json::to_string(&rows).unwrap();
+        let read = of_movers(&mut serde_json::Deserializer::from_str(&text)).unwrap();
+        assert_eq!(read[0].work, WorkKind::Registers);
+        assert_eq!(read[1].work, WorkKind::Chain, "one of old");
     }
 }

@@ -1,0 +1,291 @@
+//! Files: what it saves to leave the bytes in the kernel, and what asynchronous reads cost.
+
+use bytecost_spec::survey::{InFlight, Release, Route};
+use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
+use itertools::Itertools as _;
+
+use super::asked::{Asked, CALLS, Versus, Way, ids};
+use super::ranges::{estimates, hull};
+use super::{Answers, Explained, MOST_ROWS, Question, Why, why_absent};
+use crate::contrast::Ratio;
+use crate::grouping::grouped;
+use crate::pairing::Pairing;
+use crate::phrases;
+use crate::result::Verdict;
+use crate::trials::CellTrials;
+
+pub(super) const QUESTIONS: &[Question] = &[
+    Question {
+        key: "asynchronous-slower",
+        text: "When is asynchronous slower than synchronous?",
+        asks: |why| why.plans(is_asynchronous),
+        answers: Answers::Pairs(
+            ASYNCHRONOUS,
+            "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
+        ),
+        would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
+    },
+    Question {
+        key: "asynchronous-why",
+        text: "Why is asynchronous slower, where it is?",
+        asks: |why| why.plans(is_asynchronous),
+        answers: Answers::Own(why_slower),
+        would_change: "an interface that needs no thread for a request (io_uring), several requests in flight (--depth), or a file that is not in the page cache (--cache direct)",
+    },
+    Question {
+        key: "sendfile-saves",
+        text: "What does sendfile save, and when does it not?",
+        asks: |why| {
+            let sends =
+                |keeps| why.plans(|w| w.route() == Route::FileToSocket && lends(w) == keeps);
+            sends(true) && sends(false) || why.plans(|w| w.route() == Route::FileToNull)
+        },
+        answers: Answers::Own(saves),
+        would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
+    },
+];
+
+/// Whether a mover reads a file with several requests in flight.
+fn is_asynchronous(way: Way<'_>) -> bool {
+    way.reads() && way.in_flight() != InFlight::One
+}
+
+const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
+
+const ASYNCHRONOUS: Asked = Asked {
+    axes: &[Axis::Mover],
+    pairs: |one, other| one.reads() && !is_asynchronous(one) && is_asynchronous(other),
+    metrics: |_| vec![vec![SPEED]],
+    along: &[Axis::Cache, Axis::Depth, Axis::Size],
+    together: true,
+};
+
+/// Whether a mover sends the file's pages as they are: nobody says when it is done with them.
+fn lends(way: Way<'_>) -> bool {
+    way.facts.is_some_and(|m| m.release == Release::Never)
+}
+
+/// Ways that leave the bytes in the kernel against those that bring them through memory.
+const SPARING: Asked = Asked {
+    axes: &[Axis::Mover],
+    pairs: |reads, other| {
+        let is_helped = |w: Way<'_>| w.in_flight() == InFlight::OneByProcess;
+        let of = |route| reads.route() == route && other.route() == route;
+        (of(Route::FileToSocket) && !lends(reads) && lends(other) || of(Route::FileToNull))
+            && is_helped(reads) == is_helped(other)
+    },
+    metrics: |_| {
+        let sender = |measure| Metric {
+            measure,
+            side: Side::Sender,
+        };
+        vec![
+            vec![sender(Measure::CpuSPerGb), Metric::both(Measure::CpuSPerGb)],
+            vec![Metric::both(Measure::MsPerMessage), SPEED],
+        ]
+    },
+    along: &[Axis::Cache, Axis::Size],
+    together: true,
+};
+
+fn saves(why: &Why<'_>) -> Option<Explained> {
+    let aspects = why.aspects(&SPARING);
+    let found: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
+    let told = why.told(&SPARING, &aspects, "no way that leaves the bytes in the kernel was measured next to one that reads them into memory");
+    let calls = fewer_calls(&found);
+    let caches = found.iter().map(|v| v.other.cell().cache);
+    let is_cold = caches.clone().contains(&Cache::Cold);
+    let has = |mover: &str| {
+        let mut all = found.iter().flat_map(|v| [v.baseline, v.other]);
+        all.any(|w| w.cell().mover == mover)
+    };
+    let cold = why.refused(|c| c.cache == Cache::Cold && has(&c.mover));
+    let cold = (!is_cold && !found.is_empty()).then(|| match cold {
+        Some(reason) => format!("a cold page cache was not measured: {reason}"),
+        None => "a cold page cache was not measured (--cache cold)".to_owned(),
+    });
+    let evidence = [cold, why.left_aside(&SPARING)];
+    Some(Explained {
+        answer: told.map(|told| calls.iter().cloned().chain([told]).join(" ")),
+        numbers: why.rows(&SPARING, &aspects),
+        evidence: evidence.into_iter().flatten().collect(),
+        findings: ids(&aspects),
+    })
+}
+
+/// One of the two of a pair.
+type End = for<'a> fn(&Versus<'a>) -> Way<'a>;
+
+/// System calls of the sender for each MiB, of the first two that are compared.
+fn fewer_calls(found: &[&Versus<'_>]) -> Option<String> {
+    let first = found.first()?;
+    let names = |v: &Versus<'_>| [v.baseline, v.other].map(|w| w.cell().mover.clone());
+    let own: Vec<&&Versus<'_>> = found.iter().filter(|v| names(v) == names(first)).collect();
+    let of = |way: End| {
+        let per_mib = own.iter().filter_map(|v| {
+            let way = way(v);
+            let mib = way.cell().size_bytes.max(1) as f64 / f64::from(1 << 20);
+            Some(way.value(CALLS)? / mib)
+        });
+        let (least, most) = per_mib.minmax().into_option()?;
+        let told = [least, most]
+            .map(units::number)
+            .into_iter()
+            .dedup()
+            .join(" to ");
+        Some((least, most, told))
+    };
+    let ((least, _, before), (_, most, after)) = (of(|v| v.baseline)?, of(|v| v.other)?);
+    let [baseline, other] = names(first);
+    (most < least).then(|| {
+        format!(
+            "`{other}` makes {after} system calls for each MiB instead of {before} of `{baseline}`."
+        )
+    })
+}
+
+const SWITCHES: Metric = Metric::both(Measure::ContextSwitchesPerMessage);
+const CPU: Metric = Metric::both(Measure::CpuNsPerMessage);
+const TIME: Metric = Metric::both(Measure::LatencyUsP50);
+/// Context switches a request from which it is handed to another thread and back.
+const HANDED_OVER: f64 = 0.5;
+/// How many times the throughput of one request in flight several must reach to overlap.
+const OVERLAP: f64 = 1.5;
+
+/// Why they are slower, where that is decided: what each request costs beside the read.
+fn why_slower(why: &Why<'_>) -> Option<Explained> {
+    let all = why.versus(&ASYNCHRONOUS, SPEED);
+    let is_slower = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
+    let slower: Vec<&Versus<'_>> = all.iter().filter(is_slower).collect();
+    if slower.is_empty() {
+        // That it is not decided, the question before says.
+        return None;
+    }
+    let of = |fits: fn(&Versus<'_>) -> bool| -> Vec<&Versus<'_>> {
+        slower.iter().filter(|v| fits(v)).copied().collect()
+    };
+    let hits = of(|v| matches!(v.other.cell().cache, Cache::Warm | Cache::Memory));
+    let misses = |v: &Versus<'_>| matches!(v.other.cell().cache, Cache::Cold | Cache::Direct);
+    let alone: Vec<_> = (slower.iter().copied())
+        .filter(|v| misses(v) && v.other.cell().depth == 1)
+        .collect();
+    let deep: Vec<_> = (slower.iter().copied())
+        .filter(|v| misses(v) && v.other.cell().depth > 1)
+        .collect();
+    let handed = of(|v| {
+        let by_threads = v.other.in_flight() == InFlight::SeveralByThreads;
+        by_threads && v.other.value(SWITCHES).is_some_and(|n| n >= HANDED_OVER)
+    });
+    let reasons = [
+        by_threads(why, &handed),
+        page_cache(why, &hits),
+        gains(why, &alone, |r| r.low >= OVERLAP).map(|(who, r)| {
+            format!("with one request in flight nothing overlaps: with the most in flight the throughput of {who} becomes {r}")
+        }),
+        gains(why, &deep, |r| r.high < OVERLAP).map(|(who, r)| {
+            format!("more requests in flight do not help {who}: with the most its throughput becomes {r}, so that its requests to one file go one after the other")
+        }),
+    ];
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    let answer = match reasons.is_empty() {
+        true => Err(why_absent(why.view, SWITCHES).into()),
+        false => Ok(format!("{}.", reasons.join("; "))),
+    };
+    Some(Explained {
+        numbers: costs(why, &slower),
+        findings: (slower.iter())
+            .filter_map(|v| Some(v.contrast.finding()?.id.clone()))
+            .collect(),
+        ..Explained::of(answer)
+    })
+}
+
+fn movers(of: &[&Versus<'_>]) -> String {
+    let names = of.iter().map(|v| Axis::Mover.subject(&v.value())).unique();
+    phrases::list(&names.collect::<Vec<_>>())
+}
+
+fn spans(why: &Why<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
+    let ids: Vec<String> = of
+        .iter()
+        .map(|v| way(v).trials.id.clone())
+        .unique()
+        .collect();
+    estimates(
+        why,
+        &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+        metric,
+    )
+}
+
+/// Requests that are carried out by threads: handed over and back.
+fn by_threads(why: &Why<'_>, own: &[&Versus<'_>]) -> Option<String> {
+    Some(format!(
+        "threads of the process carry out the requests of {}, so that each is handed over and back: {} context switches per request instead of {}",
+        movers(own),
+        spans(why, own, |v| v.other, SWITCHES)?,
+        spans(why, own, |v| v.baseline, SWITCHES)?,
+    ))
+}
+
+/// Requests that the page cache serves at once: nothing is waited for that could be hidden.
+fn page_cache(why: &Why<'_>, own: &[&Versus<'_>]) -> Option<String> {
+    let dear = own
+        .iter()
+        .filter_map(|v| why.view.contrast(v.contrast.pairing, CPU));
+    let dear: Vec<Ratio> = dear.map(|c| c.ratio()).collect();
+    let took = spans(why, own, |v| v.baseline, TIME)?;
+    (!dear.is_empty()).then(|| {
+        format!(
+            "in the page cache no request waits for the disk ({took} each), so that there is nothing to hide behind others, and what {} adds comes on top: {} the CPU time of a request",
+            movers(own),
+            hull(&dear)
+        )
+    })
+}
+
+/// What most requests in flight do to the throughput of one, where that fits.
+fn gains(why: &Why<'_>, own: &[&Versus<'_>], fits: fn(&Ratio) -> bool) -> Option<(String, String)> {
+    let deeper = |v: &Versus<'_>| {
+        let group = v.other.cell().id_without(&[Axis::Depth]);
+        let alike = why
+            .view
+            .measured()
+            .filter(|c| c.cell.id_without(&[Axis::Depth]) == group);
+        let alike: Vec<&CellTrials<'_>> = alike.sorted_by_key(|c| c.cell.depth).collect();
+        let (one, most) = (*alike.first()?, *alike.last()?);
+        let pairing = Pairing {
+            axis: Axis::Depth,
+            baseline: one,
+            other: most,
+        };
+        let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
+        is_apart
+            .then(|| why.view.contrast(pairing, SPEED))?
+            .map(|c| c.ratio())
+    };
+    let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
+    let (own, gains): (Vec<_>, Vec<_>) = found.filter(|(_, r)| fits(r)).unzip();
+    (!own.is_empty()).then(|| (movers(&own), hull(&gains)))
+}
+
+/// What a request costs each mover that is slower, and the one it is slower than.
+fn costs(why: &Why<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
+    let ways = (slower.iter().map(|v| v.baseline)).chain(slower.iter().map(|v| v.other));
+    let rows = grouped(ways.map(|w| (w.cell().mover.as_str(), w.trials.id.as_str()))).into_iter();
+    let told = rows.filter_map(|(mover, ids)| {
+        let ids: Vec<&str> = ids.into_iter().unique().collect();
+        let parts = [SWITCHES, Metric::both(Measure::CallsPerMessage), CPU].into_iter();
+        let parts = parts.filter_map(|m| {
+            Some(format!(
+                "{} {}",
+                phrases::metric(m),
+                estimates(why, &ids, m)?
+            ))
+        });
+        let told = parts.collect::<Vec<_>>().join("; ");
+        let cells = phrases::count(ids.len(), "cell");
+        (!told.is_empty()).then(|| format!("`{mover}` in {cells}: {told}"))
+    });
+    told.take(MOST_ROWS).collect()
+}

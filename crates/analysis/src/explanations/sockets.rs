@@ -1,0 +1,187 @@
+//! Ways to send over a socket: one call or several, with a copy or without.
+
+use bytecost_spec::{Axis, Measure, Metric, units};
+
+use super::asked::{Asked, CALLS, Versus, Way, ids, is_decided};
+use super::{Answers, Explained, Missing, Question, Why};
+use crate::caveats::copied;
+use crate::caveats::flags::is_no_zero_copy;
+use crate::phrases;
+use crate::result::Verdict;
+
+pub(super) const QUESTIONS: &[Question] = &[
+    Question {
+        key: "zero-copy-not-fastest",
+        text: "Why is zero-copy not always fastest?",
+        asks: sends_without_a_copy,
+        answers: Answers::Own(not_fastest),
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion",
+    },
+    Question {
+        key: "zero-copy-against-copying",
+        text: "From what message size does zero-copy beat copying?",
+        asks: sends_without_a_copy,
+        answers: Answers::Own(from_what_size),
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)",
+    },
+    Question {
+        key: "one-call-against-several",
+        text: "From what message size does one call beat one call for each field, and up to which?",
+        asks: |why| why.plans(|w| w.uses_fields() && w.copies()),
+        answers: Answers::Own(one_call),
+        would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
+    },
+];
+
+/// Whether the run is about ways to send that differ in copies or calls.
+pub(super) fn is_about_sockets(why: &Why<'_>) -> bool {
+    why.plans(|w| w.is_zero_copy() || w.uses_fields() && w.copies())
+}
+
+pub(super) fn sends_without_a_copy(why: &Why<'_>) -> bool {
+    why.plans(|w| w.is_zero_copy())
+}
+
+const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
+
+/// Zero-copy against copying by as many calls.
+pub(super) const ZERO_COPY: Asked = Asked {
+    axes: &[Axis::Mover],
+    pairs: |baseline, other| {
+        let alike = |w: Way<'_>| (w.in_flight(), w.uses_fields());
+        let near = alike(baseline) == alike(other) || !baseline.uses_fields();
+        other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
+    },
+    metrics: |why| vec![why.metrics()],
+    along: &[Axis::Size],
+    together: false,
+};
+
+const ONE_CALL: Asked = Asked {
+    axes: &[Axis::Mover],
+    pairs: |several, one| {
+        several.uses_fields()
+            && several.calls_often()
+            && [several, one].iter().all(Way::copies)
+            && !one.calls_often()
+    },
+    ..ZERO_COPY
+};
+
+/// Whether the kernel copied what the other of a pair was to leave where it is, or did so wherever
+/// it said anything over the same transport.
+pub(super) fn was_copied(why: &Why<'_>, v: &Versus<'_>) -> bool {
+    let cell = v.other.cell();
+    let mut all = copied(why.view).into_iter();
+    is_no_zero_copy(why.view, &v.other.trials.id)
+        || !v.other.knows(COPIED)
+            && all.any(|c| c.mover == cell.mover && c.transport == cell.transport)
+}
+
+/// What is decided of ways that are zero-copy at all; else why nothing is said of it.
+fn from_what_size(why: &Why<'_>) -> Option<Explained> {
+    let mut aspects = why.aspects(&ZERO_COPY);
+    let numbers = why.rows(&ZERO_COPY, &aspects);
+    aspects[0].retain(|v| !was_copied(why, v));
+    let answer = match aspects[0].is_empty() && !numbers.is_empty() {
+        true => Err(withheld(why)),
+        false => why.told(&ZERO_COPY, &aspects, NEEDS),
+    };
+    Some(Explained {
+        answer,
+        numbers,
+        evidence: copied(why.view).iter().map(|c| c.sentence()).collect(),
+        findings: ids(&aspects),
+    })
+}
+
+/// Why nothing is said of zero-copy by what the kernel copied.
+pub(super) fn withheld(why: &Why<'_>) -> Missing {
+    let told = copied(why.view).first().map(|c| c.sentence());
+    let told = told.unwrap_or_default();
+    let told = told.trim_end_matches('.');
+    format!("withheld: {told} (on another path: `bytecost run send-wire`, as root)").into()
+}
+
+fn not_fastest(why: &Why<'_>) -> Option<Explained> {
+    let aspects = vec![why.versus(&ZERO_COPY, Metric::both(Measure::CpuSPerGb))];
+    let found = &aspects[0];
+    let told = why.told(&ZERO_COPY, &aspects, NEEDS);
+    let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
+    let (shares, extra) = (copied(why.view), extra_calls(found));
+    let shares: Vec<String> = shares.iter().map(|c| c.sentence()).collect();
+    let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(why, v));
+    let answer = match (told, found.iter().find(is_worse)) {
+        (Ok(told), None) if !all_copied || found.iter().any(is_decided) => {
+            Ok(format!("it was not shown to be worse here. {told}"))
+        }
+        _ if all_copied => Ok(format!(
+            "it saves no copy here, and what it adds comes on top{extra}: {}",
+            shares.join(" ")
+        )),
+        (Ok(_), Some(v)) if !v.other.knows(COPIED) => Err(
+            "no completion was flagged or counted, so that nobody knows whether the kernel copied"
+                .into(),
+        ),
+        (Ok(told), _) => Ok(format!(
+            "what it adds to each message costs more than the copy that it saves, where it is worse{extra}. {told}"
+        )),
+        (Err(missing), _) => Err(missing),
+    };
+    Some(Explained {
+        answer,
+        numbers: why.rows(&ZERO_COPY, &aspects),
+        evidence: shares.into_iter().chain(calls(found)).collect(),
+        findings: ids(&aspects),
+    })
+}
+
+/// The metric that tells copied buffers.
+const COPIED: Metric = Metric::both(Measure::CopiedShare);
+
+/// How many calls more a message takes, its completions included, where it does.
+fn extra_calls(found: &[Versus<'_>]) -> String {
+    const MORE_CALLS: f64 = 1.05;
+    let most = |of: fn(&Versus<'_>) -> Option<f64>| found.iter().filter_map(of).reduce(f64::max);
+    match (
+        most(|v| v.other.value(CALLS)),
+        most(|v| v.baseline.value(CALLS)),
+    ) {
+        (Some(zero), Some(copying)) if zero >= MORE_CALLS * copying => {
+            format!(
+                " (up to {zero:.1} calls per message with completions, instead of {copying:.1})"
+            )
+        }
+        _ => String::new(),
+    }
+}
+
+fn one_call(why: &Why<'_>) -> Option<Explained> {
+    let found = why.explained(
+        &ONE_CALL,
+        "no way with one call per message was measured next to one with a call for each field",
+    );
+    let pairs = why.versus(&ONE_CALL, Metric::both(Measure::CpuSPerGb));
+    Some(Explained {
+        evidence: [found.evidence, calls(&pairs)].concat(),
+        ..found
+    })
+}
+
+/// How many calls a message took, by mover.
+fn calls(found: &[Versus<'_>]) -> Vec<String> {
+    let ways = found.iter().flat_map(|v| [v.baseline, v.other]);
+    let by_mover = ways.filter_map(|w| Some((w.cell().mover.as_str(), w.value(CALLS)?)));
+    let by_mover = crate::grouping::grouped(by_mover).into_iter();
+    by_mover
+        .map(|(mover, calls)| {
+            let [least, most] = [f64::min, f64::max]
+                .map(|of| units::number(calls.iter().copied().reduce(of).unwrap_or_default()));
+            let span = match least == most {
+                true => least,
+                false => format!("{least} to {most}"),
+            };
+            format!("`{mover}`: {span} {}", phrases::metric(CALLS))
+        })
+        .collect()
+}

@@ -1,0 +1,358 @@
+//! Work that moves nothing: cores, CPUs, placements, pages, classes and groups.
+
+use bytecost_spec::survey::WorkKind;
+use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
+use itertools::Itertools as _;
+
+use super::asked::{Asked, Versus, Way, ids};
+use super::ranges::{estimates, hull};
+use super::{Answers, Explained, Question, Why, cache_steps};
+use crate::contrast::Ratio;
+use crate::matrix;
+use crate::phrases;
+use crate::result::Verdict;
+
+const DONE: Metric = Metric::both(Measure::MessagesPerS);
+const STEP: Metric = Metric::both(Measure::CpuNsPerMessage);
+const LATE: Metric = Metric::both(Measure::LatencyUsP99);
+const ONE_CPU: Placement = Placement::Near(Nearness::SameCpu);
+const SIBLINGS: Placement = Placement::Near(Nearness::SmtSibling);
+
+pub(super) const QUESTIONS: &[Question] = &[
+    Question {
+        key: "cpu-distance",
+        text: "What does the distance between two CPUs cost, and does what they share explain it?",
+        asks: |why| why.plans(|w| w.route().is_ping()),
+        answers: Answers::Own(distance),
+        would_change: "CPUs that never sleep while they idle, which makes wake-ups across CPUs cheaper, other pairs (--placement), and a quiet machine",
+    },
+    Question {
+        key: "shared-core",
+        text: "Do the two CPUs seem to share a core, whatever the kernel reports?",
+        asks: |why| why.plans(|w| w.route().is_work() && w.cell().threads == 2),
+        answers: Answers::Own(shared_core),
+        would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
+    },
+    Question {
+        key: "pinning",
+        text: "What does it change to hold threads on CPUs, alone and beside background load?",
+        asks: |why| {
+            let plans = |free: bool| {
+                why.plans(|w| {
+                    w.route().is_work() && (w.cell().placement == Placement::Free) == free
+                })
+            };
+            plans(true) && plans(false)
+        },
+        answers: Answers::Own(pinning),
+        would_change: "load that comes and goes on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
+    },
+    Question {
+        key: "taking-turns",
+        text: "Do two threads that slow each other share a core, or take turns on one CPU?",
+        asks: |why| why.plans(|w| w.route().is_work() && is_pair_on_one_cpu(w)),
+        answers: Answers::Own(turns),
+        would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
+    },
+    cache_steps::QUESTION,
+    Question {
+        key: "huge-pages",
+        text: "From which working set on do huge pages make an access cheaper, and why?",
+        asks: |why| {
+            why.plans(|w| w.cell().huge_pages == HugePages::On)
+                || why.refused(in_huge_pages).is_some()
+        },
+        answers: Answers::Own(huge_pages),
+        would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
+    },
+    Question {
+        key: "isolation-protects",
+        text: "Which scheduler class or control group keeps work from background load?",
+        asks: |why| {
+            why.plans(|w| {
+                is_set_apart(w) && !w.works(WorkKind::Beats) && !w.cell().neighbour.is_idle()
+            })
+        },
+        answers: Answers::Own(protects),
+        would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
+    },
+    Question {
+        key: "isolation-wakes",
+        text: "What do a class, a weight and a quota do to wake-ups?",
+        asks: |why| why.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
+        answers: Answers::Own(wakes),
+        would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
+    },
+];
+
+/// What the distance between two CPUs costs two threads that take turns: the words of the matrix.
+fn distance(why: &Why<'_>) -> Option<Explained> {
+    let view = why.view;
+    let all = matrix::all(view.input, view.trials, view.cells, why.varied);
+    let words = all.iter().map(|m| {
+        let place = phrases::joined_circumstances(&m.panel);
+        let said = move |words: &String| format!("`{}`{place}: {words}", m.mover);
+        m.words.iter().map(said).collect::<Vec<_>>()
+    });
+    let (first, rest): (Vec<_>, Vec<_>) = (words.filter(|w| !w.is_empty()))
+        .map(|words| (words[0].clone(), words[1..].to_vec()))
+        .unzip();
+    let answer = match first.is_empty() {
+        true => Err("needs two pairs of CPUs (--placement pairs)".into()),
+        false => Ok(first.join(" ")),
+    };
+    Some(Explained {
+        numbers: rest.concat(),
+        evidence: virtualized(
+            why,
+            "a hypervisor may move virtual CPUs, and waking one up goes through it",
+        ),
+        ..Explained::of(answer)
+    })
+}
+
+fn virtualized(why: &Why<'_>, meaning: &str) -> Vec<String> {
+    let by = why.view.input.manifest.host.virtualization.iter();
+    by.map(|v| format!("under {v}: {meaning}")).collect()
+}
+
+/// CPU time a step together, over alone, from which a core is shared; below the other it is not.
+const SHARED: f64 = 1.25;
+const OWN: f64 = 1.12;
+
+const TOGETHER: Asked = Asked {
+    axes: &[Axis::Threads],
+    pairs: |one, two| two.route().is_work() && one.cell().threads == 1 && two.cell().threads == 2,
+    metrics: |_| vec![vec![STEP], vec![DONE]],
+    along: &[Axis::Placement],
+    together: true,
+};
+
+/// Whether two CPUs share a core, by what two threads cost each other.
+///
+/// Threads that take turns on one CPU get done what one does, at the same CPU time a step. Two
+/// hardware threads of one core run at the same time and slow each other: each step costs more CPU
+/// time. Wall time alone does not tell these apart, and work on memory slows by itself.
+fn shared_core(why: &Why<'_>) -> Option<Explained> {
+    let aspects = why.aspects(&TOGETHER);
+    let steps = aspects[0].iter().filter(|v| {
+        // Which two CPUs the scheduler chose, nobody knows.
+        let place = &v.other.cell().placement;
+        v.other.works(WorkKind::Registers) && *place != ONE_CPU && *place != Placement::Free
+    });
+    let places = crate::grouping::grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
+    let answers: Vec<String> = (places.iter())
+        .map(|(place, of)| {
+            let ratios = || of.iter().map(|v| (v.verdict(), v.contrast.ratio()));
+            let is_shared = ratios().any(|(verdict, r)| verdict == Verdict::Worse && r.low > SHARED);
+            let says = match (is_shared, ratios().all(|(_, r)| r.high < OWN)) {
+                (true, _) => "two CPUs seem to share a core: a step costs more CPU time when both work",
+                (_, true) => "each CPU seems to have a core of its own: a step costs the same CPU time when both work",
+                _ => "it is not decided whether the CPUs share a core",
+            };
+            format!("with placement {place} {says}")
+        })
+        .collect();
+    let answer = match answers.is_empty() {
+        true => Err("needs work in registers with one and with two threads, on two CPUs".into()),
+        false => Ok(format!("{}.", answers.join("; "))),
+    };
+    Some(Explained {
+        numbers: why.rows(&TOGETHER, &aspects),
+        evidence: virtualized(
+            why,
+            "which of the host's threads a CPU is may change from run to run",
+        ),
+        findings: ids(&aspects),
+        ..Explained::of(answer)
+    })
+}
+
+/// What pinning changes. Several threads that are held on one CPU take turns: that is no gain or
+/// loss of pinning.
+const PINNED: Asked = Asked {
+    axes: &[Axis::Placement],
+    pairs: |free, held| {
+        held.route().is_work()
+            && free.cell().placement == Placement::Free
+            && (held.cell().threads == 1 || held.cell().placement != ONE_CPU)
+    },
+    metrics: |_| vec![vec![DONE]],
+    along: &[Axis::Neighbour],
+    together: true,
+};
+
+fn pinning(why: &Why<'_>) -> Option<Explained> {
+    let found = why.explained(&PINNED, "no pinned work was measured next to free work");
+    let pairs = why.versus(&PINNED, DONE);
+    let free: Vec<&str> = pairs
+        .iter()
+        .map(|v| v.baseline.trials.id.as_str())
+        .collect();
+    let moves = estimates(why, &free, Metric::both(Measure::MigrationsPerS));
+    Some(Explained {
+        evidence: (moves.iter())
+            .map(|told| format!("moves of free threads between CPUs: {told}"))
+            .collect(),
+        ..found
+    })
+}
+
+fn is_pair_on_one_cpu(way: Way<'_>) -> bool {
+    way.cell().threads == 2 && way.cell().placement == ONE_CPU
+}
+
+/// Only what needs nothing but a core tells cores apart: memory slows by itself.
+const BY_TURNS: Asked = Asked {
+    axes: &[Axis::Placement],
+    pairs: |one, two| {
+        is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.cell().neighbour.is_idle()
+    },
+    metrics: |_| vec![vec![DONE]],
+    along: &[Axis::Placement],
+    together: true,
+};
+
+/// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
+const TURNS: std::ops::RangeInclusive<f64> = 1.9..=2.1;
+
+/// Whether a slow-down of two threads is the sharing of a core or the taking of turns.
+fn turns(why: &Why<'_>) -> Option<Explained> {
+    let aspects = why.aspects(&BY_TURNS);
+    let (shared, apart): (Vec<_>, Vec<_>) =
+        (aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
+    let ratios =
+        |of: &[&Versus<'_>]| -> Vec<Ratio> { of.iter().map(|v| v.contrast.ratio()).collect() };
+    let mut clauses = Vec::new();
+    if !apart.is_empty() {
+        let ratios = ratios(&apart);
+        let mark = match ratios.iter().all(|r| TURNS.contains(&r.value)) {
+            true => ", so that a ratio of run times near 2 has the mark of taking turns",
+            false => "",
+        };
+        clauses.push(format!(
+            "on two CPUs two threads get done {} what they do by turns on one logical CPU{mark}",
+            hull(&ratios)
+        ));
+    }
+    if !shared.is_empty() {
+        let verdict = match shared.iter().all(|v| v.verdict() == Verdict::Better) {
+            true => "which is more: a core is shared there, and no CPU",
+            false => "which is not decided to be more: they may as well take turns",
+        };
+        clauses.push(format!(
+            "on the siblings of one core {}, {verdict}",
+            hull(&ratios(&shared))
+        ));
+    }
+    let answer = match clauses.is_empty() {
+        true => Err("needs work in registers of two threads on one logical CPU and on two".into()),
+        false => Ok(format!("{}.", clauses.join("; "))),
+    };
+    let hidden = why.refused(|c| c.placement == SIBLINGS);
+    Some(Explained {
+        numbers: why.rows(&BY_TURNS, &aspects),
+        evidence: (hidden.iter())
+            .map(|reason| format!("two threads of one core are not available: {reason}"))
+            .collect(),
+        findings: ids(&aspects),
+        ..Explained::of(answer)
+    })
+}
+
+fn in_huge_pages(cell: &Cell) -> bool {
+    cell.huge_pages == HugePages::On
+}
+
+fn huge_pages(why: &Why<'_>) -> Option<Explained> {
+    let asked = Asked {
+        axes: &[Axis::HugePages],
+        pairs: |off, on| {
+            off.cell().huge_pages == HugePages::Off
+                && in_huge_pages(on.cell())
+                && on.cell().neighbour.is_idle()
+                && on.cell().threads == 1
+        },
+        metrics: |_| vec![vec![STEP]],
+        along: &[Axis::Size],
+        together: true,
+    };
+    let found = why.explained(&asked, "needs the same work with --huge-pages off and on");
+    let is_measured = !found.numbers.is_empty();
+    let refused = why.refused(in_huge_pages).filter(|_| !is_measured);
+    Some(Explained {
+        answer: match refused {
+            Some(reason) => Err(reason.into()),
+            None => found.answer,
+        },
+        evidence: vec![
+            "which pages the memory lay in was read in /proc/self/smaps before each trial, and a trial whose memory lay in others failed".to_owned(),
+            "an entry of the translation buffers (TLB) covers one page: beyond what all of them cover, an access must also find out where its page is, and a huge page is worth as many small ones as fit into it".to_owned(),
+        ],
+        ..found
+    })
+}
+
+fn is_set_apart(way: Way<'_>) -> bool {
+    let cell = way.cell();
+    way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
+}
+
+/// Which class or group keeps work from background load.
+fn protects(why: &Why<'_>) -> Option<Explained> {
+    let asked = Asked {
+        axes: &[Axis::Neighbour],
+        pairs: |alone, beside| {
+            let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
+            is_work && alone.cell().neighbour.is_idle()
+        },
+        metrics: |_| vec![vec![DONE]],
+        along: &[Axis::Class, Axis::Cgroup],
+        together: true,
+    };
+    let found = why.explained(
+        &asked,
+        "needs work of one class or group with background load and without it",
+    );
+    let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
+    let limits = why
+        .versus(&asked, DONE)
+        .iter()
+        .any(|v| is_limit(v.other.cell()));
+    let limits = limits.then(|| "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow".to_owned());
+    Some(Explained {
+        evidence: limits.into_iter().collect(),
+        ..found
+    })
+}
+
+/// What classes, weights and quotas do to the latest of a hundred wake-ups.
+fn wakes(why: &Why<'_>) -> Option<Explained> {
+    let asked = Asked {
+        axes: &[Axis::Class, Axis::Cgroup],
+        pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
+        metrics: |_| vec![vec![LATE]],
+        along: &[Axis::Neighbour],
+        together: true,
+    };
+    let found = why.explained(&asked, "needs wake-ups with and without a class or group");
+    let throttled = why.view.cells.iter().filter_map(|c| {
+        let held = c.estimates.get(&Metric::both(Measure::ThrottledShare))?;
+        Some((c, phrases::percent(held.value)))
+    });
+    let beats = |mover: &str| {
+        let facts = why.view.input.manifest.survey.mover(mover);
+        facts.is_some_and(|m| m.work == WorkKind::Beats)
+    };
+    let throttled = throttled
+        .filter(|(c, _)| beats(&c.cell.mover))
+        .map(|(c, share)| {
+            let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, c.cell.value(a)));
+            let place = phrases::circumstances(&held);
+            format!("{place}: the quota held it back for {share} of the time")
+        });
+    Some(Explained {
+        evidence: throttled.unique().collect(),
+        ..found
+    })
+}
