@@ -63,7 +63,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	# Together with all tests: by themselves they would be built with other features once more.
 	cargo build -q --workspace --bins --examples --locked
 	sample() { "$(TARGET)/debug/examples/sample_page" "$(PAGES)/$$1" "$$2"; }
-	sample report.html latency
+	sample report.html planted
 	sample hostile.html hostile
 	sample imported.html imported
 	sample paired.html paired

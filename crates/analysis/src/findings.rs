@@ -7,7 +7,7 @@ use bytecost_stats::{blocks_needed, holm, smallest_detectable};
 
 use crate::confidence::{ERROR_RATE, LEVEL};
 use crate::contrast::PairContrast;
-use crate::pairing::{Pairing, pairings};
+use crate::pairing::{Pairing, compared};
 use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
@@ -30,7 +30,7 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
     let mut seen = HashSet::new();
     let mut raws = Vec::new();
     for compare in &study.compare {
-        let pairings = pairings(study, trials, compare.axis, &compare.baseline);
+        let pairings = compared(study, trials, compare);
         for (place, &metric) in compare.metrics.iter().enumerate() {
             for pairing in &pairings {
                 let Some(raw) = Raw::of(*pairing, metric, place == 0) else {

@@ -3,7 +3,7 @@
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
 //! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
 
-mod answers;
+mod advice;
 mod audit;
 mod bisection;
 mod books;
@@ -37,6 +37,7 @@ mod twins;
 mod value;
 mod view;
 
+pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use bisection::bisected;
 pub use caveats::caveat_kinds;
@@ -102,7 +103,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     };
     let speed_ups = speed_ups::all(&view);
     let mut answers = speed_ups::answers(&speed_ups, &findings);
-    answers.extend(answers::all(&view, &study.varied));
+    let advice = advice::all(&view, &study.varied);
+    answers.splice(0..0, advice.lines.iter().map(AdviceLine::sentence));
+    answers.extend(ceiling::answers(&view, &study.varied));
     let crossovers = crossovers::all(&view, &study.varied);
     let mut explanations = explanations::all(&view, &study.varied);
     explanations.extend(ceiling::explanation(&view, &study.varied));
@@ -110,6 +113,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         format: FORMAT,
         run: run::run_facts(&input, &trials, &findings),
         host: input.manifest.host.clone(),
+        advice,
         answers,
         loop_floor_ns_per_message: cells::loop_floor(&trials),
         counters_cost: cells::counters_cost(&input.manifest.survey.counters_cost),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use bytecost_spec::claim::{Place, has};
+use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric, Study};
 
 use crate::grid;
@@ -57,6 +58,17 @@ pub(crate) fn pairings<'t, 'a>(
     }
     pairings.sort_by_key(|(at, _)| *at);
     pairings.into_iter().map(|(_, pairing)| pairing).collect()
+}
+
+/// The pairings that a comparison of the study asks for.
+pub(crate) fn compared<'t, 'a>(
+    study: &Study,
+    trials: &'t Trials<'a>,
+    compare: &Compare,
+) -> Vec<Pairing<'t, 'a>> {
+    let mut all = pairings(study, trials, compare.axis, &compare.baseline);
+    all.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
+    all
 }
 
 /// The pairs of two values of an axis in cells of a place, in the order of the plan. What does not

@@ -25,7 +25,7 @@ fn kind(measure: Measure) -> (Kind, &'static str) {
         M::CpuSPerGb => (Kind::Cost, "CPU time per byte"),
         M::CpuNsPerMessage => (Kind::Cost, "CPU time per message"),
         M::MsPerMessage => (Kind::Time, "time per message"),
-        M::RoundTripNs => (Kind::Time, "round trip"),
+        M::RoundTripNs => (Kind::Time, "round-trip time"),
         M::CallsPerMib => (Kind::Number, "system calls per MiB"),
         M::LatencyUsP50 => (Kind::Time, "median latency"),
         M::LatencyUsP90 => (Kind::Time, "p90 latency"),
@@ -70,18 +70,19 @@ pub(crate) fn metric(metric: Metric) -> String {
     }
 }
 
+/// Whether a metric is spent, rather than waited for.
+pub(crate) fn is_spent(metric: Metric) -> bool {
+    kind(metric.measure).0 == Kind::Cost
+}
+
+/// Whether a metric is a number of things, which nobody pays or waits for as such.
+pub(crate) fn is_count(metric: Metric) -> bool {
+    kind(metric.measure).0 == Kind::Number
+}
+
 /// A share as a percentage with a space, as in running text: `97.5 %`.
 pub(crate) fn percent(share: f64) -> String {
     units::percent(share).replace('%', " %")
-}
-
-/// A factor with its interval, written as finely as the interval's width bears.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Factor {
-    /// The number alone: `1.8`.
-    pub(crate) value: String,
-    /// `1.7 to 1.9`.
-    pub(crate) interval: String,
 }
 
 /// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.
@@ -90,45 +91,6 @@ pub(crate) fn ratio(value: f64, low: f64, high: f64) -> String {
     let decimals = decimals(low, high).clamp(2, most);
     let [value, low, high] = [value, low, high].map(|v| written(v, decimals));
     format!("{value}× ({low} to {high})")
-}
-
-/// The ratio of a finding as it is told: turned over where cheaper and quicker is told.
-pub(crate) fn factor(finding: &Finding) -> Factor {
-    let (value, low, high) = told(finding);
-    let decimals = decimals(low, high);
-    Factor {
-        value: written(value, decimals),
-        interval: format!("{} to {}", written(low, decimals), written(high, decimals)),
-    }
-}
-
-/// The factors of some findings of one verdict, from the weakest to the strongest: `1.4× to 3.3×`.
-pub(crate) fn factors(findings: &[&Finding]) -> String {
-    let strength = |f: &Finding| f.ratio.ln().abs();
-    let mut ordered = findings.to_vec();
-    ordered.sort_by(|a, b| strength(a).total_cmp(&strength(b)));
-    let (Some(weakest), Some(strongest)) = (ordered.first(), ordered.last()) else {
-        return String::new();
-    };
-    let fineness = |f: &Finding| {
-        let (_, low, high) = told(f);
-        decimals(low, high)
-    };
-    let decimals = fineness(weakest).min(fineness(strongest));
-    let [least, most] = [weakest, strongest].map(|f| written(told(f).0, decimals));
-    if least == most {
-        format!("{least}×")
-    } else {
-        format!("{least}× to {most}×")
-    }
-}
-
-/// The ratio, and its interval from the lower end to the higher, as they are told.
-fn told(finding: &Finding) -> (f64, f64, f64) {
-    let turned = turned(finding);
-    let turn = |x: f64| if turned { 1.0 / x } else { x };
-    let (a, b) = (turn(finding.low), turn(finding.high));
-    (turn(finding.ratio), a.min(b), a.max(b))
 }
 
 /// As many decimals as an interval's width bears, and enough to tell a factor from 1.
@@ -154,35 +116,37 @@ fn written(factor: f64, decimals: usize) -> String {
     }
 }
 
-fn turned(finding: &Finding) -> bool {
-    let told_by_gain = matches!(kind(finding.metric.measure).0, Kind::Cost | Kind::Time);
-    told_by_gain && finding.verdict == Verdict::Better
-}
-
-/// The same as a whole predicate: ``is 1.8× as cheap as `send` in CPU time per byte``.
-pub(crate) fn predicate(finding: &Finding, times: &str) -> String {
-    let better = finding.verdict == Verdict::Better;
-    let noun = metric(finding.metric);
-    let base = finding.axis.subject(&finding.baseline_value);
-    match (kind(finding.metric.measure).0, better) {
-        (Kind::Cost, true) => format!("is {times} as cheap as {base} in {noun}"),
-        (Kind::Cost, false) => format!("costs {times} as much {noun} as {base}"),
-        (Kind::Time, true) => format!("is {times} as quick as {base} in {noun}"),
-        (Kind::Time, false) => format!("takes {times} as long as {base} in {noun}"),
-        (Kind::Rate, _) => format!("reaches {times} the {noun} of {base}"),
-        (Kind::Number, _) => format!("has {times} the {noun} of {base}"),
+/// A ratio as a change: `41 %` where it is less, `1.46×` where it is more.
+pub(crate) fn change(ratio: f64) -> String {
+    if ratio < 1.0 {
+        let percent = 100.0 * (1.0 - ratio);
+        return match percent {
+            p if p >= 99.0 && p < 99.95 || p < 0.95 => format!("{p:.1} %"),
+            p if p >= 99.95 => format!("{p:.3} %"),
+            p => format!("{p:.0} %"),
+        };
+    }
+    match ratio {
+        r if r >= 9.95 => format!("{}×", units::number(r.round())),
+        r if r >= 1.995 => format!("{r:.1}×"),
+        r => format!("{r:.2}×"),
     }
 }
 
-/// The same after the metric and the baseline were named: `is 1.8× as cheap`.
-pub(crate) fn short_predicate(finding: &Finding, times: &str) -> String {
-    let better = finding.verdict == Verdict::Better;
+/// A finding as a predicate: ``uses 41 % less CPU time per byte than `send` ``.
+fn predicate(finding: &Finding) -> String {
+    let (kind, noun) = (kind(finding.metric.measure).0, metric(finding.metric));
     let base = finding.axis.subject(&finding.baseline_value);
-    match (kind(finding.metric.measure).0, better) {
-        (Kind::Cost | Kind::Time, true) => format!("is {}", compared(finding, times)),
-        (Kind::Cost | Kind::Time, false) => compared(finding, times),
-        (Kind::Rate, _) => format!("reaches {times} that of {base}"),
-        (Kind::Number, _) => format!("has {times} that of {base}"),
+    let verb = match kind {
+        Kind::Cost => "uses",
+        Kind::Rate => "reaches",
+        Kind::Time | Kind::Number => "has",
+    };
+    let change = change(finding.ratio);
+    match (finding.ratio < 1.0, kind) {
+        (true, Kind::Number) => format!("{verb} {change} fewer {noun} than {base}"),
+        (true, _) => format!("{verb} {change} less {noun} than {base}"),
+        (false, _) => format!("{verb} {change} the {noun} of {base}"),
     }
 }
 
@@ -228,6 +192,12 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
+/// `0.59×, 95 % interval 0.55 to 0.63`.
+pub(crate) fn with_interval(finding: &Finding) -> String {
+    let told = ratio(finding.ratio, finding.low, finding.high);
+    told.replace(" (", ", 95 % interval ").replace(')', "")
+}
+
 /// A finding in one sentence.
 pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[Axis]) -> String {
     let rest: Vec<Axis> = varied
@@ -244,12 +214,15 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
     let other = capital(&finding.axis.subject(&finding.value));
     let base = finding.axis.subject(&finding.baseline_value);
     let noun = metric(finding.metric);
-    let told = factor(finding);
-    let interval = format!("95 % interval {}", told.interval);
+    let interval = with_interval(finding);
     match finding.verdict {
         Verdict::Better | Verdict::Worse => {
-            let predicate = predicate(finding, &format!("{}×", told.value));
-            format!("{other} {predicate}{place} ({interval}).")
+            // Where it is more, the predicate has the ratio already.
+            let interval = match interval.split_once(", ") {
+                Some((_, alone)) if finding.ratio >= 1.0 => alone,
+                _ => interval.as_str(),
+            };
+            format!("{other} {}{place} ({interval}).", predicate(finding))
         }
         Verdict::NoDifferenceThatMatters => {
             let bound = percent(study.smallest_effect);
@@ -260,7 +233,7 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
         }
         Verdict::NotDecided => {
             let remedy = finding.blocks_needed.map_or_else(
-                || "more blocks alone would not decide it".to_owned(),
+                || "more blocks alone would hardly decide it".to_owned(),
                 |n| format!("it would take about {n} blocks"),
             );
             // An interval stands for itself; the verdict answers for all comparisons together.
@@ -270,39 +243,17 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
                 ""
             };
             format!(
-                "{other} against {base} in {noun}{place}: not decided{apart} ({interval}); {remedy}."
+                "{other} against {base} in {noun}{place}: undecided{apart} ({interval}); {remedy}."
             )
         }
     }
 }
-/// What holds `times` a factor: `1.8× as cheap`, `costs 1.3× as much`, for a verdict of better or
-/// worse. `times` is the factor with its sign, or a span of them.
-pub(crate) fn compared(finding: &Finding, times: &str) -> String {
-    let better = finding.verdict == Verdict::Better;
-    match (kind(finding.metric.measure).0, better) {
-        (Kind::Cost, true) => format!("{times} as cheap"),
-        (Kind::Cost, false) => format!("costs {times} as much"),
-        (Kind::Time, true) => format!("{times} as quick"),
-        (Kind::Time, false) => format!("takes {times} as long"),
-        (Kind::Rate, _) => format!("{times} the {}", metric(finding.metric)),
-        (Kind::Number, _) => format!("{times} as many"),
-    }
-}
-
 /// `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// Several of which any will do: `a, b or c`.
-pub(crate) fn alternatives(items: &[String]) -> String {
-    match items {
-        [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
-        _ => list(items),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytecost_spec::{Cell, Manifest, Metric, Sample};
 
 use crate::contrast::PairContrast;
-use crate::pairing::pairings;
+use crate::pairing::compared;
 use crate::trials::Trials;
 
 /// The state of a running study: its least precise comparison.
@@ -41,7 +41,7 @@ pub fn widest_interval(
         let Some(&metric) = compare.metrics.first() else {
             continue;
         };
-        for pairing in pairings(&manifest.study, &trials, compare.axis, &compare.baseline) {
+        for pairing in compared(&manifest.study, &trials, compare) {
             let Some(contrast) = PairContrast::of(pairing, metric) else {
                 continue;
             };

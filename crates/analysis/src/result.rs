@@ -10,6 +10,7 @@ pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod answer;
 mod audited;
 mod books;
 mod ceiling;
@@ -22,6 +23,10 @@ mod roles;
 mod speed_up;
 mod twin;
 
+pub use answer::{
+    Advice, AdviceLine, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Situation,
+    Subject, Undecided, Use,
+};
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{BookLine, CellBooks, Closed};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
@@ -100,6 +105,9 @@ pub struct Analysis {
     pub study: StudyFacts,
     /// The machine.
     pub host: Host,
+    /// What the run advises, as facts.
+    #[serde(default)]
+    pub advice: Advice,
     /// The answer in plain sentences; the first is the headline.
     pub answers: Vec<AnswerSentence>,
     /// What the loop itself costs: the `null` mover's time per message.

@@ -8,7 +8,7 @@ use bytecost_stats::{at_least, trimmed_mean};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::confidence::{FEWEST, LEVEL};
-use crate::pairing::pairings;
+use crate::pairing::compared;
 use crate::phrases;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::Trials;
@@ -22,7 +22,7 @@ pub(crate) fn all(study: &Study, trials: &Trials<'_>) -> Vec<Twin> {
         let Some(&metric) = compare.metrics.first() else {
             continue;
         };
-        for pairing in pairings(study, trials, compare.axis, &compare.baseline) {
+        for pairing in compared(study, trials, compare) {
             let cell = pairing.baseline;
             if !seen.insert((&cell.id, metric)) {
                 continue;

@@ -109,6 +109,9 @@ pub struct DoctorArgs {
 pub struct ReportArgs {
     /// The run's name, or its directory; the newest where it is left out
     pub run: Option<String>,
+    /// Print everything, not the first screen alone
+    #[arg(long)]
+    pub all: bool,
     /// An imported run whose published numbers are shown beside the measured ones, or the name of
     /// a publication that is built in: pa02-a, pa02-b, file-transfer, os-features
     #[arg(long, value_name = "RUN")]

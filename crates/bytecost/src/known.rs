@@ -7,7 +7,7 @@ use bytecost_spec::{Invalid, Study, Survey};
 /// The tables as a survey that has tried nothing yet.
 pub fn tables() -> Survey {
     Survey {
-        mover_facts: MOVERS.iter().map(|row| row.facts.owned()).collect(),
+        mover_facts: MOVERS.iter().map(|row| row.surveyed()).collect(),
         receiver_facts: RECEIVERS.iter().map(|row| row.facts.owned()).collect(),
         serving: Some(ServerSurvey {
             servers: SERVERS.iter().map(|row| row.facts.owned()).collect(),

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bytecost_analysis::{Analysis, Crossing, Finding, Verdict};
 use common::{Place, stderr};
 
 /// What a run is made of; all other files of a golden are expectations.
@@ -50,7 +51,11 @@ fn place() -> Place {
 /// All that bytecost says of a recorded run, by the name of the file that expects it.
 fn said(place: &Place, study: &str) -> BTreeMap<String, String> {
     let mut said = BTreeMap::new();
-    let report = place.call(&["report", study]);
+    said.insert(
+        "screen.txt".to_owned(),
+        common::stdout(&place.call(&["report", study])),
+    );
+    let report = place.call(&["report", study, "--all"]);
     assert!(
         matches!(report.status.code(), Some(0 | 1)),
         "{}",
@@ -110,6 +115,100 @@ fn recorded_runs_give_the_same_reports_byte_for_byte() {
     let audit = BTreeMap::from([("audit.txt".to_owned(), common::stdout(&place.call(&words)))]);
     differences.extend(expect(&goldens(), &audit));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// What bytecost makes of a recorded run today.
+fn analysed(place: &Place, study: &str) -> (String, Analysis) {
+    let screen = common::stdout(&place.call(&["report", study]));
+    let path = place.path().join("bytecost-runs").join(study);
+    let text = fs::read_to_string(path.join("findings.json")).unwrap();
+    (screen, serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn every_first_screen_fits_and_says_no_more_than_findings() {
+    let place = place();
+    for (study, _) in recorded() {
+        let (screen, a) = analysed(&place, &study);
+        let longest = screen.lines().map(|line| line.chars().count()).max();
+        assert!(
+            screen.lines().count() <= 30 && longest <= Some(100),
+            "{screen}"
+        );
+        let known = |id: &String| a.findings.iter().find(|f| f.id == *id).unwrap();
+        for line in &a.advice.lines {
+            let decided = |f: &Finding| matches!(f.verdict, Verdict::Better | Verdict::Worse);
+            let sound = |id: &String| decided(known(id)) && known(id).withheld.is_none();
+            assert!(line.findings.iter().all(sound), "{study}: {line:?}");
+            // Nothing that is advised is left out to fit.
+            let said = |text: &str| text.split_whitespace().collect::<String>();
+            assert!(
+                said(&screen).contains(&said(&line.text)),
+                "{study}: {line:?}\n{screen}"
+            );
+        }
+    }
+}
+
+/// Which of two ways a report holds for the better one at a finding, and where it says so.
+fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
+    let mut claims = Vec::new();
+    for s in &a.advice.situations {
+        let gains = s.uses.iter().flat_map(|u| u.gain.iter().chain(&u.but));
+        let conditional = s.conditional.iter().map(|c| &c.gain);
+        let costs = s.avoid.iter().map(|avoid| &avoid.cost);
+        for range in gains.chain(conditional).chain(costs).chain(&s.gains) {
+            let points = range.points.iter();
+            claims.extend(points.map(|p| (p.finding.clone(), "advice", range.verdict)));
+        }
+    }
+    for c in &a.crossovers {
+        let verdict = match c.outcome {
+            Crossing::AlwaysBetter => Verdict::Better,
+            Crossing::NeverBetter => Verdict::Worse,
+            _ => continue,
+        };
+        claims.extend(
+            c.findings
+                .iter()
+                .map(|id| (id.clone(), "crossover", verdict)),
+        );
+    }
+    claims
+}
+
+#[test]
+fn no_report_contradicts_itself() {
+    let place = place();
+    for (study, _) in recorded() {
+        let (_, a) = analysed(&place, &study);
+        let known = |id: &String| a.findings.iter().find(|f| f.id == *id);
+        for (id, by, verdict) in claims(&a) {
+            let finding = known(&id).unwrap_or_else(|| panic!("{study}: {by} on no finding {id}"));
+            let against = match verdict {
+                Verdict::Better => Verdict::Worse,
+                _ => Verdict::Better,
+            };
+            assert_ne!(finding.verdict, against, "{study}: {by} against {id}");
+            assert!(
+                by != "advice" || finding.verdict == verdict,
+                "{study}: {by} beyond {id}"
+            );
+        }
+        // Where the baseline is advised, no way without a condition is shown to be better.
+        for s in &a.advice.situations {
+            for baseline in s.uses.iter().filter(|u| u.gain.is_none()) {
+                let better = (s.uses.iter().filter_map(|u| u.gain.as_ref()))
+                    .flat_map(|gain| &gain.points)
+                    .find(|p| p.at.as_ref().is_some_and(|at| baseline.at.contains(at)));
+                assert_eq!(better, None, "{study}");
+            }
+        }
+        let explained = a.explanations.iter().flat_map(|e| &e.findings);
+        for id in explained.chain(a.answers.iter().flat_map(|answer| &answer.findings)) {
+            assert!(known(id).is_some(), "{study}: no finding {id}");
+        }
+    }
 }
 
 #[test]

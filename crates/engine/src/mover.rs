@@ -7,7 +7,7 @@ use bytecost_spec::Held;
 pub use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, WorkKind};
 
 use crate::setup::Setup;
-use crate::statement::Statement;
+use crate::statement::{Requirement, Statement};
 use crate::tally::Tally;
 
 /// A row of the table of movers. It reads as its facts.
@@ -60,6 +60,19 @@ impl Mover {
         }
     }
 
+    /// Its facts as a survey has them, with what follows from the other parts of the row.
+    #[must_use]
+    pub fn surveyed(&self) -> MoverFacts {
+        let linux = self.states.needs.iter().find_map(|need| match need {
+            Requirement::Linux(major, minor) => Some((*major, *minor)),
+            _ => None,
+        });
+        MoverFacts {
+            needs_linux: linux,
+            ..self.facts.owned()
+        }
+    }
+
     /// The time from one beat to the next in ns, where it does something at each.
     #[must_use]
     pub fn beat_ns(&self) -> Option<u64> {
@@ -90,6 +103,7 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     locks_rings: 0,
     descriptors_per_flow: 1,
     leaves_completions: false,
+    needs_linux: None,
     caution: None,
     caution_spares_direct: false,
 };

@@ -39,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[must_use]
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
     let mut survey = Survey {
-        mover_facts: MOVERS.iter().map(|m| m.facts.owned()).collect(),
+        mover_facts: MOVERS.iter().map(|m| m.surveyed()).collect(),
         receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
         congestion_controls: host
             .congestion_available

@@ -1,5 +1,5 @@
-//! Writes what the report makes of the tests' example result, to look at and for the page tests:
-//! `cargo run -p bytecost-report --example sample_page -- report.html [latency|plain|hostile|empty|imported|paired]`,
+//! Writes what the report makes of the tests' results, to look at and for the page tests:
+//! `cargo run -p bytecost-report --example sample_page -- report.html [planted|plain|hostile|empty|imported|paired]`,
 //! with `figures` the figures as SVG and PNG files into that directory,
 //! or with `findings` or `schema` the JSON of it.
 
@@ -17,18 +17,18 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let text = match args.next().as_deref() {
-        None | Some("latency") => html(&fixture::with_latency()),
+        None | Some("planted") => html(&fixture::planted()),
         Some("plain") => html(&fixture::analysis()),
         Some("hostile") => html(&fixture::hostile()),
         Some("empty") => html(&fixture::empty()),
         Some("imported") => html(&fixture::imported()),
         Some("paired") => html(&fixture::distances::paired()),
         Some("figures") => return figures(&path),
-        Some("findings") => findings_json(&fixture::with_latency()),
+        Some("findings") => findings_json(&fixture::planted()),
         Some("schema") => schema_json(),
         Some(other) => {
             eprintln!(
-                "`{other}` is not known: choose from latency, plain, hostile, empty, imported, paired, figures, findings, schema"
+                "`{other}` is not known: choose from planted, plain, hostile, empty, imported, paired, figures, findings, schema"
             );
             return ExitCode::FAILURE;
         }
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 fn figures(dir: &str) -> ExitCode {
     for (kind, a) in [
-        ("run", fixture::with_latency()),
+        ("run", fixture::planted()),
         ("imported", fixture::imported()),
         ("paired", fixture::distances::paired()),
     ] {

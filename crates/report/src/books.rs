@@ -5,64 +5,24 @@ use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUser, CpuUserRow};
 
 use crate::counted::{CountTable, MOST_ROWS, NOTHING, label};
 
-/// Users that stand in one column.
-type Column = (&'static str, &'static [CpuUser]);
-
-/// The columns of a terminal, which has no room for each user.
-const SHORT: &[Column] = &[
-    ("sender", &[CpuUser::SenderThreads]),
-    ("receiver", &[CpuUser::ReceiverThreads]),
-    (
-        "their workers",
-        &[CpuUser::SenderWorkers, CpuUser::ReceiverWorkers],
-    ),
-    (
-        "kernel threads, interrupts",
-        &[CpuUser::KernelThreads, CpuUser::Interrupts],
-    ),
-    (
-        "anything else",
-        &[
-            CpuUser::Background,
-            CpuUser::Instrument,
-            CpuUser::OtherProcesses,
-        ],
-    ),
-];
-
-/// The table with a column for each user; none of runs without books.
+/// The table with a column for each user of the CPUs; none of runs without books.
 pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
-    let groups: Vec<Column> = CPU_USERS
-        .iter()
-        .map(|row| (row.title, std::slice::from_ref(&row.user)))
-        .collect();
-    table(a, &groups)
-}
-
-/// The same for a terminal.
-pub(crate) fn short(a: &Analysis) -> Option<CountTable> {
-    let mut table = table(a, SHORT)?;
-    table.shorten();
-    Some(table)
-}
-
-fn table(a: &Analysis, groups: &[Column]) -> Option<CountTable> {
-    let is_used = |(_, users): &&Column| {
+    let is_used = |row: &&CpuUserRow| {
         let mut lines = a.books.iter().flat_map(|b| &b.lines);
-        lines.any(|l| users.contains(&l.user))
+        lines.any(|l| l.user == row.user)
     };
-    let groups: Vec<&Column> = groups.iter().filter(is_used).collect();
+    let users: Vec<&CpuUserRow> = CPU_USERS.iter().filter(is_used).collect();
     let mut columns = vec!["cell".to_owned()];
-    columns.extend(groups.iter().map(|(title, _)| (*title).to_owned()));
+    columns.extend(users.iter().map(|row| row.title.to_owned()));
     columns.push("left over, % of own CPU time".to_owned());
     let rows = a.books.iter().take(MOST_ROWS).filter_map(|books| {
         let cell = a.cells.iter().find(|c| c.id == books.cell)?;
-        let share = |users: &[CpuUser]| {
-            let lines = books.lines.iter().filter(|l| users.contains(&l.user));
+        let share = |row: &&CpuUserRow| {
+            let lines = books.lines.iter().filter(|l| l.user == row.user);
             let sum = lines.map(|l| l.share).reduce(|a, b| a + b);
             sum.map_or_else(|| NOTHING.to_owned(), percent)
         };
-        let mut texts: Vec<String> = groups.iter().map(|(_, of)| share(of)).collect();
+        let mut texts: Vec<String> = users.iter().map(share).collect();
         texts.push(left_over(books));
         Some((label(a, &cell.cell), texts))
     });

@@ -13,9 +13,9 @@ const BOTTOM: f64 = 34.0;
 /// Height of a label beside the end of a line.
 const LABEL_HEIGHT: f64 = 15.0;
 /// Width of a character of a label, about.
-const CHARACTER: f64 = 7.2;
+const CHARACTER: f64 = 7.6;
 /// The same on a narrow screen, where text is drawn larger.
-const CHARACTER_NARROW: f64 = 11.0;
+const CHARACTER_NARROW: f64 = 12.0;
 /// The most characters of a label beside a line.
 const LABEL_MOST: usize = 16;
 

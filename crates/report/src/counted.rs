@@ -32,19 +32,6 @@ pub(crate) struct CountTable {
     pub notes: Vec<String>,
 }
 
-/// The most rows on a terminal.
-const MOST_ON_TERMINAL: usize = 16;
-
-impl CountTable {
-    /// As much of it as a terminal shows.
-    pub(crate) fn shorten(&mut self) {
-        if self.rows.len() > MOST_ON_TERMINAL {
-            self.rows.truncate(MOST_ON_TERMINAL);
-            self.notes.push("Further rows are on the page.".to_owned());
-        }
-    }
-}
-
 /// The table of a result; none where nothing was counted.
 pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let copies = |id: &str| {

@@ -1,9 +1,10 @@
 //! Crossovers in words: from which size on one way is better than another, and how sure that is.
 
-use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover};
+use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Verdict};
 use bytecost_spec::Axis;
 
 use crate::descriptions;
+use crate::document::{DocColumn, DocEntry, DocMark, DocTable};
 use crate::question::value_in_words;
 use crate::text::clean;
 
@@ -22,10 +23,8 @@ pub(crate) struct CrossingText {
     pub from: String,
     /// The intervals of the places, in the same order; empty where there is none.
     pub interval: String,
-    /// The sign of a verdict.
-    pub mark: &'static str,
-    /// The class of a verdict.
-    pub class: &'static str,
+    /// Better, worse, or not decided.
+    pub mark: DocMark,
     /// It in one sentence.
     pub sentence: String,
 }
@@ -56,6 +55,30 @@ impl Crossings {
 
     pub fn is_empty(&self) -> bool {
         self.decided.is_empty() && self.open.is_empty()
+    }
+
+    /// Some of them as a table.
+    pub fn table(of: &[CrossingText]) -> DocTable {
+        let columns = ["What", "Metric", "Where", "Better", "95 % interval"].map(DocColumn::left);
+        let rows = of.iter().map(|c| {
+            let from = DocEntry {
+                mark: Some(c.mark),
+                ..DocEntry::from(c.from.as_str())
+            };
+            vec![
+                format!("{} against {}", c.value, c.baseline).into(),
+                c.metric.as_str().into(),
+                c.place.as_str().into(),
+                from,
+                if c.interval.is_empty() {
+                    "–"
+                } else {
+                    &c.interval
+                }
+                .into(),
+            ]
+        });
+        DocTable::of::<DocEntry>(columns.to_vec(), rows).without_empty_columns()
     }
 
     /// What is to be said of those that are left open, if there are any.
@@ -98,11 +121,10 @@ fn crossing(c: &Crossover) -> CrossingText {
             (clean(&places.join(", ")), clean(&bounds.join("; ")))
         }
     };
-    let (mark, class) = match c.outcome {
-        Crossing::AlwaysBetter => ("▲", "better"),
-        Crossing::At(_) => ("▲", "better"),
-        Crossing::NeverBetter => ("▼", "worse"),
-        Crossing::Undecided => ("?", "open"),
+    let verdict = match c.outcome {
+        Crossing::AlwaysBetter | Crossing::At(_) => Verdict::Better,
+        Crossing::NeverBetter => Verdict::Worse,
+        Crossing::Undecided => Verdict::NotDecided,
     };
     CrossingText {
         value: clean(&c.value),
@@ -111,8 +133,7 @@ fn crossing(c: &Crossover) -> CrossingText {
         place: clean(&descriptions::panel(&c.place)),
         from,
         interval,
-        mark,
-        class,
+        mark: DocMark::of(verdict),
         sentence: c.sentence.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Estimate, Explanation, Published, Verdict};
+use bytecost_analysis::{Analysis, Estimate, Explanation, Published};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Better, Host, units};
 
@@ -101,7 +101,7 @@ pub(crate) fn floors(a: &Analysis) -> Vec<String> {
 pub(crate) fn widest(a: &Analysis) -> Option<String> {
     a.run.widest_interval.map(|w| {
         format!(
-            "widest interval ±{} (asked: ±{})",
+            "±{} (asked: ±{})",
             numbers::percent(w),
             numbers::percent(a.study.precision)
         )
@@ -351,48 +351,10 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// How often each verdict was reached, in the order of the legend.
-pub(crate) fn verdicts(a: &Analysis) -> [(Verdict, usize); 4] {
-    [
-        Verdict::Better,
-        Verdict::Worse,
-        Verdict::NoDifferenceThatMatters,
-        Verdict::NotDecided,
-    ]
-    .map(|v| (v, a.findings.iter().filter(|f| f.verdict == v).count()))
-}
-
-/// Sentences of an answer that are read at once, after the first.
-const ANSWERS_MOST: usize = 14;
-
-/// Parts what follows an answer's first sentence: what is read at once, of which the last is the
-/// answer's own last and counts what is open, and what is folded away between.
-pub(crate) fn told_at_once<T>(mut rest: Vec<T>) -> (Vec<T>, Vec<T>) {
-    if rest.len() <= ANSWERS_MOST {
-        return (rest, Vec::new());
-    }
-    let last = rest.pop();
-    let folded = rest.split_off(ANSWERS_MOST - 1);
-    rest.extend(last);
-    (rest, folded)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn of_a_long_answer_the_middle_is_folded() {
-        let check = |all: usize, shown: usize, folded: usize| {
-            let (at_once, middle) = told_at_once((0..all).collect());
-            assert_eq!((at_once.len(), middle.len()), (shown, folded));
-            assert_eq!(at_once.last().copied(), all.checked_sub(1));
-        };
-        check(0, 0, 0);
-        check(14, 14, 0);
-        check(15, 14, 1);
-        check(30, 14, 16);
-    }
     use bytecost_spec::Cell;
 
     #[test]

@@ -3,26 +3,15 @@
 use bytecost_analysis::{Analysis, LevelFootprint};
 use bytecost_spec::units;
 
+use crate::counted::CountTable;
 use crate::descriptions;
 use crate::text::{clean, count};
 
 /// The most rows that are shown; findings.json has the others.
 const MOST_ROWS: usize = 48;
 
-/// The table, in words.
-#[derive(Clone, Debug)]
-pub(crate) struct FootprintTable {
-    pub heading: &'static str,
-    /// What is in the entries.
-    pub panel: String,
-    pub columns: Vec<String>,
-    pub rows: Vec<(String, Vec<String>)>,
-    /// What a reader must know.
-    pub notes: Vec<String>,
-}
-
 /// The table; none where no cell was looked at.
-pub(crate) fn table(a: &Analysis) -> Option<FootprintTable> {
+pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
     let first = a.footprints.first()?;
     let columns = first.levels.iter().map(|l| {
         format!(
@@ -52,10 +41,12 @@ pub(crate) fn table(a: &Analysis) -> Option<FootprintTable> {
     if hidden > 0 {
         notes.push(format!("{hidden} more cells are in findings.json."));
     }
-    Some(FootprintTable {
-        heading: "What moving displaces from the sending CPU's caches",
-        panel: "KiB displaced of the set that was primed in each cache, by moving as many bytes as the set has, or one message".to_owned(),
-        columns: columns.collect(),
+    Some(CountTable {
+        section: "footprint",
+        short: "Caches",
+        title: "What moving displaces from the sending CPU's caches",
+        lead: "KiB displaced of the set that was primed in each cache, by moving as many bytes as the set has, or one message.",
+        columns: std::iter::once("cell".to_owned()).chain(columns).collect(),
         rows,
         notes,
     })

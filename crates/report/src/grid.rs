@@ -2,49 +2,72 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::text::{clean, columns};
+use crate::document::{Align, DocColumn};
+use crate::terminal::ROW_COLUMNS;
+use crate::text::{clean, columns, wrap};
 
-/// A table without rules: a header and rows of text. The first column stands left.
-#[derive(Debug)]
-pub(crate) struct TextGrid<'a> {
-    /// Columns that the table may take.
-    pub width: usize,
-    /// Indent of every line.
-    pub indent: &'a str,
-    /// The most columns of each column; the last serves for all that follow.
-    pub most: &'a [usize],
-    /// Whether all but the first column stand right.
-    pub right: bool,
+/// The least room for a column of texts; with less, entries stand below each other.
+const LEAST_COLUMNS: usize = 8;
+
+/// The lines of a table, headings first; no line is wider than asked.
+pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
+    let content = |i: usize| {
+        let entries = rows.iter().filter_map(|row| row.get(i));
+        let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
+        widest.max(heads.get(i).map_or(0, |head| columns(&head.heading)))
+    };
+    let is_whole = |i: usize| heads[i].whole;
+    let wanted = (0..heads.len()).map(|i| match is_whole(i) {
+        true => content(i) + 2,
+        false => content(i).min(LEAST_COLUMNS) + 2,
+    });
+    if wanted.sum::<usize>() > width + 2 && heads.iter().any(|head| head.whole) {
+        return stacked(heads, &rows, width);
+    }
+    let are_numbers = heads.len() > 1 && heads[1..].iter().all(|h| h.align == Align::Right);
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::try_from(width + 2).unwrap_or(u16::MAX))
+        .set_header(heads.iter().map(|head| clean(&head.heading)));
+    let widths: Vec<usize> = (0..heads.len()).map(content).collect();
+    for row in &rows {
+        table.add_row(row.iter().map(|text| unbroken(text)));
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if heads[i].align == Align::Right {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        let fixed = |width: usize| Width::Fixed(u16::try_from(width + 2).unwrap_or(u16::MAX));
+        if is_whole(i) {
+            column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
+        } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {
+            column.set_constraint(ColumnConstraint::UpperBoundary(fixed(ROW_COLUMNS)));
+        }
+    }
+    // A no-break space has done its work by now.
+    let lines = table.lines().map(|line| line.replace('\u{a0}', " "));
+    lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
-impl TextGrid<'_> {
-    /// The table's lines, header first; no line is wider than asked.
-    pub(crate) fn lines(&self, header: &[String], rows: &[Vec<String>]) -> Vec<String> {
-        let width = self.width.saturating_sub(columns(self.indent));
-        let mut table = Table::new();
-        table
-            .load_style(presets::NOTHING)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(width).unwrap_or(u16::MAX))
-            .set_header(header.iter().map(|text| clean(text)));
-        for row in rows {
-            table.add_row(row.iter().map(|text| unbroken(text)));
+/// A table that has no room: each row's first entry on a line, the others below it.
+fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<String> {
+    let first = heads.first().map_or("", |head| &head.heading);
+    let mut lines = vec![clean(first)];
+    for row in rows {
+        lines.extend(wrap(row.first().map_or("", String::as_str), width, "", ""));
+        for (head, text) in heads.iter().zip(row).skip(1) {
+            lines.extend(wrap(
+                &format!("{}: {text}", head.heading),
+                width,
+                "  ",
+                "    ",
+            ));
         }
-        for (i, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            if let Some(most) = self.most.get(i).or(self.most.last()) {
-                let most = u16::try_from(most + 2).unwrap_or(u16::MAX);
-                column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(most)));
-            }
-            if self.right && i > 0 {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        table
-            .lines()
-            .map(|line| format!("{}{line}", self.indent).trim_end().to_owned())
-            .collect()
     }
+    lines
 }
 
 /// Control characters out, spaces that align kept.
@@ -61,17 +84,12 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_asked() {
         let long = "x".repeat(64);
-        let layout = TextGrid {
-            width: 60,
-            indent: "  ",
-            most: &[20, 40],
-            right: false,
-        };
-        let rows = [vec![long.clone(), format!("{long} and {long}")]];
-        let lines = layout.lines(&["name".into(), "what it is".into()], &rows);
+        let heads = [DocColumn::left("name"), DocColumn::left("what it is")];
+        let rows = vec![vec![long.clone(), format!("{long} and {long}")]];
+        let lines = lines(&heads.iter().collect::<Vec<_>>(), rows, 58);
         assert!(lines.len() > 3);
         for line in lines {
-            assert!(columns(&line) <= 60, "{line}");
+            assert!(columns(&line) <= 58, "{line}");
         }
     }
 }

@@ -5,6 +5,7 @@ use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::{Axis, units};
 
 use crate::descriptions;
+use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Tone};
 use crate::text::{TextSpan, clean, spans};
 
 /// Room for the names of rows and of columns.
@@ -301,24 +302,30 @@ fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
     told.collect()
 }
 
-/// The table of one map as Markdown.
-pub(crate) fn markdown(heat: &Heat) -> String {
-    let names: Vec<String> = heat.columns.iter().map(u32::to_string).collect();
-    let mut lines = vec![
-        format!("| CPU | {} |", names.join(" | ")),
-        format!("| ---: |{}", " ---: |".repeat(names.len())),
-    ];
-    for row in &heat.rows {
-        let entries: Vec<&str> = (row.entries.iter())
-            .map(|entry| match entry {
-                HeatEntry::Measured(value, _) => value,
+impl Heat {
+    /// The map as a table, for who sees no drawing.
+    pub(crate) fn told(&self) -> Vec<DocBlock> {
+        let names = self
+            .columns
+            .iter()
+            .map(|cpu| DocColumn::right(cpu.to_string()));
+        let columns = std::iter::once(DocColumn::left("CPU")).chain(names);
+        let rows = self.rows.iter().map(|row| {
+            let entries = row.entries.iter().map(|entry| match entry {
+                HeatEntry::Measured(value, _) => value.as_str(),
                 HeatEntry::Gap(_) => "–",
                 HeatEntry::NotAsked => "",
-            })
-            .collect();
-        lines.push(format!("| {} | {} |", row.cpu, entries.join(" | ")));
+            });
+            let name = std::iter::once(DocEntry::from(row.cpu.to_string()));
+            name.chain(entries.map(DocEntry::from)).collect()
+        });
+        vec![
+            DocBlock::heading(&self.title),
+            DocBlock::paragraph(Tone::Faint, &self.sub),
+            DocBlock::Table(DocTable::of::<DocEntry>(columns.collect(), rows)),
+            DocBlock::paragraph(Tone::Plain, &self.told),
+        ]
     }
-    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -1,227 +1,123 @@
-//! The result as Markdown, in the tables of GitHub, for pasting into an issue.
+//! A result as Markdown, in the tables of GitHub, for pasting into an issue.
 
 use bytecost_analysis::Analysis;
-use bytecost_spec::units;
 
-use crate::descriptions;
-use crate::footprint;
-use crate::heat::{self, heats};
-use crate::numbers::{self, mark, ratio, superscript};
-use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
-use crate::terminal::note;
-use crate::text::{clean, count, spans};
-
-mod reasons;
+use crate::document::{Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Tone};
+use crate::numbers::superscript;
+use crate::sections;
+use crate::text::{clean, spans};
 
 /// Renders a result as Markdown with the same content as [`crate::terminal`].
 #[must_use]
 pub fn markdown(a: &Analysis) -> String {
-    let mut out = Vec::new();
-    answer(a, &mut out);
-    reasons::overview(a, &mut out);
-    reasons::crossovers(a, &mut out);
-    reasons::explanations(a, &mut out);
-    reasons::claims(a, &mut out);
-    reasons::published(a, &mut out);
-    tables(a, &mut out);
-    distances(a, &mut out);
-    footprints(a, &mut out);
-    caveats(a, &mut out);
-    lists(a, &mut out);
-    foot(a, &mut out);
-    let mut text = out.join("\n");
+    let mut out = vec![format!("# {}", prose(&a.study.title))];
+    blocks(&sections::document(a).blocks, &mut out);
+    let mut text = out.join("\n\n");
     text.push('\n');
     text
 }
 
-fn answer(a: &Analysis, out: &mut Vec<String>) {
-    out.push(format!("# {}\n", prose(&a.study.title)));
-    if let Some(early) = &a.run.ended_early {
-        out.push(format!("> This run ended early: {}\n", prose(early)));
-    }
-    if let Some(published) = descriptions::imported(a) {
-        return reasons::imported(published, out);
-    }
-    match a.answers.split_first() {
-        Some((headline, rest)) => {
-            out.push(format!("**{}**\n", prose(&headline.sentence)));
-            for answer in rest {
-                out.push(format!("- {}", prose(&answer.sentence)));
+/// Adds blocks, each a piece that an empty line parts from the next.
+fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
+    for block in of.iter().filter(|block| block.is_in_text()) {
+        match block {
+            DocBlock::Heading(heading) => {
+                let level = "#".repeat(heading.level.into());
+                out.push(format!("{level} {}", prose(&heading.text)));
             }
-            if !rest.is_empty() {
-                out.push(String::new());
+            DocBlock::Paragraph(line) => out.push(said(line)),
+            DocBlock::List(lines) => out.push(list(lines.iter().map(said))),
+            DocBlock::Terms(terms) => out.push(list(terms.iter().map(term))),
+            DocBlock::Table(table) => out.push(self::table(table)),
+            DocBlock::Notes(notes) => out
+                .push(list((notes.iter().enumerate()).map(|(i, why)| {
+                    format!("–{} {}", superscript(i + 1), prose(why))
+                }))),
+            DocBlock::Figure(figure) => blocks(&figure.instead, out),
+            DocBlock::Card(card) => blocks(card, out),
+            DocBlock::Fold {
+                title, blocks: of, ..
+            } => {
+                out.push(format!("<details><summary>{}</summary>", html(title)));
+                blocks(of, out);
+                out.push("</details>".to_owned());
             }
-        }
-        None => out.push("**This run gives no answer.**\n".to_owned()),
-    }
-    out.push(format!("Asked: {}\n", prose(&a.study.question)));
-    let expected = prose(&a.study.prediction);
-    out.push(format!("Expected before the run: {expected}\n"));
-}
-
-fn tables(a: &Analysis, out: &mut Vec<String>) {
-    let all = questions(a);
-    let mut notes = Vec::new();
-    for q in &all {
-        out.push(format!("## {}\n", prose(&descriptions::metric_heading(q))));
-        out.push(format!("{}\n", prose(&descriptions::panel_heading(q))));
-        table(q, &mut notes, out);
-        out.push(String::new());
-    }
-    if all.is_empty() {
-        return;
-    }
-    out.push(format!(
-        "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided.\n",
-        numbers::percent(a.study.smallest_effect)
-    ));
-    for (i, why) in notes.iter().enumerate() {
-        out.push(format!("- –{} {}", superscript(i + 1), prose(why)));
-    }
-    if !notes.is_empty() {
-        out.push(String::new());
-    }
-}
-
-fn footprints(a: &Analysis, out: &mut Vec<String>) {
-    let Some(table) = footprint::table(a) else {
-        return;
-    };
-    out.push(format!("## {}\n", table.heading));
-    out.push(format!("{}\n", prose(&table.panel)));
-    let columns: Vec<String> = table.columns.iter().map(|c| prose(c)).collect();
-    out.push(format!("| cell | {} |", columns.join(" | ")));
-    out.push(format!("| :--- |{}", " ---: |".repeat(columns.len())));
-    for (name, entries) in &table.rows {
-        out.push(format!("| {} | {} |", prose(name), entries.join(" | ")));
-    }
-    out.push(String::new());
-    for note in &table.notes {
-        out.push(format!("{}\n", prose(note)));
-    }
-}
-
-fn distances(a: &Analysis, out: &mut Vec<String>) {
-    for h in heats(a) {
-        out.push(format!(
-            "## {}: what the distance between two CPUs costs\n",
-            prose(&h.title)
-        ));
-        out.push(format!("{}\n", prose(&h.sub)));
-        out.push(heat::markdown(&h));
-        out.push(String::new());
-        out.push(format!("{}\n", prose(&h.told)));
-    }
-}
-
-fn table(q: &QuestionTable<'_>, notes: &mut Vec<String>, out: &mut Vec<String>) {
-    let headings: Vec<String> = match q.x {
-        Some(x) => q
-            .columns
-            .iter()
-            .map(|c| prose(&value_in_words(x, c)))
-            .collect(),
-        None => vec![prose(q.metric.measure.row().unit)],
-    };
-    out.push(format!("| {} | {} |", q.axis.name(), headings.join(" | ")));
-    out.push(format!("| :--- |{}", " ---: |".repeat(headings.len())));
-    for row in &q.rows {
-        let entries: Vec<String> = row
-            .entries
-            .iter()
-            .map(|entry| match entry {
-                QuestionEntry::Gap(why) => format!("–{}", superscript(note(notes, why))),
-                QuestionEntry::Measured(e, None) => units::number(e.value),
-                QuestionEntry::Measured(e, Some(f)) => format!(
-                    "{} ({}) {}",
-                    units::number(e.value),
-                    ratio(f.ratio),
-                    mark(f.verdict)
-                ),
-            })
-            .collect();
-        let name = prose(&row.name);
-        let name = if row.is_baseline {
-            format!("{name} (baseline)")
-        } else {
-            name
-        };
-        out.push(format!("| {name} | {} |", entries.join(" | ")));
-    }
-}
-
-fn caveats(a: &Analysis, out: &mut Vec<String>) {
-    if a.caveats.is_empty() {
-        return;
-    }
-    out.push("## Caveats\n".to_owned());
-    for caveat in &a.caveats {
-        let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
-        let touched = match ids.is_empty() {
-            true => String::new(),
-            false => format!(
-                " Affects: {}.",
-                prose(&descriptions::cells(&ids, &a.study.varied))
-            ),
-        };
-        out.push(format!(
-            "- **{}** Evidence: {} Remedy: {}{touched}",
-            prose(&caveat.text),
-            prose(&caveat.evidence),
-            prose(&caveat.remedy)
-        ));
-    }
-    out.push(String::new());
-}
-
-fn lists(a: &Analysis, out: &mut Vec<String>) {
-    let varied = &a.study.varied;
-    let refusals = descriptions::refusals(a).into_iter();
-    let refusals = refusals.map(|(what, why)| format!("{}: {}", prose(&what), prose(&why)));
-    let failures = a.failures.iter().map(|f| {
-        let cell = descriptions::cells(&[&f.cell], varied);
-        format!(
-            "block {}, {}: {}",
-            f.trial.block,
-            prose(&cell),
-            prose(&f.reason)
-        )
-    });
-    let left_out = a.left_out.iter().map(|l| {
-        let cells = count(l.cells, "cell", "cells");
-        format!("{} ({cells}): {}", prose(&l.what), prose(&l.why))
-    });
-    let parts: [(&str, Vec<String>); 3] = [
-        ("What cannot be had here", refusals.collect()),
-        ("Trials that failed", failures.collect()),
-        ("Left out of this run", left_out.collect()),
-    ];
-    for (heading, items) in parts {
-        if !items.is_empty() {
-            out.push(format!("## {heading}\n"));
-            out.extend(items.iter().map(|item| format!("- {item}")));
-            out.push(String::new());
+            DocBlock::Code(text) => {
+                let fence = "`".repeat(3);
+                out.push(format!("{fence}sh\n{}\n{fence}", clean(text)));
+            }
+            DocBlock::PageOnly(_) => {}
         }
     }
 }
 
-fn foot(a: &Analysis, out: &mut Vec<String>) {
-    let fence = "`".repeat(3);
-    let command = format!("{fence}sh\n{}\n{fence}", clean(&descriptions::command(a)));
-    if descriptions::imported(a).is_some() {
-        return out.push(command);
+fn said(line: &DocLine) -> String {
+    let mark = line
+        .mark
+        .map_or_else(String::new, |m| format!("{} ", m.sign));
+    let text = prose(&line.text);
+    match (line.tone, line.mark) {
+        (Tone::Strong | Tone::Warning, _) | (_, Some(_)) => format!("{mark}**{text}**"),
+        _ => text,
     }
-    let mut about = descriptions::run(a);
-    if let Some(widest) = descriptions::widest(a) {
-        about = format!("{about}; {widest}");
+}
+
+fn list(lines: impl Iterator<Item = String>) -> String {
+    let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+    lines.join("\n")
+}
+
+/// A label with its line; several lines stand below it.
+fn term(term: &DocTerm) -> String {
+    let label = format!("**{}**:", prose(&term.label));
+    match &term.lines[..] {
+        [line] => format!("{label} {}", said(line)),
+        lines => {
+            let lines = lines.iter().map(|line| format!("\n  - {}", said(line)));
+            label + &lines.collect::<String>()
+        }
     }
-    let floors = descriptions::floors(a)
-        .into_iter()
-        .map(|floor| prose(&floor));
-    let sentences: Vec<String> = [format!("{about}.")].into_iter().chain(floors).collect();
-    out.push(format!("{}\n", sentences.join(" ")));
-    out.push(format!("{}\n", prose(&descriptions::place_line(a))));
-    out.push(command);
+}
+
+fn table(table: &DocTable) -> String {
+    let headings = table.columns.iter().map(|c| prose(&c.heading));
+    let rules = table.columns.iter().map(|c| match c.align {
+        Align::Left => ":---".to_owned(),
+        Align::Right => "---:".to_owned(),
+    });
+    let row = |entries: Vec<String>| format!("| {} |", entries.join(" | "));
+    let mut lines = vec![row(headings.collect()), row(rules.collect())];
+    lines.extend(table.rows.iter().map(|of| {
+        let mut entries: Vec<String> = of.entries.iter().map(entry).collect();
+        if let (true, Some(name)) = (of.is_baseline, entries.first_mut()) {
+            name.push_str(" (baseline)");
+        }
+        row(entries)
+    }));
+    if !table.caption.is_empty() {
+        lines.insert(0, format!("{}\n", prose(&table.caption)));
+    }
+    lines.join("\n")
+}
+
+fn entry(entry: &DocEntry) -> String {
+    let mut text = prose(&entry.text);
+    text.push_str(&entry.note.map(superscript).unwrap_or_default());
+    if !entry.ratio.is_empty() && entry.mark.is_some() {
+        text.push_str(&format!(" ({})", entry.ratio));
+    }
+    match entry.mark {
+        Some(mark) => format!("{text} {}", mark.sign),
+        None => text,
+    }
+}
+
+/// A text for the inside of a tag.
+fn html(text: &str) -> String {
+    clean(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 /// A text within a line or an entry of a table: what is code stays code, everything else is

@@ -3,6 +3,7 @@
 
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
 
+use crate::document::{DocColumn, DocTable};
 use crate::numbers::{bare_ratio, ratio};
 use crate::question::value_in_words;
 use crate::scale::{Scale, tick};
@@ -284,19 +285,9 @@ fn shortened(name: &str) -> String {
     name.chars().take(NAME_MOST - 1).chain(['…']).collect()
 }
 
-/// A line of the table: pair, place, speed-up, interval, published.
-pub(crate) struct OverviewLine {
-    pub pair: String,
-    pub place: String,
-    pub times: String,
-    /// The interval with its blocks, or why there is no number.
-    pub interval: String,
-    pub published: String,
-}
-
 /// The same as a table: a row for each place of each pair.
-pub(crate) fn table(a: &Analysis) -> Vec<OverviewLine> {
-    let lines = a.speed_ups.iter().flat_map(|s| {
+pub(crate) fn table(a: &Analysis) -> DocTable {
+    let rows = a.speed_ups.iter().flat_map(|s| {
         s.rows.iter().map(move |row| {
             let (times, interval) = match &row.point {
                 Point::Measured(e) => {
@@ -305,14 +296,16 @@ pub(crate) fn table(a: &Analysis) -> Vec<OverviewLine> {
                 }
                 Point::Gap(why) => ("–".to_owned(), clean(why)),
             };
-            OverviewLine {
-                pair: clean(&s.title),
-                place: name(s, row),
-                times,
-                interval,
-                published: s.published.map_or_else(String::new, ratio),
-            }
+            let published = s.published.map_or_else(String::new, ratio);
+            vec![clean(&s.title), name(s, row), times, interval, published]
         })
     });
-    lines.collect()
+    let columns = vec![
+        DocColumn::left("Pair"),
+        DocColumn::left("Where"),
+        DocColumn::right("Times as fast"),
+        DocColumn::left("95 % interval"),
+        DocColumn::right("Published"),
+    ];
+    DocTable::of(columns, rows).without_empty_columns()
 }

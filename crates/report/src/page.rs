@@ -1,446 +1,480 @@
-//! The result as one page that needs nothing else: HTML with its own style, figures and script.
-
-use std::collections::BTreeMap;
+//! A result as one page that needs nothing else: HTML with its own style, figures and script.
 
 use askama::Template;
-use bytecost_analysis::{Analysis, Finding, Twin, Verdict};
-use bytecost_spec::units;
+use bytecost_analysis::{Analysis, Verdict};
 
-use crate::books::{self, books};
-use crate::counted::{CountTable, counted, roles};
 use crate::descriptions;
+use crate::document::{
+    Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef, Tone,
+};
 use crate::figure::{DrawnFigure, EntryText, Palette, figure};
-use crate::footprint::{self, FootprintTable};
 use crate::heat::{self, Heat, heats};
-use crate::numbers::{self, mark, p_value, ratio, ratio_interval, verdict};
-use crate::overview::{self, Overview, overview};
+use crate::overview::{Overview, overview};
 use crate::published_series;
-use crate::question::{QuestionEntry, QuestionTable, cell_of, questions, value_in_words};
+use crate::sections;
 use crate::stack::{Stack, stacks};
-use crate::terminal::note;
-use crate::text::{TextSpan, clean, count, spans};
-
-mod reasons;
-
-use reasons::Reasons;
+use crate::text::{clean, count, spans};
 
 /// Renders a result as one HTML page: no request goes out from it, and without its script it
 /// still shows every figure and every table.
 ///
 /// # Panics
-/// Never: the template writes into memory and asks nothing that could fail.
+/// Never: templates write into memory and ask nothing that could fail.
 #[must_use]
 pub fn html(a: &Analysis) -> String {
-    let mut page = Page::of(a).render().expect("a page is only text");
+    let drawings = Drawings::of(a);
+    let leading = sections::leading(a);
+    let printer = || Printer {
+        drawings: &drawings,
+        leading,
+        notes: 0,
+        out: String::new(),
+        heading: "Answer".to_owned(),
+        is_in_section: false,
+    };
+    let mut answer = sections::answer(a).blocks;
+    // What stands beside the figure; a table, and what is below it, has the whole width.
+    let table = answer.iter().position(|b| matches!(b, DocBlock::Table(_)));
+    let below = answer.split_off(table.unwrap_or(answer.len()));
+    let body = sections::body(a).blocks;
+    let mut first = printer();
+    first.blocks(&answer);
+    let mut rest = printer();
+    if !below.is_empty() {
+        rest.blocks(&[DocBlock::Card(below)]);
+    }
+    rest.blocks(&body);
+    rest.end_section();
+    let imported = descriptions::imported(a).is_some();
+    let made = match imported {
+        true => "imported",
+        false => "measured",
+    };
+    let page = PageHtml {
+        css: include_str!("../templates/page.css"),
+        script: include_str!("../templates/page.js"),
+        title: clean(&a.study.title),
+        sections: sections_of(&body),
+        answer: first.out,
+        figure: leading.map_or_else(String::new, |which| drawings.html(which)),
+        body: rest.out,
+        foot: clean(&format!(
+            "{} · started {} · {made} with bytecost {}",
+            a.run.id, a.run.started, a.run.bytecost_version
+        )),
+    };
+    let mut page = page.render().expect("a page is only text");
     page.push('\n');
     page
 }
 
 #[derive(Template)]
 #[template(path = "page.html", whitespace = "minimize")]
-struct Page {
+struct PageHtml {
     css: &'static str,
     script: &'static str,
     title: String,
-    question: Vec<TextSpan>,
-    prediction: Vec<TextSpan>,
-    ended_early: Option<String>,
-    headline: Option<AnswerText>,
-    answers: Vec<AnswerText>,
-    /// Those of a long answer that are folded away.
-    more_answers: Vec<AnswerText>,
-    why: Reasons,
-    numbers: Vec<(&'static str, String)>,
-    figures: Vec<DrawnFigure>,
+    sections: Vec<(&'static str, &'static str)>,
+    answer: String,
+    figure: String,
+    body: String,
+    foot: String,
+}
+
+/// Anchor and short name of every section.
+fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
+    let mut found = Vec::new();
+    for block in blocks {
+        match block {
+            DocBlock::Heading(h) if !h.short.is_empty() => found.push((h.anchor, h.short)),
+            DocBlock::PageOnly(blocks) => found.extend(sections_of(blocks)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Everything of a result that is drawn.
+struct Drawings {
+    charts: Vec<DrawnFigure>,
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
-    counted: Vec<CountTable>,
-    footprint: Option<FootprintTable>,
-    overview: Option<Overview>,
-    speed_ups: Vec<overview::OverviewLine>,
-    tables: Vec<TableText>,
-    notes: Vec<Vec<TextSpan>>,
-    verdicts: Vec<VerdictText>,
-    within: String,
-    comparisons: Vec<ComparisonText>,
-    caveats: Vec<CaveatText>,
-    refusals: Vec<(Vec<TextSpan>, Vec<TextSpan>)>,
-    failures: Vec<(u32, String, Vec<TextSpan>)>,
-    left_out: Vec<(Vec<TextSpan>, String, Vec<TextSpan>)>,
-    host: Vec<(&'static str, String)>,
-    checks: Vec<CheckText>,
-    constants: Vec<(String, String)>,
-    method: Vec<(&'static str, String)>,
-    command: String,
-    run: RunText,
+    speed_ups: Option<Overview>,
 }
 
-struct RunText {
-    id: String,
-    started: String,
-    version: String,
-    seed: u64,
+#[derive(Template)]
+#[template(path = "figure.html", whitespace = "minimize")]
+struct ChartHtml<'a> {
+    f: &'a DrawnFigure,
 }
 
-struct AnswerText {
-    sentence: Vec<TextSpan>,
-    /// Rows of the table of comparisons.
-    rests_on: Vec<usize>,
+#[derive(Template)]
+#[template(path = "heat.html", whitespace = "minimize")]
+struct HeatHtml<'a> {
+    h: &'a Heat,
 }
 
-struct VerdictText {
-    class: &'static str,
-    mark: &'static str,
-    words: &'static str,
-    count: usize,
+#[derive(Template)]
+#[template(path = "stack.html", whitespace = "minimize")]
+struct StackHtml<'a> {
+    s: &'a Stack,
 }
 
-struct TableText {
-    heading: String,
-    panel: String,
-    axis: &'static str,
-    columns: Vec<String>,
-    rows: Vec<(String, bool, Vec<CellText>)>,
+#[derive(Template)]
+#[template(path = "overview.html", whitespace = "minimize")]
+struct SpeedUpsHtml<'a> {
+    o: &'a Overview,
 }
 
-enum CellText {
-    Gap(usize),
-    Baseline(String),
-    Compared {
-        value: String,
-        ratio: String,
-        mark: &'static str,
-        class: &'static str,
-        tells: String,
-    },
-}
-
-struct ComparisonText {
-    number: usize,
-    metric: String,
-    what: String,
-    baseline: String,
-    place: String,
-    ratio: String,
-    interval: String,
-    p: String,
-    mark: &'static str,
-    class: &'static str,
-    verdict: String,
-    blocks: usize,
-    detectable: String,
-}
-
-struct CaveatText {
-    text: Vec<TextSpan>,
-    evidence: Vec<TextSpan>,
-    remedy: Vec<TextSpan>,
-    affects: String,
-}
-
-struct CheckText {
-    class: &'static str,
-    mark: &'static str,
-    level: &'static str,
-    name: String,
-    found: String,
-    means: String,
-    remedy: Option<String>,
-}
-
-impl Page {
-    fn of(a: &Analysis) -> Page {
-        let drawn = published_series::figures(a);
-        let palette = Palette::of(a, &drawn);
-        let mut answers = answers(a);
-        let rest = answers.split_off(answers.len().min(1));
-        let (told, folded) = descriptions::told_at_once(rest);
-        let figures = drawn.iter().enumerate();
-        let mut notes = Vec::new();
-        let tables = questions(a).iter().map(|q| table(q, &mut notes)).collect();
-        Page {
-            css: include_str!("../templates/page.css"),
-            script: include_str!("../templates/page.js"),
-            title: clean(&a.study.title),
-            question: spans(&a.study.question),
-            prediction: spans(&a.study.prediction),
-            ended_early: a.run.ended_early.as_deref().map(clean),
-            headline: answers.pop(),
-            answers: told,
-            more_answers: folded,
-            why: Reasons::of(a),
-            numbers: key_numbers(a),
-            figures: figures.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+impl Drawings {
+    fn of(a: &Analysis) -> Drawings {
+        let data = published_series::figures(a);
+        let palette = Palette::of(a, &data);
+        let charts = data.iter().enumerate();
+        Drawings {
+            charts: charts.map(|(i, f)| figure(a, i, f, &palette)).collect(),
             heats: heats(a),
             stacks: stacks(a),
-            counted: [books(a), books::counted(a), counted(a), roles(a)]
-                .into_iter()
-                .flatten()
-                .collect(),
-            footprint: footprint::table(a),
-            overview: overview(a),
-            speed_ups: overview::table(a),
-            tables,
-            notes: notes.iter().map(|why| spans(why)).collect(),
-            verdicts: verdicts(a),
-            within: numbers::percent(a.study.smallest_effect),
-            comparisons: comparisons(a),
-            caveats: caveats(a),
-            refusals: descriptions::refusals(a)
-                .iter()
-                .map(|(what, why)| (spans(what), spans(why)))
-                .collect(),
-            failures: a
-                .failures
-                .iter()
-                .map(|f| {
-                    let cell = descriptions::cells(&[&f.cell], &a.study.varied);
-                    (f.trial.block, clean(&cell), spans(&f.reason))
-                })
-                .collect(),
-            left_out: a
-                .left_out
-                .iter()
-                .map(|l| {
-                    (
-                        spans(&l.what),
-                        count(l.cells, "cell", "cells"),
-                        spans(&l.why),
-                    )
-                })
-                .collect(),
-            host: descriptions::host(&a.host),
-            checks: checks(a),
-            constants: a
-                .study
-                .constants
-                .iter()
-                .map(|(axis, value)| (axis.name().to_owned(), value_in_words(*axis, value)))
-                .collect(),
-            method: descriptions::method(a),
-            command: clean(&descriptions::command(a)),
-            run: RunText {
-                id: clean(&a.run.id),
-                started: clean(&a.run.started),
-                version: clean(&a.run.bytecost_version),
-                seed: a.run.seed,
-            },
+            speed_ups: overview(a),
         }
     }
-}
 
-fn answers(a: &Analysis) -> Vec<AnswerText> {
-    a.answers
-        .iter()
-        .map(|answer| AnswerText {
-            sentence: spans(&answer.sentence),
-            rests_on: rests_on(a, &answer.findings),
-        })
-        .collect()
-}
-
-/// Rows of the table of comparisons, from 1, of the findings with these ids.
-fn rests_on(a: &Analysis, ids: &[String]) -> Vec<usize> {
-    let numbers: BTreeMap<&str, usize> = a
-        .findings
-        .iter()
-        .enumerate()
-        .map(|(i, f)| (f.id.as_str(), i + 1))
-        .collect();
-    let known = ids.iter().filter_map(|id| numbers.get(id.as_str()));
-    known.copied().collect()
-}
-
-/// The numbers at the top of the page.
-fn key_numbers(a: &Analysis) -> Vec<(&'static str, String)> {
-    if descriptions::imported(a).is_some() {
-        return Vec::new();
-    }
-    let mut numbers = vec![
-        ("Machine", clean(&descriptions::place_line(a))),
-        ("Run", descriptions::run(a)),
-    ];
-    if let Some(widest) = a.run.widest_interval {
-        let asked = numbers::percent(a.study.precision);
-        numbers.push((
-            "Widest interval",
-            format!("±{} (asked: ±{asked})", numbers::percent(widest)),
-        ));
-    }
-    if let Some(floor) = &a.loop_floor_ns_per_message {
-        numbers.push((
-            "Cost of the measuring loop",
-            format!("{} ns a message", units::number(floor.value)),
-        ));
-    }
-    if let Some(cost) = descriptions::counters_cost(a) {
-        numbers.push(("Cost of hardware counters", cost));
-    }
-    if let Some(floor) = &a.noise_floor {
-        let Twin {
-            ratio, low, high, ..
-        } = floor.widest;
-        numbers.push((
-            "Noise floor",
-            format!(
-                "{} ({} to {}); {} of {} different",
-                numbers::ratio(ratio),
-                numbers::bare_ratio(low),
-                numbers::bare_ratio(high),
-                floor.different,
-                count(floor.twins, "twin", "twins")
-            ),
-        ));
-    }
-    numbers
-}
-
-fn class(v: Verdict) -> &'static str {
-    match v {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoDifferenceThatMatters => "same",
-        Verdict::NotDecided => "open",
-    }
-}
-
-fn verdicts(a: &Analysis) -> Vec<VerdictText> {
-    descriptions::verdicts(a)
-        .into_iter()
-        .map(|(v, count)| VerdictText {
-            class: class(v),
-            mark: mark(v),
-            words: verdict(v),
-            count,
-        })
-        .collect()
-}
-
-fn table(q: &QuestionTable<'_>, notes: &mut Vec<String>) -> TableText {
-    let mut cell = |entry: &QuestionEntry<'_>| match entry {
-        QuestionEntry::Gap(why) => CellText::Gap(note(notes, why)),
-        QuestionEntry::Measured(e, None) => CellText::Baseline(units::number(e.value)),
-        QuestionEntry::Measured(e, Some(f)) => CellText::Compared {
-            value: units::number(e.value),
-            ratio: ratio(f.ratio),
-            mark: mark(f.verdict),
-            class: class(f.verdict),
-            tells: format!(
-                "{}: {} {} (95 % interval {}), {}",
-                f.value,
-                ratio(f.ratio),
-                f.baseline_value,
-                ratio_interval(f),
-                said(f)
-            ),
-        },
-    };
-    TableText {
-        heading: descriptions::metric_heading(q),
-        panel: descriptions::panel_heading(q),
-        axis: q.axis.name(),
-        columns: match q.x {
-            Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
-            None => vec![q.metric.measure.row().unit.to_owned()],
-        },
-        rows: q
-            .rows
-            .iter()
-            .map(|row| {
-                let cells = row.entries.iter().map(&mut cell).collect();
-                (clean(&row.name), row.is_baseline, cells)
-            })
-            .collect(),
-    }
-}
-
-/// The verdict in words, with what it would take where there is none.
-fn said(f: &Finding) -> String {
-    match (f.verdict, f.blocks_needed) {
-        (Verdict::NotDecided, Some(needed)) => {
-            format!("not decided; about {needed} blocks would decide")
-        }
-        _ => verdict(f.verdict).to_owned(),
-    }
-}
-
-fn comparisons(a: &Analysis) -> Vec<ComparisonText> {
-    let place = |f: &Finding| {
-        let Some(cell) = cell_of(&f.cell) else {
-            return clean(&f.cell);
+    /// A drawing; nothing where there is no such one.
+    fn html(&self, which: DrawingRef) -> String {
+        let drawn = match which {
+            DrawingRef::Chart(i) => self.charts.get(i).map(|f| ChartHtml { f }.render()),
+            DrawingRef::Heat(i) => self.heats.get(i).map(|h| HeatHtml { h }.render()),
+            DrawingRef::Stack(i) => self.stacks.get(i).map(|s| StackHtml { s }.render()),
+            DrawingRef::SpeedUps => self.speed_ups.as_ref().map(|o| SpeedUpsHtml { o }.render()),
         };
-        let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-        let parts: Vec<String> = others
-            .map(|&axis| match axis {
-                bytecost_spec::Axis::Size => value_in_words(axis, &cell.value(axis)),
-                _ => format!(
-                    "{} {}",
-                    axis.name(),
-                    value_in_words(axis, &cell.value(axis))
-                ),
-            })
-            .collect();
-        parts.join(", ")
+        drawn.map_or_else(String::new, |text| text.expect("a drawing is only text"))
+    }
+}
+
+struct Printer<'a> {
+    drawings: &'a Drawings,
+    /// The drawing that stands beside the answer, and so nowhere else.
+    leading: Option<DrawingRef>,
+    /// Lists of footnotes so far.
+    notes: usize,
+    out: String,
+    /// The last heading: what tables below it are called.
+    heading: String,
+    is_in_section: bool,
+}
+
+impl Printer<'_> {
+    fn end_section(&mut self) {
+        if self.is_in_section {
+            self.out.push_str("</section>\n");
+        }
+        self.is_in_section = false;
+    }
+
+    /// Prints blocks; figures and cards that follow each other stand side by side.
+    fn blocks(&mut self, blocks: &[DocBlock]) {
+        let is_leading =
+            |b: &DocBlock| matches!(b, DocBlock::Figure(f) if Some(f.drawing) == self.leading);
+        let shown: Vec<&DocBlock> = blocks.iter().filter(|b| !is_leading(b)).collect();
+        for run in shown.chunk_by(|a, b| group(a).is_some() && group(a) == group(b)) {
+            match run.first().and_then(|b| group(b)) {
+                Some(class) => {
+                    self.out.push_str(&format!("<div class=\"{class}\">\n"));
+                    run.iter().for_each(|block| self.block(block));
+                    self.out.push_str("</div>\n");
+                }
+                None => run.iter().for_each(|block| self.block(block)),
+            }
+        }
+    }
+
+    fn block(&mut self, block: &DocBlock) {
+        match block {
+            DocBlock::Heading(heading) => {
+                let text = prose(&heading.text);
+                self.heading = escaped(&clean(&heading.text));
+                if heading.level == 2 {
+                    self.end_section();
+                    let id = heading.anchor;
+                    self.out
+                        .push_str(&format!("<section id=\"{id}\">\n<h2>{text}</h2>\n"));
+                    self.is_in_section = true;
+                } else {
+                    self.out.push_str(&format!("<h3>{text}</h3>\n"));
+                }
+            }
+            DocBlock::Paragraph(line) => {
+                let class = class(line);
+                let text = said(line);
+                self.out.push_str(&format!("<p{class}>{text}</p>\n"));
+            }
+            DocBlock::List(lines) => {
+                let items = lines.iter();
+                let items = items.map(|line| format!("<li{}>{}</li>\n", class(line), said(line)));
+                let items: String = items.collect();
+                self.out.push_str(&format!("<ul>\n{items}</ul>\n"));
+            }
+            DocBlock::Terms(terms) => self.terms(terms),
+            DocBlock::Table(table) => self.table(table),
+            DocBlock::Notes(notes) => {
+                self.notes += 1;
+                let items = notes.iter().enumerate().map(|(i, why)| {
+                    let id = format!("note-{}-{}", self.notes, i + 1);
+                    format!("<li id=\"{id}\">{}</li>\n", prose(why))
+                });
+                let items: String = items.collect();
+                self.out
+                    .push_str(&format!("<ol class=\"notes\">\n{items}</ol>\n"));
+            }
+            DocBlock::Figure(figure) => self.out.push_str(&self.drawings.html(figure.drawing)),
+            DocBlock::Card(blocks) => {
+                self.out.push_str("<div class=\"card\">\n");
+                self.blocks(blocks);
+                self.out.push_str("</div>\n");
+            }
+            DocBlock::Fold { title, blocks, .. } => {
+                let findings = blocks.iter().find_map(|block| match block {
+                    DocBlock::Table(table) if table.rows.iter().any(|r| r.finding.is_some()) => {
+                        Some(table)
+                    }
+                    _ => None,
+                });
+                let id = findings.map_or("", |_| " id=\"all\"");
+                let title = prose(title);
+                self.out
+                    .push_str(&format!("<details{id}><summary>{title}</summary>\n"));
+                self.out.extend(findings.map(filter));
+                self.blocks(blocks);
+                self.out.push_str("</details>\n");
+            }
+            DocBlock::Code(text) => {
+                let text = escaped(&clean(text));
+                self.out.push_str(&format!(
+                    "<pre class=\"scroll\" tabindex=\"0\">{text}</pre>\n"
+                ));
+            }
+            DocBlock::PageOnly(blocks) => self.blocks(blocks),
+        }
+    }
+
+    fn terms(&mut self, terms: &[DocTerm]) {
+        self.out.push_str("<dl class=\"terms\">\n");
+        for term in terms {
+            let mark = term.mark.map_or_else(String::new, sign);
+            let label = prose(&term.label);
+            self.out.push_str(&format!("<div><dt>{mark}{label}</dt>"));
+            for line in &term.lines {
+                let class = class(line);
+                self.out
+                    .push_str(&format!("<dd{class}>{}</dd>", said(line)));
+            }
+            self.out.push_str("</div>\n");
+        }
+        self.out.push_str("</dl>\n");
+    }
+
+    fn table(&mut self, table: &DocTable) {
+        let mut numbers = table.columns.iter().skip(1);
+        let is_matrix = numbers.all(|c| c.align == Align::Right);
+        let kind = if is_matrix { "matrix" } else { "list" };
+        let label = match table.caption.as_str() {
+            "" => self.heading.clone(),
+            caption => escaped(&clean(caption)),
+        };
+        if !table.caption.is_empty() {
+            self.out
+                .push_str(&format!("<p class=\"faint\">{label}</p>\n"));
+        }
+        self.out.push_str(&format!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table class=\"{kind}\">\n<thead><tr>"
+        ));
+        for column in &table.columns {
+            let class = number_class(is_matrix, column.align);
+            let heading = prose(&column.heading);
+            self.out
+                .push_str(&format!("<th scope=\"col\"{class}>{heading}</th>"));
+        }
+        self.out.push_str("</tr></thead>\n<tbody>\n");
+        for row in &table.rows {
+            let text = self.row(table, row, is_matrix);
+            self.out.push_str(&text);
+        }
+        self.out.push_str("</tbody>\n</table>\n</div>\n");
+    }
+
+    fn row(&self, table: &DocTable, row: &DocRow, is_matrix: bool) -> String {
+        let mut out = "<tr".to_owned();
+        if row.is_baseline {
+            out.push_str(" class=\"baseline\"");
+        }
+        if let Some(finding) = row.finding {
+            let verdict = verdict_of(row);
+            let id = finding + 1;
+            out.push_str(&format!(" id=\"c{id}\" data-verdict=\"{verdict}\""));
+        }
+        out.push('>');
+        for (i, entry) in row.entries.iter().enumerate() {
+            let align = table.columns.get(i).map_or(Align::Left, |c| c.align);
+            match (i, is_matrix) {
+                (0, true) => {
+                    let name = prose(&entry.text);
+                    let baseline = match row.is_baseline {
+                        true => " <small>baseline</small>",
+                        false => "",
+                    };
+                    out.push_str(&format!("<th scope=\"row\">{name}{baseline}</th>"));
+                }
+                (_, true) => out.push_str(&self.number(entry)),
+                (_, false) => {
+                    let class = number_class(false, align);
+                    let mark = entry.mark.map_or_else(String::new, sign);
+                    let text = prose(&entry.text);
+                    out.push_str(&format!("<td{class}>{mark}{text}</td>"));
+                }
+            }
+        }
+        out + "</tr>\n"
+    }
+
+    /// An entry of a table of numbers: the value, what it is beside another, and the verdict.
+    fn number(&self, entry: &DocEntry) -> String {
+        let note = entry.note.map_or_else(String::new, |note| {
+            let to = format!("note-{}-{note}", self.notes + 1);
+            format!("<sup><a href=\"#{to}\" aria-label=\"note {note}\">{note}</a></sup>")
+        });
+        let class = match entry.mark {
+            Some(mark) => format!(" class=\"{}\"", mark.kind.class()),
+            None if entry.text == "–" => " class=\"gap\"".to_owned(),
+            None => String::new(),
+        };
+        let tells = match entry.tells.as_str() {
+            "" => String::new(),
+            tells => format!(" title=\"{}\"", escaped(&clean(tells))),
+        };
+        let beside = match (entry.ratio.as_str(), entry.mark) {
+            (_, None) => String::new(),
+            ("", Some(mark)) => format!(" {}", sign(mark)),
+            (ratio, Some(mark)) => format!(" <span>{ratio} {}</span>", sign(mark)),
+        };
+        let text = match prose(&entry.text) {
+            // Beside a ratio or a verdict the number is the louder of the two.
+            text if entry.mark.is_some() || !entry.ratio.is_empty() => format!("<b>{text}</b>"),
+            text => text,
+        };
+        format!("<td{class}{tells}>{text}{note}{beside}</td>")
+    }
+}
+
+/// The class of what holds blocks that stand side by side; none for those that do not.
+fn group(block: &DocBlock) -> Option<&'static str> {
+    match block {
+        DocBlock::Card(_) => Some("cards"),
+        DocBlock::Figure(f) => match f.drawing {
+            DrawingRef::Chart(_) | DrawingRef::Heat(_) => Some("figures"),
+            DrawingRef::Stack(_) | DrawingRef::SpeedUps => None,
+        },
+        _ => None,
+    }
+}
+
+/// Buttons that narrow the list of comparisons to a verdict.
+fn filter(table: &DocTable) -> String {
+    let mut out = format!(
+        "<div class=\"filter js-only\" role=\"group\" aria-label=\"Show comparisons by verdict\">\n<button type=\"button\" aria-pressed=\"true\" data-filter=\"\">all {}</button>\n",
+        table.rows.len()
+    );
+    for verdict in [
+        Verdict::Better,
+        Verdict::Worse,
+        Verdict::NoDifferenceThatMatters,
+        Verdict::NotDecided,
+    ] {
+        let mark = DocMark::of(verdict);
+        let class = mark.kind.class();
+        let rows = table.rows.iter().filter(|row| verdict_of(row) == class);
+        out.push_str(&format!(
+            "<button type=\"button\" aria-pressed=\"false\" data-filter=\"{class}\"><i class=\"mark {class}\" aria-hidden=\"true\">{}</i> {} {}</button>\n",
+            mark.sign,
+            mark.words,
+            rows.count()
+        ));
+    }
+    out + "</div>\n"
+}
+
+/// The class of the verdict of a row.
+fn verdict_of(row: &DocRow) -> &'static str {
+    let mark = row.entries.iter().find_map(|entry| entry.mark);
+    mark.map_or("", |mark| mark.kind.class())
+}
+
+fn number_class(is_matrix: bool, align: Align) -> &'static str {
+    match (is_matrix, align) {
+        (false, Align::Right) => " class=\"n\"",
+        _ => "",
+    }
+}
+
+fn class(line: &DocLine) -> String {
+    let class = match (line.mark, line.tone) {
+        (Some(mark), _) => format!("ruling {}", mark.kind.class()),
+        (None, Tone::Plain) => return String::new(),
+        (None, Tone::Strong) => "strong".to_owned(),
+        (None, Tone::Faint) => "faint".to_owned(),
+        (None, Tone::Warning) => "warning".to_owned(),
     };
-    a.findings
-        .iter()
-        .enumerate()
-        .map(|(i, f)| ComparisonText {
-            number: i + 1,
-            metric: f.metric.title(),
-            what: clean(&f.value),
-            baseline: clean(&f.baseline_value),
-            place: place(f),
-            ratio: ratio(f.ratio),
-            interval: ratio_interval(f),
-            p: p_value(f.p_holm),
-            mark: mark(f.verdict),
-            class: class(f.verdict),
-            verdict: said(f),
-            blocks: f.blocks,
-            detectable: format!("±{}", numbers::percent(f.detectable)),
-        })
-        .collect()
+    format!(" class=\"{class}\"")
 }
 
-fn caveats(a: &Analysis) -> Vec<CaveatText> {
-    a.caveats
-        .iter()
-        .map(|d| {
-            let ids: Vec<&str> = d.cells.iter().map(String::as_str).collect();
-            CaveatText {
-                text: spans(&d.text),
-                evidence: spans(&d.evidence),
-                remedy: spans(&d.remedy),
-                affects: match ids.is_empty() {
-                    true => "the whole run".to_owned(),
-                    false => clean(&descriptions::cells(&ids, &a.study.varied)),
-                },
-            }
-        })
-        .collect()
+/// A line, with the way to the comparisons that it rests on.
+fn said(line: &DocLine) -> String {
+    let mark = line.mark.map_or_else(String::new, |mark| {
+        format!("<span aria-hidden=\"true\">{}</span> ", mark.sign)
+    });
+    let text = prose(&line.text);
+    let Some(first) = line.rests_on.first() else {
+        return mark + &text;
+    };
+    let rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
+    let rows = rows.collect::<Vec<_>>().join(" ");
+    let words = count(line.rests_on.len(), "comparison", "comparisons");
+    let first = first + 1;
+    format!(
+        "{mark}{text} <a class=\"evidence\" href=\"#c{first}\" data-rows=\"{rows}\">{words}</a>"
+    )
 }
 
-fn checks(a: &Analysis) -> Vec<CheckText> {
-    use bytecost_spec::host::Level;
-    a.host
-        .checks
-        .iter()
-        .map(|c| {
-            let (class, mark, level) = match c.level {
-                Level::Good => ("good", "✓", "as it should be"),
-                Level::Note => ("note", "i", "worth knowing"),
-                Level::Warning => ("warning", "!", "weakens results"),
-            };
-            CheckText {
-                class,
-                mark,
-                level,
-                name: clean(&c.name),
-                found: clean(&c.found),
-                means: clean(&c.means),
-                remedy: c.remedy.as_deref().map(clean),
-            }
-        })
-        .collect()
+/// A sign that is read out by its meaning.
+fn sign(mark: DocMark) -> String {
+    let class = mark.kind.class();
+    format!(
+        "<i class=\"mark {class}\" role=\"img\" aria-label=\"{}\">{}</i> ",
+        mark.words, mark.sign
+    )
+}
+
+/// A text with its code marked.
+fn prose(text: &str) -> String {
+    let spans = spans(text).into_iter();
+    let spans = spans.map(|span| match span.code {
+        true => format!("<code>{}</code>", escaped(&span.text)),
+        false => escaped(&span.text),
+    });
+    spans.collect()
+}
+
+/// A text that stands as it is within a tag and between two.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
 }

@@ -9,7 +9,8 @@ use bytecost_spec::{Axis, Metric, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::question::sort_values;
+use crate::document::{DocBlock, DocColumn, DocTable, Tone};
+use crate::question::{sort_values, value_in_words};
 
 /// Axes by which a published cell is found; in the others it may differ from what was measured.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
@@ -99,6 +100,27 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
         }
     }
     out
+}
+
+/// The numbers of a figure without its intervals, for who sees no drawing.
+pub(crate) fn told(a: &Analysis, f: &FigureData) -> Vec<DocBlock> {
+    let overlaid = overlaid(a, f);
+    let f = &overlaid.data;
+    let values = f.x_values.iter().map(|v| value_in_words(f.x, v));
+    let columns = std::iter::once(DocColumn::left("")).chain(values.map(DocColumn::right));
+    let rows = f.series.iter().zip(&overlaid.lines).map(|(series, line)| {
+        let number = |p: &Point| match p {
+            Point::Measured(e) => units::number(e.value),
+            Point::Gap(_) => "–".to_owned(),
+        };
+        let name = std::iter::once(line.of.clone());
+        name.chain(series.points.iter().map(number)).collect()
+    });
+    vec![
+        DocBlock::heading(crate::published_tables::heading(f.y)),
+        DocBlock::paragraph(Tone::Faint, descriptions::panel(&f.panel)),
+        DocBlock::Table(DocTable::of::<String>(columns.collect(), rows)),
+    ]
 }
 
 /// The axis of which a figure draws one line each.

@@ -32,25 +32,9 @@ pub(crate) struct PublishedTables {
 pub(crate) struct PublishedTable {
     /// The metric with its unit.
     pub heading: String,
-    /// One a published cell.
-    pub rows: Vec<PublishedRow>,
-}
-
-/// A published value beside the measured one.
-#[derive(Clone, Debug)]
-pub(crate) struct PublishedRow {
-    /// The cell: what tells it from the others.
-    pub cell: String,
-    /// As published.
-    pub published: String,
-    /// As measured here, `–` where it was not.
-    pub measured: String,
-    /// Its interval, or why there is no value.
-    pub interval: String,
-    /// Measured over published.
-    pub ratio: String,
-    /// How the cell differs, beyond what all differ in.
-    pub differs: String,
+    /// One a published cell: the cell, as published, as measured here (`–` where it was not), its
+    /// interval or why there is none, measured over published, how the cells differ.
+    pub rows: Vec<Vec<String>>,
 }
 
 /// A published cell with the nearest of the measured ones.
@@ -81,12 +65,13 @@ pub(crate) fn beside(a: &Analysis) -> Option<PublishedTables> {
         }
         None => Vec::new(),
     };
-    let mut tables: BTreeMap<Metric, Vec<PublishedRow>> = BTreeMap::new();
+    let mut tables: BTreeMap<Metric, Vec<Vec<String>>> = BTreeMap::new();
     for p in &pairs {
         for (&metric, &value) in &p.theirs.values {
             let mut row = row(published, p, metric, value, &common);
             if let Some(ours) = p.ours.filter(|_| !published.tells.is_empty()) {
-                row.differs = clean(&place(a, published, ours));
+                row.pop();
+                row.push(clean(&place(a, published, ours)));
             }
             tables.entry(metric).or_default().push(row);
         }
@@ -205,7 +190,7 @@ fn row(
     metric: Metric,
     value: f64,
     common: &[(Axis, String, String)],
-) -> PublishedRow {
+) -> Vec<String> {
     let estimate = pair.ours.and_then(|c| c.estimates.get(&metric));
     let own: Vec<(Axis, String, String)> = pair
         .differs
@@ -221,17 +206,16 @@ fn row(
             .get(&metric)
             .map_or("not measured".to_owned(), |why| clean(why)),
     };
-    PublishedRow {
-        cell: name(published, pair.theirs),
-        published: units::number(value),
-        measured: estimate.map_or("–".to_owned(), |e| units::number(e.value)),
+    let times = estimate.map(|e| e.value / value);
+    let times = times.filter(|r| r.is_finite() && *r > 0.0);
+    vec![
+        name(published, pair.theirs),
+        units::number(value),
+        estimate.map_or("–".to_owned(), |e| units::number(e.value)),
         interval,
-        ratio: estimate
-            .map(|e| e.value / value)
-            .filter(|r| r.is_finite() && *r > 0.0)
-            .map_or("–".to_owned(), ratio),
-        differs: clean(&in_words(&own)),
-    }
+        times.map_or("–".to_owned(), ratio),
+        clean(&in_words(&own)),
+    ]
 }
 
 /// A metric with its unit: `Throughput (Gbit/s)`.

@@ -4,9 +4,10 @@
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServiceTally};
 use bytecost_spec::units;
 
-use crate::grid::TextGrid;
+use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{percent, whole};
 use crate::style::{Ink, Style};
+use crate::terminal;
 use crate::text::{count, wrap};
 
 mod json;
@@ -24,12 +25,7 @@ pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
     let title = format!("{} answers `{}`", asking.address, asking.service);
     let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
     match answer {
-        Response::Busiest(processes) => {
-            for line in busiest(processes, style) {
-                out.push_str(&line);
-                out.push('\n');
-            }
-        }
+        Response::Busiest(processes) => out.push_str(&busiest(processes, style)),
         Response::Content { bytes } => {
             let bytes = units::bytes_in_words(*bytes);
             out.push_str(&format!("  {bytes}, which are what they must be\n"));
@@ -38,26 +34,25 @@ pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
     out
 }
 
-fn busiest(processes: &[Process], style: Style) -> Vec<String> {
-    let header = ["process", "pid", "user s", "kernel s"].map(str::to_owned);
-    let rows: Vec<Vec<String>> = processes
-        .iter()
-        .map(|p| {
-            vec![
-                p.name.clone(),
-                p.pid.to_string(),
-                format!("{:.2}", p.user_s),
-                format!("{:.2}", p.kernel_s),
-            ]
-        })
-        .collect();
-    let layout = TextGrid {
-        width: style.columns(),
-        indent: "  ",
-        most: &[40, 16],
-        right: true,
-    };
-    layout.lines(&header, &rows)
+fn busiest(processes: &[Process], style: Style) -> String {
+    let columns = vec![
+        DocColumn::left("process"),
+        DocColumn::right("pid"),
+        DocColumn::right("user s"),
+        DocColumn::right("kernel s"),
+    ];
+    let rows = processes.iter().map(|p| {
+        let seconds = [p.user_s, p.kernel_s].map(|s| format!("{s:.2}"));
+        let [user, kernel] = seconds;
+        vec![p.name.clone(), p.pid.to_string(), user, kernel]
+    });
+    let table = DocBlock::Table(DocTable::of(columns, rows));
+    terminal::print(
+        &Document {
+            blocks: vec![table],
+        },
+        style,
+    )
 }
 
 /// What a load found.

@@ -5,6 +5,7 @@ use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
 use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
 
+use crate::document::{DocColumn, DocTable};
 use crate::numbers;
 use crate::question::value_in_words;
 use crate::text::clean;
@@ -76,6 +77,25 @@ pub(crate) struct Key {
     /// Class of its colour.
     pub class: &'static str,
     pub title: &'static str,
+}
+
+impl Stack {
+    /// The bars as a table, for who cannot see them.
+    pub(crate) fn told(&self) -> DocTable {
+        let rows = self.groups.iter().flat_map(|group| {
+            group.bars.iter().map(|bar| {
+                let parts: Vec<&str> = bar.parts.iter().map(|p| p.tells.as_str()).collect();
+                vec![
+                    bar.name.clone(),
+                    group.title.clone(),
+                    bar.total.clone(),
+                    parts.join("; "),
+                ]
+            })
+        });
+        let columns = ["What", "Where", "Sum", "Parts"].map(DocColumn::left);
+        DocTable::of(columns.to_vec(), rows).without_empty_columns()
+    }
 }
 
 fn key(row: &KindRow) -> Key {

@@ -59,7 +59,7 @@ impl Style {
     }
 
     /// Paints the marks of what works and what does not.
-    pub(crate) fn paint_support(self, line: &str) -> String {
+    pub(crate) fn paint_marks(self, line: &str) -> String {
         self.paint_each(line, |c| match c {
             '✓' => Some(Ink::Good),
             '✗' => Some(Ink::Bad),

@@ -1,17 +1,11 @@
 //! Lists that the command prints: what works here, what this machine is, which runs there are.
 
-use bytecost_spec::host::Level;
 use bytecost_spec::survey::ServerSurvey;
 use bytecost_spec::{Cache, Host, Route, Study, Survey, Transport};
 
-use crate::descriptions;
-use crate::grid::TextGrid;
-use crate::style::{Ink, Style};
-use crate::text::{clean, columns, wrap};
-use crate::topology;
-
-/// The widest name of a check that its findings stand beside.
-const LABEL_COLUMNS: usize = 26;
+use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document, Tone};
+use crate::style::Style;
+use crate::{descriptions, sections, terminal, topology};
 
 /// A run, as `bytecost runs` lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,29 +34,28 @@ struct Over<C: 'static> {
 /// studies, counters. What does not work has its reason below its table.
 #[must_use]
 pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
-    let mut out = Out::new(style);
+    let mut d = Document::default();
     let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
-        let all = survey.mover_facts.iter();
-        all.filter(|m| chosen(m.route))
-            .map(|m| {
-                let summary = with_caution(&m.summary, m.caution.as_deref());
-                (m.name.clone(), summary)
-            })
-            .collect()
+        let all = survey.mover_facts.iter().filter(|m| chosen(m.route));
+        all.map(|m| {
+            let summary = with_caution(&m.summary, m.caution.as_deref());
+            (m.name.clone(), summary)
+        })
+        .collect()
     };
-    let receivers: Vec<(String, String)> = survey
-        .receiver_facts
-        .iter()
-        .map(|r| (r.name.clone(), r.summary.clone()))
-        .collect();
     let over = Over {
         columns: Transport::ALL,
         name: Transport::name,
         word: "over",
     };
-    out.support("Movers", "mover", &movers(of_sockets), over, |name, t| {
-        survey.mover_refused(name, t)
-    });
+    support(
+        "Movers",
+        "mover",
+        &movers(of_sockets),
+        over,
+        |name, t| survey.mover_refused(name, t),
+        &mut d,
+    );
     if let Some(files) = &survey.files {
         let caches = Over {
             columns: Cache::ALL,
@@ -70,47 +63,54 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             word: "with cache",
         };
         let heading = format!("Movers of files, in {} ({})", files.dir, files.file_system);
-        out.support(
-            &heading,
-            "mover",
-            &movers(Route::is_of_files),
-            caches,
-            |name, cache| survey.file_refused(name, cache),
-        );
+        let refused = |name: &str, cache| survey.file_refused(name, cache);
+        let of_files = movers(Route::is_of_files);
+        support(&heading, "mover", &of_files, caches, refused, &mut d);
     }
     for &(heading, of) in WITHOUT_A_PATH {
-        let rows: Vec<Vec<String>> = (movers(of).into_iter())
-            .map(|(name, summary)| vec![name, summary])
-            .collect();
+        let rows = movers(of);
         if !rows.is_empty() {
-            out.heading(heading);
-            out.table(&["mover", "what it does"], &rows, &[24, 100]);
+            named(heading, ["mover", "what it does"], rows, &mut d);
         }
     }
-    out.support("Receivers", "receiver", &receivers, over, |name, t| {
-        survey.receiver_refused(name, t)
-    });
+    let receivers = survey.receiver_facts.iter();
+    let receivers: Vec<(String, String)> = receivers
+        .map(|r| (r.name.clone(), r.summary.clone()))
+        .collect();
+    support(
+        "Receivers",
+        "receiver",
+        &receivers,
+        over,
+        |name, t| survey.receiver_refused(name, t),
+        &mut d,
+    );
     if let Some(serving) = &survey.serving {
-        out.servers(serving);
+        servers(serving, &mut d);
     }
-    out.heading("Transports");
-    let rows: Vec<Vec<String>> = Transport::ALL
-        .iter()
-        .map(|t| vec![t.name().to_owned(), t.summary().to_owned()])
-        .collect();
-    out.table(&["transport", "what it is"], &rows, &[20, 100]);
+    let transports = Transport::ALL.iter();
+    let transports = transports.map(|t| (t.name().to_owned(), t.summary().to_owned()));
+    named(
+        "Transports",
+        ["transport", "what it is"],
+        transports,
+        &mut d,
+    );
     if !survey.congestion_controls.is_empty() {
-        out.heading("Congestion controls");
-        out.prose(None, &survey.congestion_controls.join(", "), "  ", "  ");
+        d.push(DocBlock::heading("Congestion controls"));
+        d.paragraph(Tone::Plain, survey.congestion_controls.join(", "));
     }
-    out.heading("Studies");
-    let rows: Vec<Vec<String>> = studies
-        .iter()
-        .map(|s| vec![s.name.clone(), s.question.clone()])
-        .collect();
-    out.table(&["study", "question"], &rows, &[24, 100]);
-    out.counters(survey);
-    out.text
+    let all = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
+    named("Studies", ["study", "question"], all, &mut d);
+    if !survey.counters_refused.is_empty() {
+        d.push(DocBlock::heading(
+            "Counters that are not available on this machine",
+        ));
+        let counters = survey.counters_refused.iter();
+        let terms = counters.map(|r| DocTerm::new(&r.what, [r.why.as_str()]));
+        d.push(DocBlock::Terms(terms.collect()));
+    }
+    terminal::print(&d, style)
 }
 
 /// Whether movers of a route are meant.
@@ -132,65 +132,44 @@ fn of_sockets(route: Route) -> bool {
 /// Renders `bytecost doctor`: what was looked at, and for each what it means and what to do.
 #[must_use]
 pub fn doctor(host: &Host, style: Style) -> String {
-    let mut out = Out::new(style);
-    out.prose(Some(Ink::Strong), &descriptions::host_line(host), "", "  ");
+    let mut d = Document::default();
+    d.paragraph(Tone::Strong, descriptions::host_line(host));
     for line in topology::lines(host) {
-        out.prose(None, &line, "  ", "    ");
+        d.paragraph(Tone::Plain, line);
     }
-    out.text.push('\n');
-    let label = host.checks.iter().map(|c| columns(&clean(&c.name))).max();
-    let label = label.unwrap_or(0).min(LABEL_COLUMNS);
-    for check in &host.checks {
-        let (sign, ink) = match check.level {
-            Level::Good => ("✓", None),
-            Level::Note => ("·", None),
-            Level::Warning => ("!", Some(Ink::Warn)),
-        };
-        let name = clean(&check.name);
-        let indent = " ".repeat(label + 4);
-        if columns(&name) <= label {
-            let pad = " ".repeat(label - columns(&name));
-            out.prose(ink, &check.found, &format!("{sign} {name}{pad}  "), &indent);
-        } else {
-            out.prose(ink, &name, &format!("{sign} "), "  ");
-            out.prose(ink, &check.found, &indent, &indent);
-        }
-        out.prose(Some(Ink::Faint), &check.means, &indent, &indent);
-        if let Some(remedy) = &check.remedy {
-            out.prose(None, remedy, &format!("{indent}→ "), &format!("{indent}  "));
-        }
-    }
-    out.text
+    d.push(DocBlock::Terms(sections::checks(&host.checks)));
+    terminal::print(&d, style)
 }
 
 /// Renders `bytecost runs`, in the order given.
 #[must_use]
 pub fn runs(runs: &[RunLine], style: Style) -> String {
-    let mut out = Out::new(style);
+    let mut d = Document::default();
     if runs.is_empty() {
-        out.prose(
-            None,
+        d.paragraph(
+            Tone::Plain,
             "There is no run yet: `bytecost run` makes one.",
-            "",
-            "",
         );
-        return out.text;
+        return terminal::print(&d, style);
     }
-    let rows: Vec<Vec<String>> = runs
-        .iter()
-        .map(|r| {
-            vec![
-                r.id.clone(),
-                r.started.clone(),
-                r.study.clone(),
-                r.trials.to_string(),
-                r.state.clone(),
-            ]
-        })
-        .collect();
-    let header = ["run", "started", "study", "trials", "state"];
-    out.table(&header, &rows, &[32, 20, 20, 7, 60]);
-    out.text
+    let rows = runs.iter().map(|r| {
+        vec![
+            r.id.clone(),
+            r.started.clone(),
+            r.study.clone(),
+            r.trials.to_string(),
+            r.state.clone(),
+        ]
+    });
+    let columns = vec![
+        DocColumn::names("run"),
+        DocColumn::left("started"),
+        DocColumn::left("study"),
+        DocColumn::left("trials"),
+        DocColumn::left("state"),
+    ];
+    d.push(DocBlock::Table(DocTable::of(columns, rows)));
+    terminal::print(&d, style)
 }
 
 fn with_caution(summary: &str, caution: Option<&str>) -> String {
@@ -200,140 +179,81 @@ fn with_caution(summary: &str, caution: Option<&str>) -> String {
     }
 }
 
-struct Out {
-    style: Style,
-    text: String,
+/// A heading with a table of names and what they are.
+fn named(
+    heading: &str,
+    [name, what]: [&str; 2],
+    rows: impl IntoIterator<Item = (String, String)>,
+    d: &mut Document,
+) {
+    d.push(DocBlock::heading(heading));
+    let rows = rows.into_iter().map(|(name, what)| vec![name, what]);
+    let columns = vec![DocColumn::names(name), DocColumn::left(what)];
+    d.push(DocBlock::Table(DocTable::of(columns, rows)));
 }
 
-impl Out {
-    /// Counters that cannot be had, each with its reason.
-    fn counters(&mut self, survey: &Survey) {
-        if survey.counters_refused.is_empty() {
-            return;
-        }
-        self.heading("Counters that cannot be had here");
-        for refusal in &survey.counters_refused {
-            let told = format!("{}: {}", refusal.what, refusal.why);
-            self.prose(None, &told, "  ", "    ");
-        }
+/// Servers and what they answer; below them why one does not work here.
+fn servers(serving: &ServerSurvey, d: &mut Document) {
+    let all = serving.servers.iter();
+    let rows = all.map(|s| {
+        let summary = with_caution(&s.summary, s.caution.as_deref());
+        (s.name.clone(), summary)
+    });
+    named("Servers", ["server", "how it serves"], rows, d);
+    for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
+        d.paragraph(Tone::Plain, why);
     }
-
-    /// Servers and what they answer; below them why one does not work here.
-    fn servers(&mut self, serving: &ServerSurvey) {
-        self.heading("Servers");
-        let rows: Vec<Vec<String>> = serving
-            .servers
-            .iter()
-            .map(|s| {
-                let summary = with_caution(&s.summary, s.caution.as_deref());
-                vec![s.name.clone(), summary]
-            })
-            .collect();
-        self.table(&["server", "how it serves"], &rows, &[20, 100]);
-        for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
-            self.prose(None, why, "  ", "    ");
-        }
-        if let Some(way) = &serving.generator {
-            let told = format!("Their clients, the load generator, reach the kernel by {way}.");
-            self.prose(None, &told, "  ", "  ");
-        }
-        self.heading("Services");
-        let rows: Vec<Vec<String>> = serving
-            .services
-            .iter()
-            .map(|s| vec![s.name.clone(), s.summary.clone()])
-            .collect();
-        self.table(&["service", "what it answers"], &rows, &[20, 100]);
+    if let Some(way) = &serving.generator {
+        let told = format!("Their clients, the load generator, reach the kernel by {way}.");
+        d.paragraph(Tone::Plain, told);
     }
+    let services = serving.services.iter();
+    let rows = services.map(|s| (s.name.clone(), s.summary.clone()));
+    named("Services", ["service", "what it answers"], rows, d);
+}
 
-    fn new(style: Style) -> Out {
-        Out {
-            style,
-            text: String::new(),
-        }
-    }
-
-    fn line(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
-
-    fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
-        for line in wrap(text, self.style.columns(), first, rest) {
-            let painted = match ink {
-                Some(ink) => self.style.paint(ink, &line),
-                None => self.style.paint_support(&line),
-            };
-            self.line(&painted);
-        }
-    }
-
-    fn heading(&mut self, text: &str) {
-        if !self.text.is_empty() {
-            self.text.push('\n');
-        }
-        self.line(&self.style.paint(Ink::Strong, text));
-    }
-
-    fn table(&mut self, header: &[&str], rows: &[Vec<String>], most: &[usize]) {
-        let layout = TextGrid {
-            width: self.style.columns() + 2,
-            indent: "  ",
-            most,
-            right: false,
-        };
-        let header: Vec<String> = header.iter().map(|h| (*h).to_owned()).collect();
-        for (i, line) in layout.lines(&header, rows).iter().enumerate() {
-            match i {
-                0 => self.line(&self.style.paint(Ink::Faint, line)),
-                _ => self.line(&self.style.paint_support(line)),
-            }
-        }
-    }
-
-    /// A table of what works over which transport, or on which kind of file; the reasons stand
-    /// below it, each once.
-    fn support<C: Copy>(
-        &mut self,
-        heading: &str,
-        what: &str,
-        rows: &[(String, String)],
-        over: Over<C>,
-        refused: impl Fn(&str, C) -> Option<String>,
-    ) {
-        self.heading(heading);
-        let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
-        let mut cells = Vec::new();
-        for (name, summary) in rows {
-            let mut cell = vec![name.clone()];
-            for &column in over.columns {
-                let reason = refused(name, column);
-                cell.push(if reason.is_some() { "✗" } else { "✓" }.to_owned());
-                if let Some(reason) = reason {
-                    let who = format!("{name} {} {}", over.word, (over.name)(column));
-                    match reasons.iter_mut().find(|(r, _)| *r == reason) {
-                        Some((_, whos)) => whos.push(who),
-                        None => reasons.push((reason, vec![who])),
-                    }
+/// A table of what works over which transport, or on which kind of file; the reasons stand
+/// below it, each once.
+fn support<C: Copy>(
+    heading: &str,
+    what: &str,
+    rows: &[(String, String)],
+    over: Over<C>,
+    refused: impl Fn(&str, C) -> Option<String>,
+    d: &mut Document,
+) {
+    d.push(DocBlock::heading(heading));
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    let mut lines = Vec::new();
+    for (name, summary) in rows {
+        let mut line = vec![name.clone()];
+        for &column in over.columns {
+            let reason = refused(name, column);
+            line.push(if reason.is_some() { "✗" } else { "✓" }.to_owned());
+            if let Some(reason) = reason {
+                let who = format!("{name} {} {}", over.word, (over.name)(column));
+                match reasons.iter_mut().find(|(r, _)| *r == reason) {
+                    Some((_, whos)) => whos.push(who),
+                    None => reasons.push((reason, vec![who])),
                 }
             }
-            cell.push(summary.clone());
-            cells.push(cell);
         }
-        let mut header = vec![what];
-        header.extend(over.columns.iter().map(|c| (over.name)(*c)));
-        header.push("what it does");
-        let mut most = vec![24];
-        most.extend(over.columns.iter().map(|c| columns((over.name)(*c))));
-        most.push(100);
-        self.table(&header, &cells, &most);
-        for (reason, whos) in reasons {
-            self.prose(
-                None,
-                &format!("✗ {}: {reason}", whos.join(", ")),
-                "  ",
-                "    ",
-            );
-        }
+        line.push(summary.clone());
+        lines.push(line);
+    }
+    let mut columns = vec![DocColumn::names(what)];
+    columns.extend(
+        over.columns
+            .iter()
+            .map(|c| DocColumn::names((over.name)(*c))),
+    );
+    columns.push(DocColumn::left("what it does"));
+    d.push(DocBlock::Table(DocTable::of(columns, lines)));
+    let terms = reasons
+        .into_iter()
+        .map(|(reason, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [reason]));
+    let terms: Vec<DocTerm> = terms.collect();
+    if !terms.is_empty() {
+        d.push(DocBlock::Terms(terms));
     }
 }

@@ -1,407 +1,284 @@
-//! The result for a terminal: the answer first, then a table a question, then what weakens it.
+//! A result, and any document, for a terminal.
 
 use bytecost_analysis::Analysis;
-use bytecost_spec::units;
 
-use crate::books;
-use crate::counted::{CountTable, counted, roles};
-use crate::footprint;
-use crate::grid::TextGrid;
-use crate::numbers::{self, bare_ratio, mark, superscript};
-use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
+use crate::document::{
+    Align, DocBlock, DocEntry, DocLine, DocTable, DocTerm, Document, MarkKind, Tone,
+};
+use crate::grid;
+use crate::numbers::superscript;
+use crate::sections;
 use crate::style::{Ink, Style};
-use crate::text::{clean, columns, count, wrap};
-use crate::{ceiling, descriptions};
+use crate::text::{clean, columns, wrap};
 
-/// The widest label of a row before it is broken over lines.
+/// The widest label beside its lines.
 const LABEL_COLUMNS: usize = 24;
-/// The widest name of a cell.
-const CELL_COLUMNS: usize = 40;
+/// The widest label of a table's row before it is broken over lines.
+pub(crate) const ROW_COLUMNS: usize = 32;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
+/// The least room beside labels; with less, lines stand below their label.
+const LEAST_BESIDE: usize = 30;
 
-mod reasons;
-
-/// Renders a result for a terminal. No line is wider than `style.width`; every line ends in a
-/// newline.
+/// Renders all of a result for a terminal. No line is wider than `style.width`; every line ends
+/// in a newline.
 #[must_use]
 pub fn terminal(a: &Analysis, style: Style) -> String {
-    let mut page = Page {
+    print(&sections::document(a), style)
+}
+
+/// Prints a document. No line is wider than `style.width`; every line ends in a newline.
+pub(crate) fn print(document: &Document, style: Style) -> String {
+    let mut printer = Printer {
         style,
+        indent: String::new(),
         out: String::new(),
+        may_gap: false,
     };
-    page.answer(a);
-    page.overview(a);
-    page.crossovers(a);
-    page.explanations(a);
-    page.claims(a);
-    page.tables(a);
-    if let Some(table) = books::short(a) {
-        page.counted("Where the CPU time of each cell went", table);
-    }
-    if let Some(table) = counted(a) {
-        page.counted("What a byte and a message take (counted)", table);
-    }
-    if let Some(mut table) = roles(a) {
-        table.shorten();
-        page.counted("What each role uses for a request", table);
-    }
-    page.footprints(a);
-    page.caveats(a);
-    page.refusals(a);
-    page.failures(a);
-    page.left_out(a);
-    page.foot(a);
-    page.out
+    printer.blocks(&document.blocks);
+    printer.out
 }
 
-struct Page {
+struct Printer {
     style: Style,
+    indent: String,
     out: String,
+    /// Whether an empty line may stand before the next block: not below a heading, and not
+    /// within a card.
+    may_gap: bool,
 }
 
-impl Page {
+impl Printer {
     fn line(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');
     }
 
-    fn gap(&mut self) {
-        if !self.out.is_empty() {
-            self.out.push('\n');
-        }
-    }
-
-    fn prose(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
-        for line in wrap(text, self.style.columns(), first, rest) {
+    fn wrapped(&mut self, ink: Option<Ink>, text: &str, first: &str, rest: &str) {
+        let [first, rest] = [first, rest].map(|s| format!("{}{s}", self.indent));
+        for line in wrap(text, self.style.columns(), &first, &rest) {
             match ink {
                 Some(ink) => self.line(&self.style.paint(ink, &line)),
-                None => self.line(&line),
+                None => self.line(&self.style.paint_marks(&line)),
             }
         }
     }
 
-    fn heading(&mut self, text: &str) {
-        self.gap();
-        self.prose(Some(Ink::Strong), text, "", "  ");
-    }
-
-    fn answer(&mut self, a: &Analysis) {
-        if let Some(early) = &a.run.ended_early {
-            let text = format!("This run ended early: {early}");
-            self.prose(Some(Ink::Warn), &text, "! ", "  ");
-        }
-        let imported = descriptions::imported(a);
-        match a.answers.split_first() {
-            _ if imported.is_some() => {}
-            Some((headline, rest)) => {
-                self.prose(Some(Ink::Strong), &headline.sentence, "", "");
-                let (told, folded) = descriptions::told_at_once(rest.iter().collect());
-                for answer in &told {
-                    self.prose(None, &answer.sentence, "• ", "  ");
-                }
-                if !folded.is_empty() {
-                    self.more(told.len() + folded.len(), told.len());
-                }
-            }
-            None => self.prose(Some(Ink::Strong), "This run gives no answer.", "", ""),
-        }
-        if let Some(published) = imported {
-            return self.imported(a, published);
-        }
-        self.gap();
-        self.prose(None, &format!("Asked: {}", a.study.question), "", "  ");
-        let expected = format!("Expected before the run: {}", a.study.prediction);
-        self.prose(None, &expected, "", "  ");
-    }
-
-    fn tables(&mut self, a: &Analysis) {
-        let all = questions(a);
-        let mut notes: Vec<String> = Vec::new();
-        for q in &all {
-            self.heading(&descriptions::metric_heading(q));
-            let panel = descriptions::panel_heading(q);
-            self.prose(Some(Ink::Faint), &panel, "  ", "  ");
-            self.table(q, &mut notes);
-        }
-        if all.is_empty() {
-            return;
-        }
-        self.gap();
-        let legend = format!(
-            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better  ▼ worse  = no difference that matters (within ±{})  ? not decided",
-            numbers::percent(a.study.smallest_effect)
-        );
-        for line in wrap(&legend, self.style.columns(), "  ", "  ") {
-            self.line(&self.style.paint_verdicts(&line));
-        }
-        for (i, note) in notes.iter().enumerate() {
-            let first = format!("  –{} ", superscript(i + 1));
-            let rest = " ".repeat(columns(&first));
-            self.prose(Some(Ink::Faint), note, &first, &rest);
-        }
-    }
-
-    fn footprints(&mut self, a: &Analysis) {
-        let Some(table) = footprint::table(a) else {
-            return;
-        };
-        self.heading(table.heading);
-        self.prose(Some(Ink::Faint), &table.panel, "  ", "  ");
-        let mut header = vec!["cell".to_owned()];
-        header.extend(table.columns);
-        let rows: Vec<Vec<String>> = table
-            .rows
-            .into_iter()
-            .map(|(name, entries)| std::iter::once(name).chain(entries).collect())
-            .collect();
-        let mut most = vec![CELL_COLUMNS];
-        most.resize(header.len(), HEADING_COLUMNS);
-        let layout = TextGrid {
-            width: self.style.columns() + 2,
-            indent: "  ",
-            most: &most,
-            right: true,
-        };
-        for (i, line) in layout.lines(&header, &rows).iter().enumerate() {
-            match i {
-                0 => self.line(&self.style.paint(Ink::Faint, line)),
-                _ => self.line(line),
-            }
-        }
-        for note in &table.notes {
-            self.prose(Some(Ink::Faint), note, "  ", "  ");
-        }
-    }
-
-    /// One table, cut into several below each other where its columns do not fit.
-    fn table(&mut self, q: &QuestionTable<'_>, notes: &mut Vec<String>) {
-        let texts = entry_texts(q, notes);
-        let label = q.rows.iter().map(|r| columns(&clean(&r.name))).max();
-        let label = label
-            .unwrap_or(0)
-            .max(columns(q.axis.name()))
-            .min(LABEL_COLUMNS);
-        let headings: Vec<String> = match q.x {
-            Some(x) => q.columns.iter().map(|c| value_in_words(x, c)).collect(),
-            None => vec![q.metric.measure.row().unit.to_owned()],
-        };
-        let widths: Vec<usize> = (0..headings.len())
-            .map(|i| {
-                let entries = texts.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
-                entries.max(columns(&headings[i]).min(HEADING_COLUMNS))
-            })
-            .collect();
-        let room = self.style.columns().saturating_sub(2 + label + 2);
-        for (part, range) in fitting(&widths, room).into_iter().enumerate() {
-            if part > 0 {
-                self.gap();
-            }
-            let mut header = vec![q.axis.name().to_owned()];
-            header.extend_from_slice(&headings[range.clone()]);
-            let rows: Vec<Vec<String>> = q
-                .rows
-                .iter()
-                .zip(&texts)
-                .map(|(row, texts)| {
-                    let mut cells = vec![row.name.clone()];
-                    cells.extend_from_slice(&texts[range.clone()]);
-                    cells
-                })
-                .collect();
-            let mut most = vec![label];
-            most.extend_from_slice(&widths[range]);
-            let layout = TextGrid {
-                width: self.style.columns() + 2,
-                indent: "  ",
-                most: &most,
-                right: true,
-            };
-            let lines = layout.lines(&header, &rows);
-            for (i, line) in lines.iter().enumerate() {
-                match i {
-                    0 => self.line(&self.style.paint(Ink::Faint, line)),
-                    _ => self.line(&self.style.paint_verdicts(line)),
-                }
-            }
-        }
-    }
-
-    /// The first columns of what was counted; the page has all.
-    fn counted(&mut self, heading: &str, table: CountTable) {
-        const COLUMNS: usize = 7;
-        self.heading(heading);
-        let header: Vec<String> = table.columns.iter().take(COLUMNS).cloned().collect();
-        let rows: Vec<Vec<String>> = table
-            .rows
-            .into_iter()
-            .map(|(name, texts)| {
-                let texts = texts.into_iter().take(COLUMNS - 1);
-                std::iter::once(name).chain(texts).collect()
-            })
-            .collect();
-        let layout = TextGrid {
-            width: self.style.columns() + 2,
-            indent: "  ",
-            most: &[36, 10],
-            right: true,
-        };
-        for (i, line) in layout.lines(&header, &rows).iter().enumerate() {
-            match i {
-                0 => self.line(&self.style.paint(Ink::Faint, line)),
-                _ => self.line(line),
-            }
-        }
-        for note in &table.notes {
-            self.prose(Some(Ink::Faint), note, "  ", "    ");
-        }
-    }
-
-    fn caveats(&mut self, a: &Analysis) {
-        if a.caveats.is_empty() {
-            return;
-        }
-        self.heading("Caveats");
-        for caveat in &a.caveats {
-            self.prose(Some(Ink::Warn), &caveat.text, "! ", "  ");
-            self.prose(None, &format!("Evidence: {}", caveat.evidence), "  ", "  ");
-            self.prose(None, &format!("Remedy: {}", caveat.remedy), "  ", "  ");
-            if !caveat.cells.is_empty() {
-                let ids: Vec<&str> = caveat.cells.iter().map(String::as_str).collect();
-                let touched = format!("Affects: {}", descriptions::cells(&ids, &a.study.varied));
-                self.prose(Some(Ink::Faint), &touched, "  ", "  ");
-            }
-        }
-    }
-
-    fn refusals(&mut self, a: &Analysis) {
-        if a.refusals.is_empty() {
-            return;
-        }
-        self.heading("What cannot be had here");
-        for (what, why) in descriptions::refusals(a) {
-            self.prose(None, &format!("{what}: {why}"), "- ", "  ");
-        }
-    }
-
-    fn failures(&mut self, a: &Analysis) {
-        if a.failures.is_empty() {
-            return;
-        }
-        let heading = count(a.failures.len(), "trial failed", "trials failed");
-        self.heading(&heading);
-        for failure in &a.failures {
-            let text = format!(
-                "block {}, {}: {}",
-                failure.trial.block,
-                descriptions::cells(&[&failure.cell], &a.study.varied),
-                failure.reason
+    fn blocks(&mut self, blocks: &[DocBlock]) {
+        let mut before: Option<&DocBlock> = None;
+        for block in blocks.iter().filter(|block| block.is_in_text()) {
+            let runs_on = matches!(
+                (before, block),
+                (
+                    Some(DocBlock::Paragraph(_)),
+                    DocBlock::Paragraph(_) | DocBlock::List(_)
+                ) | (
+                    Some(DocBlock::List(_)),
+                    DocBlock::Fold { is_rest: true, .. }
+                )
             );
-            self.prose(Some(Ink::Bad), &text, "✗ ", "  ");
+            if self.may_gap && !runs_on && !self.out.is_empty() {
+                self.line("");
+            }
+            self.block(block);
+            before = Some(block);
         }
     }
 
-    fn left_out(&mut self, a: &Analysis) {
-        if a.left_out.is_empty() {
-            return;
-        }
-        self.heading("Left out of this run");
-        for left in &a.left_out {
-            let cells = count(left.cells, "cell", "cells");
-            let text = format!("{} ({cells}): {}", left.what, left.why);
-            self.prose(None, &text, "- ", "  ");
+    fn block(&mut self, block: &DocBlock) {
+        self.may_gap = true;
+        match block {
+            DocBlock::Heading(heading) => {
+                self.wrapped(Some(Ink::Strong), &heading.text, "", "  ");
+                self.may_gap = false;
+            }
+            DocBlock::Paragraph(line) => self.said(line, ""),
+            DocBlock::List(lines) => lines.iter().for_each(|line| self.said(line, "•")),
+            DocBlock::Terms(terms) => self.terms(terms),
+            DocBlock::Table(table) => self.table(table),
+            DocBlock::Notes(notes) => {
+                for (i, note) in notes.iter().enumerate() {
+                    let first = format!("  –{} ", superscript(i + 1));
+                    let rest = " ".repeat(columns(&first));
+                    self.wrapped(Some(Ink::Faint), note, &first, &rest);
+                }
+            }
+            DocBlock::Figure(figure) => {
+                self.may_gap = false;
+                self.blocks(&figure.instead);
+            }
+            DocBlock::Card(blocks) => {
+                for block in blocks.iter().filter(|block| block.is_in_text()) {
+                    self.block(block);
+                }
+            }
+            DocBlock::PageOnly(_) => {}
+            DocBlock::Fold {
+                blocks,
+                is_rest: true,
+                ..
+            } => {
+                self.may_gap = false;
+                self.blocks(blocks);
+            }
+            DocBlock::Fold { title, blocks, .. } => {
+                self.wrapped(Some(Ink::Faint), title, "  ", "  ");
+                self.indent.push_str("  ");
+                self.may_gap = false;
+                self.blocks(blocks);
+                self.indent.truncate(self.indent.len() - 2);
+            }
+            DocBlock::Code(text) => self.wrapped(None, text, "  ", "    "),
         }
     }
 
-    fn foot(&mut self, a: &Analysis) {
-        if descriptions::imported(a).is_some() {
-            return;
+    fn said(&mut self, line: &DocLine, bullet: &str) {
+        let (mut ink, mut sign) = match line.tone {
+            Tone::Plain => (None, bullet),
+            Tone::Strong => (Some(Ink::Strong), bullet),
+            Tone::Faint => (Some(Ink::Faint), bullet),
+            Tone::Warning => (Some(Ink::Warn), "!"),
+        };
+        if let Some(mark) = line.mark {
+            (ink, sign) = (Some(mark.kind.ink()), mark.sign);
         }
-        self.gap();
-        let mut about = descriptions::run(a);
-        if let Some(widest) = descriptions::widest(a) {
-            about = format!("{about}; {widest}");
-        }
-        self.prose(Some(Ink::Faint), &about, "", "  ");
-        for floor in descriptions::floors(a) {
-            self.prose(Some(Ink::Faint), &floor, "", "  ");
-        }
-        self.prose(Some(Ink::Faint), &descriptions::place_line(a), "", "  ");
-        if let Some(hint) = ceiling::hint(a) {
-            self.prose(Some(Ink::Faint), hint, "", "  ");
+        match sign {
+            "" => self.wrapped(ink, &line.text, "", ""),
+            sign => self.wrapped(ink, &line.text, &format!("{sign} "), "  "),
         }
     }
-}
 
-/// The place of a reason among the footnotes, from 1; added where it is new.
-pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
-    let why = clean(why);
-    match notes.iter().position(|n| *n == why) {
-        Some(at) => at + 1,
-        None => {
-            notes.push(why);
-            notes.len()
-        }
-    }
-}
-
-/// The text of every entry, its three parts aligned within each column.
-fn entry_texts(q: &QuestionTable<'_>, notes: &mut Vec<String>) -> Vec<Vec<String>> {
-    let parts: Vec<Vec<(String, String, String)>> = q
-        .rows
-        .iter()
-        .map(|row| {
-            row.entries
-                .iter()
-                .map(|e| entry_parts(e, row.is_baseline, notes))
-                .collect()
-        })
-        .collect();
-    let widest = |column: usize, part: fn(&(String, String, String)) -> &String| {
-        let widths = parts.iter().map(|row| columns(part(&row[column])));
-        widths.max().unwrap_or(0)
-    };
-    parts
-        .iter()
-        .map(|row| {
-            row.iter()
-                .enumerate()
-                .map(|(i, (estimate, ratio, mark))| {
-                    let ratios = widest(i, |p| &p.1);
-                    let marks = widest(i, |p| &p.2);
-                    let ratio = format!("{}{ratio}", " ".repeat(ratios - columns(ratio)));
-                    let mark = format!("{mark}{}", " ".repeat(marks - columns(mark)));
-                    // A no-break space keeps the three together when the table is laid out.
-                    format!("{estimate} {ratio} {mark}").replace(' ', "\u{a0}")
-                })
-                .collect()
-        })
-        .collect()
-}
-
-fn entry_parts(
-    entry: &QuestionEntry<'_>,
-    is_baseline: bool,
-    notes: &mut Vec<String>,
-) -> (String, String, String) {
-    match entry {
-        QuestionEntry::Gap(why) => {
-            let note = superscript(note(notes, why));
-            ("–".to_owned() + &note, String::new(), String::new())
-        }
-        QuestionEntry::Measured(e, finding) => {
-            let value = units::number(e.value);
-            match finding {
-                Some(f) => (
-                    value,
-                    format!("{}×", bare_ratio(f.ratio)),
-                    mark(f.verdict).to_owned(),
-                ),
-                None if is_baseline => (value, "1×".to_owned(), String::new()),
-                None => (value, String::new(), String::new()),
+    /// Labels beside their lines; where one is long or the terminal narrow, before them.
+    fn terms(&mut self, terms: &[DocTerm]) {
+        let names = terms.iter().map(|term| {
+            let sign = term
+                .mark
+                .map_or_else(String::new, |m| format!("{} ", m.sign));
+            sign + &clean(&term.label)
+        });
+        let names: Vec<String> = names.collect();
+        let widest = names.iter().map(|name| columns(name)).max().unwrap_or(0);
+        let room = self.style.columns().saturating_sub(self.indent.len());
+        let is_beside = widest <= LABEL_COLUMNS && widest + LEAST_BESIDE < room;
+        let rest = match is_beside {
+            true => " ".repeat(widest + 2),
+            false => "    ".to_owned(),
+        };
+        for (term, name) in terms.iter().zip(names) {
+            let mut head = match is_beside {
+                true => format!("{name}{}", " ".repeat(widest + 2 - columns(&name))),
+                false => format!("{name}: "),
+            };
+            for line in &term.lines {
+                let ink = match (line.tone, term.mark) {
+                    (Tone::Plain, Some(mark)) if mark.kind == MarkKind::Open => Some(Ink::Warn),
+                    (Tone::Plain, _) => None,
+                    (Tone::Strong, _) => Some(Ink::Strong),
+                    (Tone::Faint, _) => Some(Ink::Faint),
+                    (Tone::Warning, _) => Some(Ink::Warn),
+                };
+                match is_beside {
+                    true => self.wrapped(ink, &line.text, &head, &rest),
+                    false => self.wrapped(ink, &format!("{head}{}", line.text), "  ", &rest),
+                }
+                head = match is_beside {
+                    true => rest.clone(),
+                    false => "  ".to_owned(),
+                };
             }
         }
     }
+
+    fn table(&mut self, table: &DocTable) {
+        if !table.caption.is_empty() {
+            self.wrapped(Some(Ink::Faint), &table.caption, "", "  ");
+        }
+        let texts = entry_texts(table);
+        let width = |column: usize| {
+            let entries = texts.iter().filter_map(|row| row.get(column));
+            entries.map(|text| columns(text)).max().unwrap_or(0)
+        };
+        let room = self.style.columns().saturating_sub(2 + self.indent.len());
+        let numbers = table.columns.iter().skip(1);
+        let parts = match numbers.clone().all(|c| c.align == Align::Right) {
+            // A table of numbers is cut into several below each other where it does not fit.
+            true => {
+                let widths: Vec<usize> = numbers
+                    .enumerate()
+                    .map(|(i, c)| width(i + 1).max(columns(&c.heading).min(HEADING_COLUMNS)))
+                    .collect();
+                let heading = table.columns.first().map_or(0, |c| columns(&c.heading));
+                let label = width(0).max(heading).min(ROW_COLUMNS);
+                fitting(&widths, room.saturating_sub(label + 2))
+            }
+            false => std::iter::once(0..numbers.len()).collect(),
+        };
+        for (number, part) in parts.into_iter().enumerate() {
+            if number > 0 {
+                self.line("");
+            }
+            let kept = |i: &usize| *i == 0 || part.contains(&(i - 1));
+            let chosen: Vec<usize> = (0..table.columns.len()).filter(kept).collect();
+            let heads = chosen.iter().map(|i| &table.columns[*i]);
+            let rows = texts.iter().map(|row| {
+                let texts = chosen.iter().filter_map(|i| row.get(*i));
+                texts.cloned().collect::<Vec<String>>()
+            });
+            let lines = grid::lines(&heads.collect::<Vec<_>>(), rows.collect(), room);
+            for (i, line) in lines.iter().enumerate() {
+                let line = format!("{}  {line}", self.indent);
+                match i {
+                    0 => self.line(&self.style.paint(Ink::Faint, &line)),
+                    _ if table.is_marked() => self.line(&self.style.paint_verdicts(&line)),
+                    _ => self.line(&self.style.paint_marks(&line)),
+                }
+            }
+        }
+    }
+}
+
+/// The text of every entry; the parts of an entry with a ratio or a mark stand below each other.
+fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
+    let value = |entry: &DocEntry| {
+        let note = entry.note.map(superscript).unwrap_or_default();
+        format!("{}{note}", clean(&entry.text))
+    };
+    let widest = |column: usize, part: fn(&DocEntry) -> &str| {
+        let entries = table.rows.iter().filter_map(|row| row.entries.get(column));
+        entries.map(|entry| columns(part(entry))).max().unwrap_or(0)
+    };
+    let row = |entries: &[DocEntry]| {
+        let entries = entries.iter().enumerate();
+        let text = entries.map(|(i, entry)| {
+            let mut text = value(entry);
+            let is_number = table.columns.get(i).map(|c| c.align) == Some(Align::Right);
+            if !is_number {
+                let mark = entry
+                    .mark
+                    .map_or_else(String::new, |m| format!("{} ", m.sign));
+                return mark + &text;
+            }
+            for (part, of) in [
+                (
+                    entry.ratio.as_str(),
+                    (|e| &e.ratio) as fn(&DocEntry) -> &str,
+                ),
+                (entry.mark.map_or("", |m| m.sign), |e| {
+                    e.mark.map_or("", |m| m.sign)
+                }),
+            ] {
+                let width = widest(i, of);
+                if width > 0 {
+                    let blanks = " ".repeat(width - columns(part));
+                    text = format!("{text} {blanks}{part}");
+                }
+            }
+            // A no-break space keeps the parts together when the table is laid out.
+            text.replace(' ', "\u{a0}")
+        });
+        text.collect()
+    };
+    table.rows.iter().map(|r| row(&r.entries)).collect()
 }
 
 /// Cuts columns into runs that fit into the room; at least one column a run.
@@ -409,7 +286,7 @@ fn fitting(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
     let mut runs = Vec::new();
     let (mut start, mut used) = (0, 0);
     for (i, width) in widths.iter().enumerate() {
-        if i > start && used + width + 2 > room + 2 {
+        if i > start && used + width > room {
             runs.push(start..i);
             (start, used) = (i, 0);
         }
@@ -424,6 +301,13 @@ fn fitting(widths: &[usize], room: usize) -> Vec<std::ops::Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::{DocColumn, DocMark};
+    use bytecost_analysis::Verdict;
+
+    const PLAIN: Style = Style {
+        width: 60,
+        color: false,
+    };
 
     #[test]
     fn columns_are_cut_where_they_no_longer_fit() {
@@ -438,5 +322,77 @@ mod tests {
         check(&[10, 10, 10], 33, &[(0, 2), (2, 3)]);
         check(&[50, 10], 20, &[(0, 1), (1, 2)]);
         check(&[], 20, &[]);
+    }
+
+    #[test]
+    fn terms_and_tables_are_aligned() {
+        let entry = |text: &str, verdict: Option<Verdict>| DocEntry {
+            mark: verdict.map(DocMark::of),
+            ..DocEntry::from(text)
+        };
+        let mut document = Document::default();
+        document.paragraph(Tone::Plain, "send-copies · loopback");
+        document.push(DocBlock::Terms(vec![
+            DocTerm::new("Data in memory", ["use `send`", "at every size"]),
+            DocTerm::new(
+                "Avoid",
+                ["one send per field, which takes twelve times the CPU time of one call"],
+            ),
+        ]));
+        document.push(DocBlock::Table(DocTable {
+            caption: "CPU time per byte".to_owned(),
+            ..DocTable::of(
+                vec![
+                    DocColumn::left(""),
+                    DocColumn::right("256 B"),
+                    DocColumn::right("4 KiB"),
+                ],
+                [
+                    vec![
+                        entry("send", None),
+                        entry("4.03 s/GB", None),
+                        entry("0.752", None),
+                    ],
+                    vec![
+                        entry("sendfile", None),
+                        entry("1.46", Some(Verdict::Worse)),
+                        entry("0.99", Some(Verdict::NotDecided)),
+                    ],
+                ],
+            )
+        }));
+        insta::assert_snapshot!(print(&document, PLAIN), @"
+        send-copies · loopback
+
+        Data in memory  use `send`
+                        at every size
+        Avoid           one send per field, which takes twelve times
+                        the CPU time of one call
+
+        CPU time per byte
+                          256 B    4 KiB
+          send      4.03 s/GB    0.752
+          sendfile       1.46 ▼   0.99 ?
+        ");
+    }
+
+    #[test]
+    fn a_name_that_must_be_copied_is_never_broken() {
+        let id = "20261122-014658-file-to-socket";
+        let table = DocTable::of(
+            vec![DocColumn::names("run"), DocColumn::left("state")],
+            [vec![
+                id,
+                "interrupted: the terminal was closed while it ran",
+            ]],
+        );
+        for width in [40, 60, 100] {
+            let document = Document {
+                blocks: vec![DocBlock::Table(table.clone())],
+            };
+            let text = print(&document, Style { width, ..PLAIN });
+            assert!(text.contains(id), "{text}");
+            assert!(text.lines().all(|l| columns(l) <= width), "{text}");
+        }
     }
 }

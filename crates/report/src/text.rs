@@ -19,7 +19,9 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let options = Options::new(width)
         .initial_indent(first)
-        .subsequent_indent(rest);
+        .subsequent_indent(rest)
+        // Names have hyphens, and must be found and copied as they are.
+        .word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::wrap(&clean(text), options)
         .into_iter()
         .map(|line| line.trim_end().to_owned())

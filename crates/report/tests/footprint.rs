@@ -58,7 +58,7 @@ fn each_cell_is_a_row_with_what_was_displaced_and_what_would_have_been_anyway() 
         assert!(all.contains("What moving displaces"), "{what}");
     }
     assert!(page.contains("href=\"#footprint\""));
-    assert!(page.contains("L2, nothing of 3 cells: its hits look like its &#60;misses&#62;."));
+    assert!(page.contains("L2, nothing of 3 cells: its hits look like its &lt;misses&gt;."));
     assert!(text.contains("L2, nothing of 3 cells"));
     assert!(text.lines().all(|l| l.chars().count() <= 100));
 }

@@ -1,181 +1,106 @@
-//! What a reader gets: the words of every renderer, and that they hold whatever the names are.
+//! What a reader gets of a result: that every medium says all of it, and that it holds whatever
+//! the names are. The words of real runs are held by the goldens of the command.
 
 mod fixture;
 
-use bytecost_analysis::{CountersCost, Estimate};
-use bytecost_report::{Style, findings_json, html, markdown, terminal};
+use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
+use bytecost_report::{Style, findings_json, html, markdown, pictures, terminal};
 
 const PLAIN: Style = Style {
     width: 100,
     color: false,
 };
+const WIDE: Style = Style {
+    width: 20_000,
+    color: false,
+};
 
-/// Columns of a line on a terminal: every character of these reports takes one.
-fn columns(line: &str) -> usize {
-    line.chars().count()
+/// All results that there are, recorded and planted.
+fn all() -> Vec<Analysis> {
+    let mut all: Vec<Analysis> = fixture::goldens().into_iter().map(|(_, a)| a).collect();
+    all.extend([
+        fixture::planted(),
+        fixture::hostile(),
+        fixture::empty(),
+        fixture::imported(),
+        fixture::distances::paired(),
+    ]);
+    all
 }
 
-#[test]
-fn the_terminal_shows_the_answer_first() {
-    insta::assert_snapshot!("terminal", terminal(&fixture::analysis(), PLAIN));
-}
-
-#[test]
-fn latencies_and_a_narrow_terminal() {
-    let style = Style {
-        width: 80,
-        color: false,
-    };
-    insta::assert_snapshot!("terminal-80", terminal(&fixture::with_latency(), style));
-}
-
-#[test]
-fn a_run_that_came_to_nothing_still_says_so() {
-    insta::assert_snapshot!("terminal-empty", terminal(&fixture::empty(), PLAIN));
-    let page = html(&fixture::empty());
-    assert!(page.contains("This run gives no answer."));
-    assert!(page.contains("the budget ended before the first block"));
-    assert!(markdown(&fixture::empty()).contains("This run gives no answer."));
-}
-
-#[test]
-fn an_imported_table_is_told_as_one() {
-    let a = fixture::imported();
-    insta::assert_snapshot!("terminal-imported", terminal(&a, PLAIN));
-    let page = html(&a);
-    for (part, is_there) in [
-        (
-            "Imported from pa02-a: 24 published cells measured elsewhere and none here.",
-            true,
-        ),
-        ("published by pa02-a, without an interval", true),
-        ("gives no answer", false),
-        ("id=\"machine\"", false),
-        ("id=\"method\"", false),
-        ("Bands are", false),
-        ("id=\"published\"", false),
-    ] {
-        assert_eq!(page.contains(part), is_there, "{part}");
-    }
-    assert_eq!(page.matches("<figure").count(), 6);
-    assert!(markdown(&a).contains("| send-fields, 256 B, 1 thread | 0 | 40,877 |"));
-}
-
-#[test]
-fn crossovers_explanations_claims_and_published_numbers_are_told_everywhere() {
-    let a = fixture::with_latency();
-    let page = html(&a);
-    let everywhere = [
-        terminal(
-            &a,
-            Style {
-                width: 400,
-                color: false,
-            },
-        ),
-        markdown(&a),
-        page.clone(),
-    ];
-    for text in &everywhere {
-        for part in [
-            "never costs less CPU time per byte than",
-            "Why is zero-copy not always fastest?",
-            "cache misses by level: this machine has no hardware counters",
-            "confirmed for another reason",
-            "undecided",
-            "the two-copy version takes 40.8 ms a message because it copies more",
-            "13 of the 24 cells that pa02-a published have a counterpart in this run",
-        ] {
-            assert!(text.contains(part), "{part}");
+/// The words of a text in any medium, without its marks.
+fn words(text: &str) -> String {
+    let mut out = String::new();
+    let mut in_tag = false;
+    for c in text.chars() {
+        match c {
+            '<' => in_tag = true,
+            '>' => in_tag = false,
+            '`' | '\\' | '*' => {}
+            _ if in_tag => {}
+            _ => out.push(c),
         }
     }
-    for text in &everywhere[1..] {
-        for part in [
-            "never within 256 B to 1 MiB",
-            "5.4 KiB to 6.9 KiB",
-            "payload prepared (theirs refilled)",
-            "256 B: 6.94 times the CPU time per byte of",
-        ] {
-            assert!(text.contains(part), "{part}");
-        }
-    }
-}
-
-#[test]
-fn a_figure_shows_what_was_published_what_stalls_and_why_there_is_nothing() {
-    let page = html(&fixture::with_latency());
-    let figures: Vec<&str> = page.split("<figure").skip(1).collect();
-    let check = |number: usize, part: &str, times: usize| {
-        let figure = figures[number].split_once("</figure>").unwrap().0;
-        assert_eq!(
-            figure.matches(part).count(),
-            times,
-            "{part} in figure {number}"
-        );
-    };
-    // Three movers were published at four sizes, one of them as 0.
-    check(
-        0,
-        "data-interval=\"published by pa02-a, without an interval\"",
-        11,
-    );
-    // On its mark, twice in the table (for eyes and for ears), and below.
-    check(0, "published as 0", 4);
-    check(1, "cannot be had here, so this is CPU time", 1);
-    check(3, "data-stalled=", 2);
-    check(4, "class=\"none\"", 1);
-    check(4, "not measured here: hardware counters", 1);
-    check(4, "class=\"dot\"", 0);
-    check(0, "class=\"none\"", 0);
-}
-
-#[test]
-fn markdown_says_the_same() {
-    insta::assert_snapshot!("markdown", markdown(&fixture::with_latency()));
-}
-
-#[test]
-fn the_page_in_words_and_paths() {
-    insta::assert_snapshot!("page", text_and_paths(&html(&fixture::analysis())));
-}
-
-// Invariant 3.
-#[test]
-fn the_same_result_gives_the_same_bytes() {
-    for make in [
-        fixture::analysis,
-        fixture::with_latency,
-        fixture::hostile,
-        fixture::empty,
-        fixture::imported,
+    for (entity, c) in [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#39;", "'"),
+        ("&quot;", "\""),
     ] {
-        let (a, b) = (make(), make());
-        assert_eq!(html(&a), html(&b));
-        assert_eq!(terminal(&a, PLAIN), terminal(&b, PLAIN));
-        assert_eq!(markdown(&a), markdown(&b));
-        assert_eq!(findings_json(&a), findings_json(&b));
+        out = out.replace(entity, c);
+    }
+    let out = out.replace("&amp;", "&");
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The same of a text of the result itself.
+fn told(text: &str) -> String {
+    let text = text.replace(['`', '\\', '*'], "");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn every_medium_says_all_that_there_is_to_say() {
+    for (study, a) in fixture::goldens() {
+        let media = [terminal(&a, WIDE), markdown(&a), html(&a)].map(|text| words(&text));
+        let answers = a.answers.iter().map(|answer| &answer.sentence);
+        let caveats = a.caveats.iter();
+        let caveats = caveats.flat_map(|c| [&c.text, &c.evidence, &c.remedy]);
+        let explanations = a.explanations.iter().flat_map(|e| {
+            let rest = e.answer.iter().chain(&e.missing).chain(&e.would_change);
+            rest.chain(&e.numbers)
+                .chain(&e.evidence)
+                .chain([&e.question])
+        });
+        let refusals = a.refusals.iter().map(|r| &r.why);
+        let audit = a.audit.iter().flat_map(|c| [&c.claim, &c.because]);
+        let distances = a.matrices.iter().flat_map(|m| &m.words);
+        let study_text = [&a.study.question, &a.study.prediction];
+        let all = answers
+            .chain(caveats)
+            .chain(explanations)
+            .chain(refusals)
+            .chain(audit)
+            .chain(distances)
+            .chain(study_text);
+        for text in all {
+            for (medium, said) in ["terminal", "markdown", "page"].iter().zip(&media) {
+                assert!(said.contains(&told(text)), "{study}, {medium}: {text}");
+            }
+        }
     }
 }
 
 #[test]
 fn no_line_is_wider_than_the_terminal() {
-    for width in [40, 60, 80, 100, 200] {
-        for a in [
-            fixture::analysis(),
-            fixture::with_latency(),
-            fixture::hostile(),
-            fixture::imported(),
-        ] {
+    for a in all() {
+        for width in [40, 60, 80, 100, 140] {
             let style = Style {
                 width,
                 color: false,
             };
             for line in terminal(&a, style).lines() {
-                assert!(
-                    columns(line) <= width,
-                    "{} > {width}: {line}",
-                    columns(line)
-                );
+                assert!(line.chars().count() <= width, "{width}: {line}");
             }
         }
     }
@@ -183,36 +108,44 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn colour_changes_nothing_but_colour() {
-    let a = fixture::with_latency();
-    let plain = terminal(&a, PLAIN);
-    let painted = terminal(
-        &a,
-        Style {
-            color: true,
-            ..PLAIN
-        },
-    );
-    assert!(!plain.contains('\x1b'));
-    assert!(painted.contains("\x1b[1mUp to 4 KiB"));
-    assert!(painted.contains("\x1b[32m▲"));
-    let mut unpainted = String::new();
-    let mut rest = painted.as_str();
-    while let Some((before, after)) = rest.split_once('\x1b') {
-        unpainted.push_str(before);
-        rest = after.split_once('m').unwrap().1;
+    for a in [fixture::planted(), fixture::hostile()] {
+        let plain = terminal(&a, PLAIN);
+        let painted = terminal(
+            &a,
+            Style {
+                color: true,
+                ..PLAIN
+            },
+        );
+        assert!(painted.contains("\x1b[1m") && painted.contains("\x1b[33m?"));
+        let mut unpainted = String::new();
+        let mut rest = painted.as_str();
+        while let Some((before, after)) = rest.split_once("\x1b[") {
+            unpainted.push_str(before);
+            rest = after.split_once('m').unwrap().1;
+        }
+        assert_eq!(unpainted + rest, plain);
     }
-    unpainted.push_str(rest);
-    assert_eq!(unpainted, plain);
 }
 
 #[test]
-fn names_cannot_break_out() {
+fn the_same_result_gives_the_same_bytes() {
+    for (a, b) in all().iter().zip(all()) {
+        assert!(terminal(a, PLAIN) == terminal(&b, PLAIN));
+        assert!(html(a) == html(&b) && markdown(a) == markdown(&b));
+        assert!(findings_json(a) == findings_json(&b));
+    }
+}
+
+#[test]
+fn texts_cannot_break_out() {
     let a = fixture::hostile();
     let page = html(&a);
     let ours = html(&fixture::analysis()).matches("<script").count();
     assert_eq!(page.matches("<script").count(), ours);
     assert!(!page.contains("<img") && !page.contains("<b>bold"));
-    assert!(page.contains("&#60;script&#62;alert(1)"));
+    let escaped = page.matches("&lt;script&gt;alert(1)").count();
+    assert!(escaped > 50, "{escaped} texts were spoilt");
     for text in [terminal(&a, PLAIN), markdown(&a), page] {
         assert!(!text.contains('\x1b'), "an escape sequence got through");
     }
@@ -221,83 +154,184 @@ fn names_cannot_break_out() {
 }
 
 #[test]
-fn the_page_is_one_small_file() {
-    let page = html(&fixture::with_latency());
-    assert!(page.len() < 1_000_000, "{} bytes", page.len());
-    for outside in ["http://", "https://", "url(", "@import", " src="] {
-        assert!(!page.contains(outside), "{outside}");
+fn a_page_is_one_small_file_whose_links_lead_somewhere() {
+    for a in all() {
+        let page = html(&a);
+        assert!(page.len() < 1_000_000, "{} bytes", page.len());
+        for outside in ["http://", "https://", "url(", "@import", " src=\""] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        let values = |name: &str| -> Vec<String> {
+            let before = format!(" {name}=\"");
+            let found = page.split(&before).skip(1);
+            found
+                .map(|rest| rest.split('"').next().unwrap().to_owned())
+                .collect()
+        };
+        let mut ids = values("id");
+        ids.sort();
+        assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+        for link in values("href").iter().filter_map(|l| l.strip_prefix('#')) {
+            assert!(ids.iter().any(|id| id == link), "#{link}");
+        }
+        for tag in ["section", "div", "details", "table", "dl", "figure"] {
+            let [open, close] = [format!("<{tag}"), format!("</{tag}>")];
+            assert_eq!(page.matches(&open).count(), page.matches(&close).count());
+        }
+        assert_eq!(page.matches("<h1").count(), 1);
+    }
+}
+
+#[test]
+fn a_page_begins_with_the_answer_beside_a_figure_with_points() {
+    for (study, a) in fixture::goldens() {
+        let page = html(&a);
+        let hero = page.split("class=\"hero").nth(1).unwrap();
+        let hero = hero.split_once("</section>").unwrap().0;
+        let has_points = a.figures.iter().flat_map(|f| &f.series);
+        let mut points = has_points.flat_map(|s| &s.points);
+        let is_drawn = points.any(|p| matches!(p, Point::Measured(_)));
+        assert_eq!(hero.contains("class=\"dot\""), is_drawn, "{study}");
     }
 }
 
 #[test]
 fn every_number_of_a_figure_is_in_its_table() {
-    let page = html(&fixture::analysis());
-    for figure in page.split("<figure").skip(1) {
-        let figure = figure.split_once("</figure>").unwrap().0;
-        let (drawn, table) = figure.split_once("class=\"data").unwrap();
-        let values = drawn.split("data-value=\"").skip(1);
-        let mut count = 0;
-        for value in values.map(|rest| rest.split([' ', '"']).next().unwrap()) {
-            assert!(table.contains(&format!("<b>{value}</b>")), "{value}");
-            count += 1;
+    for (study, a) in fixture::goldens() {
+        let page = html(&a);
+        for figure in page.split("<figure class=\"card chart").skip(1) {
+            let figure = figure.split_once("</figure>").unwrap().0;
+            let (drawn, table) = figure.split_once("class=\"data").unwrap();
+            let values = drawn.split("data-value=\"").skip(1);
+            let mut count = 0;
+            for value in values.map(|rest| rest.split([' ', '"']).next().unwrap()) {
+                assert!(
+                    table.contains(&format!("<b>{value}</b>")),
+                    "{study}: {value}"
+                );
+                count += 1;
+            }
+            assert_eq!(table.matches("<b>").count(), count, "{study}");
         }
-        assert_eq!(table.matches("<b>").count(), count);
-        assert!(count >= 12);
     }
 }
 
 #[test]
-fn a_gap_tells_its_reason_wherever_it_is_known() {
-    let metric = "sender_cpu_s_per_gb".parse().unwrap();
-    let mut a = fixture::analysis();
-    let found = a
-        .cells
-        .iter_mut()
-        .find(|c| c.id.contains("/splice/recv/4KiB/"));
-    let cell = found.unwrap();
-    cell.estimates.remove(&metric);
-    cell.absent
-        .insert(metric, "the clock stood still".to_owned());
-    a.refusals.remove(0);
-    a.cells
-        .retain(|c| !c.id.contains("/sendfile/recv/64KiB/8/4/"));
-    let text = terminal(&a, PLAIN);
-    for (reason, from) in [
-        ("the clock stood still", "the cell"),
-        (
-            "io_uring could not register",
-            "the figure, now that the refusal is gone",
-        ),
-        ("not measured in this run", "nowhere"),
-    ] {
-        let note = text.lines().find(|line| line.contains(reason));
-        assert!(note.is_some_and(|line| line.starts_with("  –")), "{from}");
+fn a_run_that_came_to_nothing_still_says_so() {
+    let a = fixture::empty();
+    for text in [terminal(&a, PLAIN), markdown(&a), html(&a)] {
+        assert!(text.contains("This run gives no answer."));
+        assert!(text.contains("the budget ended before the first block"));
     }
-    let row = |name: &str| {
-        text.lines()
-            .find(|l| l.trim_start().starts_with(name))
-            .unwrap()
+}
+
+#[test]
+fn an_imported_table_is_told_as_one() {
+    let a = fixture::imported();
+    let cells = a.published.as_ref().unwrap().cells.len();
+    let sentence = format!("Imported from pa02-a: {cells} published cells");
+    let page = html(&a);
+    for text in [&terminal(&a, PLAIN), &markdown(&a), &page] {
+        assert!(text.contains(&sentence));
+        assert!(text.contains("40,877"), "its numbers are there: {text}");
+        assert!(!text.contains("gives no answer"));
+    }
+    assert!(page.contains("published by pa02-a, without an interval"));
+    for section in ["machine", "method", "published", "run"] {
+        assert!(!page.contains(&format!("id=\"{section}\"")), "{section}");
+    }
+}
+
+#[test]
+fn a_figure_shows_what_was_published_what_stalls_and_why_there_is_nothing() {
+    let a = fixture::planted();
+    let page = html(&a);
+    let figure = |number: usize| {
+        let figure = page.split(&format!("id=\"figure-{number}\"")).nth(1);
+        figure.unwrap().split_once("</figure>").unwrap().0
     };
-    assert!(row("splice").contains('–'));
+    let first = figure(1);
+    assert!(first.contains("published by pa02-a, without an interval"));
+    assert!(first.contains("data-stalled=\"waits for a delayed acknowledgement\""));
+    assert!(first.contains("the clock &#60;stood&#62; still"));
+    let none = "<p class=\"none\">not measured here: hardware counters: this machine has none</p>";
+    assert!(figure(2).contains(none), "{}", figure(2));
+    assert!(!figure(2).contains("class=\"dot\""));
+    let published = page.split("id=\"published\"").nth(1).unwrap();
+    assert!(published.contains("payload prepared (theirs refilled)"));
+}
+
+#[test]
+fn a_gap_has_its_reason_as_a_footnote() {
+    let mut a = fixture::analysis();
+    let finding = a.findings[0].clone();
+    let cell = a.cells.iter_mut().find(|c| c.id == finding.cell).unwrap();
+    cell.estimates.remove(&finding.metric);
+    let why = "the clock stood still".to_owned();
+    cell.absent.insert(finding.metric, why);
+    let text = terminal(&a, PLAIN);
+    assert!(text.contains("–¹") && text.contains("  –¹ the clock stood still"));
+    assert!(markdown(&a).contains("–¹ the clock stood still"));
+    let page = html(&a);
+    assert!(page.contains("<li id=\"note-1-1\">the clock stood still</li>"));
+    assert!(page.contains("href=\"#note-1-1\""));
+}
+
+#[test]
+fn a_ratio_that_the_numbers_beside_it_do_not_give_has_a_footnote() {
+    let note = "This ratio is not that of the two numbers.";
+    let with = |ratio: f64, width: f64| {
+        let mut a = fixture::analysis();
+        let f = &mut a.findings[0];
+        let value = |id: &str| {
+            let cell = a.cells.iter().find(|c| c.id == id).unwrap();
+            cell.estimates[&f.metric].value
+        };
+        let quotient = value(&f.cell) / value(&f.baseline);
+        f.ratio = ratio * quotient;
+        f.low = f.ratio / width;
+        f.high = f.ratio * width;
+        for other in &mut a.findings[1..] {
+            // Wide enough for any numbers beside them.
+            (other.low, other.high) = (0.0, f64::MAX);
+        }
+        [terminal(&a, WIDE), markdown(&a), html(&a)].map(|text| text.contains(note))
+    };
+    assert_eq!(with(1.5, 1.2), [true; 3]);
+    assert_eq!(with(1.5, 1.6), [false; 3], "the interval has the quotient");
+    assert_eq!(with(1.02, 1.01), [false; 3], "so little does not matter");
+}
+
+#[test]
+fn a_verdict_that_is_withheld_says_why() {
+    let mut a = fixture::analysis();
+    a.findings[0].verdict = Verdict::NotDecided;
+    a.findings[0].withheld = Some("the receiver was the limit".to_owned());
+    for text in [terminal(&a, WIDE), markdown(&a), html(&a)] {
+        assert!(text.contains("the receiver was the limit"));
+    }
+}
+
+#[test]
+fn an_interval_without_bounds_is_not_written_out() {
+    let mut a = fixture::analysis();
+    a.run.widest_interval = Some(7_476_570.825);
+    for text in [terminal(&a, WIDE), html(&a)] {
+        assert!(text.contains("±>999\u{a0}%") || text.contains("±&gt;999\u{a0}%"));
+    }
 }
 
 #[test]
 fn what_reading_counters_costs_stands_beside_the_cost_of_the_loop() {
     let mut a = fixture::analysis();
     let estimate = a.loop_floor_ns_per_message.unwrap();
+    let ns = |value| Estimate { value, ..estimate };
     a.counters_cost = vec![CountersCost {
         mover: "send".to_owned(),
-        without_ns_per_message: estimate,
-        with_ns_per_message: Estimate {
-            value: 2.5,
-            ..estimate
-        },
+        without_ns_per_message: ns(2.14),
+        with_ns_per_message: ns(2.5),
     }];
-    let wide = Style {
-        width: 400,
-        color: false,
-    };
-    for text in [terminal(&a, wide), markdown(&a), html(&a)] {
+    for text in [terminal(&a, WIDE), markdown(&a), html(&a)] {
         let told = "send 2.50 instead of 2.14 ns of CPU time a message";
         assert!(text.contains(told), "{text}");
     }
@@ -305,32 +339,16 @@ fn what_reading_counters_costs_stands_beside_the_cost_of_the_loop() {
 
 #[test]
 fn findings_can_be_read_back() {
-    let a = fixture::with_latency();
-    let text = findings_json(&a);
-    let back: bytecost_analysis::Analysis = serde_json::from_str(&text).unwrap();
-    assert!(back == a, "something was lost");
+    for a in all() {
+        let back: Analysis = serde_json::from_str(&findings_json(&a)).unwrap();
+        assert!(back == a, "something was lost");
+    }
 }
 
-/// The page's text and the paths of its drawings, one a line: what a reader sees, without the
-/// markup around it.
-fn text_and_paths(page: &str) -> String {
-    let mut out = Vec::new();
-    let body = page.split_once("<body>").unwrap().1;
-    let body = body.split_once("<script>").unwrap().0;
-    for piece in body.split('<').skip(1) {
-        let (tag, text) = piece.split_once('>').unwrap();
-        if let Some((_, path)) = tag.split_once(" d=\"") {
-            let class = tag.split_once("class=\"").map_or("", |c| c.1);
-            let class = class.split('"').next().unwrap();
-            let path = path.split('"').next().unwrap();
-            if !class.is_empty() && class != "marker" && class != "tick" {
-                out.push(format!("{class}: {path}"));
-            }
-        }
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if !text.is_empty() {
-            out.push(text);
-        }
+#[test]
+fn pictures_are_of_all_figures() {
+    for (study, a) in fixture::goldens() {
+        let drawn = a.figures.len() + a.matrices.len();
+        assert!(pictures(&a).len() >= drawn, "{study}");
     }
-    out.join("\n")
 }

@@ -16,6 +16,7 @@ use crate::metric::Metric;
 use crate::units;
 
 mod expect;
+mod fit;
 mod pair;
 pub(crate) mod raw;
 
@@ -109,8 +110,11 @@ pub struct Tier {
 pub struct Compare {
     /// The axis.
     pub axis: Axis,
-    /// The value that the others are held against.
+    /// The value that the others are compared with.
     pub baseline: String,
+    /// The others, where not all values are compared with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
     /// What is compared; the first is what the answer speaks of.
     pub metrics: Vec<Metric>,
 }
@@ -218,10 +222,12 @@ impl Study {
             if values.len() < 2 || has_baseline || is_compared && places.contains(&axis) {
                 continue;
             }
-            let default = values.iter().find(|value| *value == axis.row().default);
+            let usual = |word: &str| values.iter().find(|value| *value == word);
+            let default = usual(axis.row().default).or_else(|| usual("off"));
             self.compare.push(Compare {
                 axis,
                 baseline: default.unwrap_or(&values[0]).clone(),
+                values: Vec::new(),
                 metrics: metrics.clone(),
             });
         }
@@ -257,7 +263,16 @@ impl Study {
             tier.axes.retain(|(a, _)| *a != axis);
             tier.axes.push((axis, written.clone()));
         }
+        // What is asked for is compared, whatever the study compares; a part of it that lacks its
+        // baseline is gone.
+        self.compare.retain(|compare| {
+            let is_part = compare.axis == axis && !compare.values.is_empty();
+            !is_part || written.contains(&compare.baseline)
+        });
         for compare in &mut self.compare {
+            if compare.axis == axis {
+                compare.values.clear();
+            }
             if compare.axis == axis && !written.contains(&compare.baseline) {
                 compare.baseline.clone_from(&written[0]);
             }
@@ -281,6 +296,7 @@ impl Study {
         }
         for compare in &mut self.compare {
             rewrite(compare.axis, &mut compare.baseline);
+            (compare.values.iter_mut()).for_each(|value| rewrite(compare.axis, value));
         }
         for expect in &mut self.expects {
             rewrite(expect.axis, &mut expect.baseline);
@@ -375,6 +391,14 @@ impl Study {
 
 fn of_placement(axis: &&mut (Axis, Vec<String>)) -> bool {
     axis.0 == Axis::Placement
+}
+
+impl Compare {
+    /// Whether a value is compared with the baseline.
+    #[must_use]
+    pub fn compares(&self, value: &str) -> bool {
+        self.values.is_empty() || self.values.iter().any(|v| v == value)
+    }
 }
 
 impl Known<'_> {

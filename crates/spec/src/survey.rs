@@ -11,7 +11,8 @@ mod links;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
 pub use facts::{
-    InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts, WorkKind,
+    Condition, InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerFacts, ServiceFacts,
+    WorkKind,
 };
 pub use links::LinkSupport;
 

@@ -20,7 +20,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     let analysis = judged(&evidence, beside.as_ref())?;
     match args.figures.figures {
         Some(format) => figures(&run, &analysis, format, &args.figures)?,
-        None => show(&evidence, &analysis)?,
+        None => show(&evidence, &analysis, args.all)?,
     }
     Ok(match evidence.is_whole() {
         true => Exit::Done,
@@ -62,7 +62,7 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 /// Writes a run's files and prints its answer; true when trials failed or are lost.
 pub fn tell(run: &Run) -> Result<bool> {
     let evidence = RecordedRun::of(run)?;
-    show(&evidence, &evidence.analysis(None)?)?;
+    show(&evidence, &evidence.analysis(None)?, false)?;
     Ok(!evidence.is_whole())
 }
 
@@ -106,14 +106,20 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, args: &FiguresA
     Ok(())
 }
 
-fn show(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
+/// Writes the files of a run and prints the first screen, or everything.
+fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()> {
     let run = evidence.run;
     write(run, analysis, &evidence.cells, &evidence.samples)?;
-    super::print(&bytecost_report::terminal(analysis, terminal::style()))?;
-    super::print(&format!(
-        "\nThe page to look at: {}\n",
-        run.dir().join("report.html").display()
-    ))?;
+    let page = run.dir().join("report.html").display().to_string();
+    let style = terminal::style();
+    let text = match all {
+        true => format!(
+            "{}\nFull report: {page}\n",
+            bytecost_report::terminal(analysis, style)
+        ),
+        false => bytecost_report::screen(analysis, style, &page, &run.manifest().id),
+    };
+    super::print(&text)?;
     Ok(())
 }
 

@@ -329,6 +329,7 @@ fn chosen(args: &RunArgs) -> Result<Study> {
         study.choose_as_published().map_err(bad_input)?;
     }
     study.ask(&args.axes.0).map_err(bad_input)?;
+    study.fit(&known::tables());
     set_limits(&mut study, args);
     known::check(&study).map_err(bad_input)?;
     check_asked(&study, &study.asked, &known::tables())

@@ -46,7 +46,8 @@ prop_compose! {
             study.compare.push(bytecost_spec::study::Compare {
                 axis: Axis::Threads,
                 baseline: threads[0].clone(),
-                metrics: study.compare[0].metrics.clone(),
+                values: Vec::new(),
+metrics: study.compare[0].metrics.clone(),
             });
         }
         let grid = study.tiers.last_mut().unwrap();

@@ -47,6 +47,7 @@ fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
     study.compare.push(Compare {
         axis: Axis::Transport,
         baseline: "loopback".to_owned(),
+        values: Vec::new(),
         metrics: study.compare[0].metrics.clone(),
     });
     let both = plan(&study);

@@ -107,7 +107,8 @@ pub fn study(layout: &ColumnLayout, published: &Published) -> Study {
         compare: vec![Compare {
             axis: Axis::Mover,
             baseline: layout.impls[0].1.to_owned(),
-            metrics: vec![throughput, latency],
+            values: Vec::new(),
+metrics: vec![throughput, latency],
         }],
         figures: vec![
             figure("Throughput", Axis::Size, throughput),

@@ -324,7 +324,8 @@ impl Runs {
             compare: vec![Compare {
                 axis: Axis::Mover,
                 baseline: "pread".to_owned(),
-                metrics: vec![throughput],
+                values: Vec::new(),
+metrics: vec![throughput],
             }],
             figures: vec![Figure {
                 title: "Throughput".to_owned(),

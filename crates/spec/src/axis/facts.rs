@@ -2,7 +2,8 @@
 
 use super::{AXES, Axis};
 use crate::cell::{Cell, Pattern, Transport};
-use crate::survey::{InFlight, MoverFacts, Release, Route, Survey};
+use crate::metric::{Measure, Metric, Side};
+use crate::survey::{InFlight, MoverFacts, Release, Route, Survey, WorkKind};
 
 /// A cell with what the tables say of its mover and its service.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +19,7 @@ struct Ways {
     route: Route,
     release: Release,
     in_flight: InFlight,
+    wakes: bool,
 }
 
 impl<'a> CellFacts<'a> {
@@ -95,6 +97,39 @@ impl<'a> CellFacts<'a> {
         self.mover.map_or(Route::Nowhere, |m| m.route)
     }
 
+    /// What such a cell is measured for, the main measure first: a wake-up for how late it comes,
+    /// two threads that take turns for their round trip, a server for its requests.
+    #[must_use]
+    pub fn metrics(&self) -> &'static [Metric] {
+        const fn of(measure: Measure) -> Metric {
+            Metric::both(measure)
+        }
+        const RATE: Metric = of(Measure::ThroughputGbitPerS);
+        const BYTE: Metric = of(Measure::CpuSPerGb);
+        const STEPS: Metric = of(Measure::MessagesPerS);
+        const STEP: Metric = of(Measure::CpuNsPerMessage);
+        const TURN: Metric = of(Measure::RoundTripNs);
+        const P50: Metric = of(Measure::LatencyUsP50);
+        const P99: Metric = of(Measure::LatencyUsP99);
+        const SERVER: Metric = Metric {
+            measure: Measure::CpuNsPerMessage,
+            side: Side::Server,
+        };
+        if self.is_served() {
+            &[STEPS, SERVER, P99]
+        } else if self.wakes() {
+            &[P50, P99]
+        } else if self.is_ping() {
+            &[TURN, STEP]
+        } else if self.is_work() {
+            &[STEPS, STEP]
+        } else if self.is_of_files() || !self.is_sent() {
+            &[RATE, BYTE]
+        } else {
+            &[BYTE, RATE, P50]
+        }
+    }
+
     /// Whether a server is asked by many clients.
     #[must_use]
     pub fn is_served(&self) -> bool {
@@ -117,6 +152,12 @@ impl<'a> CellFacts<'a> {
     #[must_use]
     pub fn is_work(&self) -> bool {
         self.route().is_work()
+    }
+
+    /// Whether a thread sleeps and wakes at each beat.
+    #[must_use]
+    pub fn wakes(&self) -> bool {
+        self.mover.is_some_and(|m| m.wakes)
     }
 
     /// Whether two threads take turns.
@@ -202,6 +243,7 @@ impl Ways {
             route: mover.route,
             release: mover.release,
             in_flight: mover.in_flight,
+            wakes: mover.work == WorkKind::Beats,
         }
     }
 }

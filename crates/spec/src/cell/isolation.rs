@@ -56,6 +56,13 @@ impl Class {
         matches!(self, Class::Fifo | Class::Rr | Class::Deadline)
     }
 
+    /// Whether a process without privileges may not take it.
+    #[must_use]
+    pub fn needs_privilege(self) -> bool {
+        let raised = matches!(self, Class::Other(nice) | Class::Batch(nice) if nice < 0);
+        self.is_realtime() || raised
+    }
+
     /// Whether nothing but a thread's own wish takes it off its CPU for its like, so that a
     /// watchdog is needed.
     #[must_use]

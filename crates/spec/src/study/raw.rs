@@ -72,6 +72,8 @@ struct RawTier {
 struct RawCompare {
     axis: Spanned<String>,
     baseline: Spanned<RawText>,
+    #[serde(default)]
+    values: Option<Spanned<RawValues>>,
     metrics: Spanned<Vec<Spanned<String>>>,
 }
 
@@ -356,9 +358,11 @@ impl Reader<'_> {
             .iter()
             .map(|m| self.take(m, |m| m.parse::<Metric>()))
             .collect::<Result<_, _>>()?;
+        let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(Compare {
             axis,
             baseline,
+            values: values.transpose()?.unwrap_or_default(),
             metrics,
         })
     }

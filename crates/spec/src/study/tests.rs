@@ -137,6 +137,7 @@ fn pairs_stand_for_several_placements() {
     study.compare.push(Compare {
         axis: Axis::Placement,
         baseline: "pairs".to_owned(),
+        values: Vec::new(),
         metrics: Vec::new(),
     });
     assert!(study.asks_for_pairs());

@@ -110,6 +110,20 @@ pub enum InFlight {
     OneByProcess,
 }
 
+/// What must hold so that a way can be used at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// Its buffers are never written again.
+    NeverWrittenAgain,
+    /// The kernel is at least of this version.
+    Linux(u32, u32),
+    /// The program is in Java.
+    Java,
+    /// The process may raise its own priority: root, or CAP_SYS_NICE.
+    Privilege,
+}
+
 /// What a mover of work does with its CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -168,6 +182,9 @@ pub struct MoverFacts<T = String> {
     /// Whether it can use a buffer again although its completion was not taken.
     #[serde(default)]
     pub leaves_completions: bool,
+    /// The Linux that it needs at least, where not every one will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_linux: Option<(u32, u32)>,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<T>,
     /// Whether that is none where requests pass the page cache (O_DIRECT).
@@ -176,6 +193,20 @@ pub struct MoverFacts<T = String> {
 }
 
 impl<T> MoverFacts<T> {
+    /// What must hold so that it can be used. Of a file that is sent nothing: who sends one does
+    /// not write to it meanwhile.
+    #[must_use]
+    pub fn condition(&self) -> Option<Condition> {
+        if self.route == Route::MemoryToSocket && self.release == Release::Never {
+            return Some(Condition::NeverWrittenAgain);
+        }
+        if self.is_helped() {
+            return Some(Condition::Java);
+        }
+        let (major, minor) = self.needs_linux?;
+        Some(Condition::Linux(major, minor))
+    }
+
     /// Whether it has a peer.
     #[must_use]
     pub fn has_peer(&self) -> bool {
@@ -224,6 +255,7 @@ impl MoverFacts<&str> {
             locks_rings: self.locks_rings,
             descriptors_per_flow: self.descriptors_per_flow,
             leaves_completions: self.leaves_completions,
+            needs_linux: self.needs_linux,
             caution: self.caution.map(str::to_owned),
             caution_spares_direct: self.caution_spares_direct,
         }

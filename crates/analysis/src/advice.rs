@@ -1,0 +1,566 @@
+//! What to use and what to avoid: one rule (`Group::may_use`), and the facts that follow from it.
+
+use bytecost_spec::study::{Compare, Tier};
+use bytecost_spec::survey::{Condition, Route};
+use bytecost_spec::{Axis, Better, Cell, Class, Measure, Metric, Side};
+use itertools::Itertools as _;
+
+use crate::confidence::ERROR_RATE;
+use crate::contrast::best_set;
+use crate::grid;
+use crate::grouping::grouped;
+use crate::phrases;
+use crate::result::{
+    Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, Situation, Subject,
+    Use, Verdict,
+};
+use crate::trials::CellTrials;
+use crate::view::View;
+
+mod undecided;
+mod words;
+
+pub use words::UNDECIDED;
+
+/// Axes along which results are told in ranges, the likeliest first.
+const RANGES: [Axis; 9] = [
+    Axis::Connections,
+    Axis::Size,
+    Axis::Threads,
+    Axis::Depth,
+    Axis::Block,
+    Axis::Ring,
+    Axis::SocketBuffer,
+    Axis::Rate,
+    Axis::Idle,
+];
+/// What is no choice of whoever moves bytes, but a circumstance.
+const CIRCUMSTANCES: [Axis; 13] = [
+    Axis::Transport,
+    Axis::Size,
+    Axis::Fields,
+    Axis::Threads,
+    Axis::Cache,
+    Axis::Access,
+    Axis::Neighbour,
+    Axis::Cgroup,
+    Axis::Connections,
+    Axis::Idle,
+    Axis::Rate,
+    Axis::Service,
+    Axis::Perf,
+];
+/// Times as many calls a message as the baseline's from which they are named beside a cost.
+const MANY_CALLS: f64 = 2.5;
+/// Share of copied buffers from which a zero-copy way is not one.
+const COPIED: f64 = 0.5;
+
+/// A way beside the baseline, at one place of the range.
+#[derive(Clone, Copy)]
+struct Compared<'v> {
+    finding: &'v Finding,
+    cell: &'v CellTrials<'v>,
+    baseline: &'v CellTrials<'v>,
+    condition: Option<Condition>,
+}
+
+/// Findings of one comparison that differ in one further axis at most, such as the size.
+struct Group<'v> {
+    view: &'v View<'v>,
+    compare: &'v Compare,
+    metric: Metric,
+    along: Option<Axis>,
+    place: Vec<(Axis, String)>,
+    /// The values along the range with what is compared at each, in order.
+    at: Vec<(Option<String>, Vec<Compared<'v>>)>,
+    /// The error rate of each place.
+    rate: f64,
+}
+
+/// The advice of a run, and its sentences.
+pub(crate) fn all<'v>(view: &'v View<'v>, varied: &[Axis]) -> Advice {
+    let mut advice = Advice::default();
+    // Of comparisons with one baseline the first says what is asked.
+    let compares = view.input.manifest.study.compare.iter();
+    let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
+    for (place, compare) in compares.enumerate() {
+        for group in groups(view, compare, varied) {
+            let situations = group.situations();
+            // What no further comparison decided is counted with all that is undecided.
+            let told = |s: &Situation| place == 0 || says(s);
+            advice
+                .situations
+                .extend(situations.into_iter().filter(told));
+        }
+    }
+    if view.findings.is_empty() {
+        advice.nothing = Some(undecided::why_nothing(view));
+    }
+    advice.undecided = undecided::undecided(view);
+    advice.lines = words::lines(view, &advice, varied);
+    advice
+}
+
+/// Whether anything was decided.
+fn says(situation: &Situation) -> bool {
+    let uses = |u: &Use| u.gain.is_some() || !u.but.is_empty();
+    situation.uses.iter().any(uses)
+        || !(situation.conditional.is_empty()
+            && situation.avoid.is_empty()
+            && situation.gains.is_empty())
+}
+
+/// The groups of a comparison's first metric, in the order of the study's parts.
+fn groups<'v>(view: &'v View<'v>, compare: &'v Compare, varied: &[Axis]) -> Vec<Group<'v>> {
+    let Some(&first) = compare.metrics.first() else {
+        return Vec::new();
+    };
+    // A thread that wakes up is asked how late it comes, whatever else the study counts.
+    let metric = |cell: &CellTrials<'_>| {
+        let mut own = cell.facts.metrics().iter();
+        let own = own.find(|m| cell.facts.wakes() && compare.metrics.contains(m));
+        *own.unwrap_or(&first)
+    };
+    let study = &view.input.manifest.study;
+    let cell = |id: &String| view.trials.cells.iter().find(|c| c.id == *id);
+    let of_compare = |f: &&Finding| {
+        let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
+        is_of && compare.compares(&f.value)
+    };
+    let compared = view
+        .findings
+        .iter()
+        .filter(of_compare)
+        .filter_map(|finding| {
+            let (cell, baseline) = (cell(&finding.cell)?, cell(&finding.baseline)?);
+            let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
+            let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
+            let along = range(&study.tiers, tier, compare.axis, cell);
+            let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
+            // The baseline's tells more: where it has no depth, say, the others' places differ.
+            let key = (
+                tier.unwrap_or(usize::MAX),
+                along,
+                metric,
+                cell.cell.id_without(&free),
+            );
+            let condition = condition(view, compare.axis, cell);
+            let of = Compared {
+                finding,
+                cell,
+                baseline,
+                condition,
+            };
+            Some((key, of))
+        });
+    let mut found = grouped(compared);
+    found.sort_by_key(|((tier, ..), _)| *tier);
+    let mut groups: Vec<Group<'_>> = found
+        .into_iter()
+        .map(|((_, along, metric, _), members)| {
+            Group::of(view, compare, metric, along, members, varied)
+        })
+        .collect();
+    let places: usize = groups.iter().map(|g| g.at.len()).sum();
+    for group in &mut groups {
+        group.rate = ERROR_RATE / places.max(1) as f64;
+    }
+    groups
+}
+
+/// Whether a part of the study asks for the cell. Which congestion control it got is the host's
+/// choice, too.
+fn is_part(tier: &Tier, cell: &Cell) -> bool {
+    let mut named = tier.axes.iter().filter(|(a, _)| *a != Axis::Congestion);
+    named.all(|(axis, values)| values.contains(&cell.value(*axis)))
+}
+
+/// The axis along which a part of the study goes, of those that apply to the cell.
+fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>) -> Option<Axis> {
+    let several = |along: &Axis| match tier {
+        Some(tier) => tiers[tier].values(*along).len() > 1,
+        None => tiers.iter().any(|t| t.values(*along).len() > 1),
+    };
+    let mut ranges = RANGES.into_iter().filter(|a| *a != axis);
+    ranges.find(|a| cell.facts.applies(*a) && several(a))
+}
+
+/// What must hold so that a way can be used.
+fn condition(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Option<Condition> {
+    match axis {
+        Axis::Mover => view
+            .input
+            .manifest
+            .survey
+            .mover(&cell.cell.mover)?
+            .condition(),
+        Axis::Class => {
+            let class: Option<Class> = cell.cell.value(axis).parse().ok();
+            class
+                .filter(|c| c.needs_privilege())
+                .map(|_| Condition::Privilege)
+        }
+        _ => None,
+    }
+}
+
+/// What whoever compares these cells has.
+fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
+    match (axis, cell.route) {
+        (Axis::Mover, Route::MemoryToSocket) => Subject::DataInMemory,
+        (Axis::Mover, Route::Nowhere) if cell.facts.is_sent() => Subject::DataInMemory,
+        (Axis::Mover, Route::FileToSocket) => Subject::DataInFile,
+        (Axis::Mover, Route::FileToMemory) => Subject::ReadFile,
+        (Axis::Mover, Route::MemoryToFile) => Subject::WriteFile,
+        (Axis::Mover, Route::FileToFile) => Subject::CopyFile,
+        (Axis::Mover, Route::FileToNull) => Subject::FileToNull,
+        (Axis::Mover, Route::Work) => Subject::Circumstance,
+        (Axis::Server, _) => Subject::Connections,
+        (axis, _) if CIRCUMSTANCES.contains(&axis) => Subject::Circumstance,
+        _ => Subject::Choice,
+    }
+}
+
+impl<'v> Group<'v> {
+    fn of(
+        view: &'v View<'v>,
+        compare: &'v Compare,
+        metric: Metric,
+        along: Option<Axis>,
+        members: Vec<Compared<'v>>,
+        varied: &[Axis],
+    ) -> Group<'v> {
+        let place = (members.first()).map_or_else(Vec::new, |first| {
+            place(first.cell, compare.axis, along, varied)
+        });
+        let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
+        let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
+        if let Some(axis) = along {
+            let cells = at.iter().flat_map(|(_, all)| all).map(|c| c.cell.cell);
+            let order = grid::values(&view.input.manifest.study, axis, cells);
+            at.sort_by_key(|(x, _)| order.iter().position(|v| Some(v) == x.as_ref()));
+        }
+        Group {
+            view,
+            compare,
+            metric,
+            along,
+            place,
+            at,
+            rate: ERROR_RATE,
+        }
+    }
+
+    /// What each of a group's readers has to do: who has data in memory has other ways than who
+    /// has it in a file.
+    fn situations(&self) -> Vec<Situation> {
+        let axis = self.compare.axis;
+        let all = || self.at.iter().flat_map(|(_, all)| all);
+        let subjects = all().map(|c| subject(axis, c.cell)).unique_by(|s| *s as u8);
+        let apart = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
+        // A baseline that has the data in a file is the fair one.
+        let is_fair = |s: &Subject| {
+            let baseline = |f: &Finding| self.view.trials.cells.iter().find(|c| c.id == f.baseline);
+            let of = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
+            !apart(s) || !self.view.findings.iter().any(|f| f.axis == axis && of(f))
+        };
+        let subjects = subjects.filter(is_fair);
+        subjects.map(|s| self.situation(s, apart(&s))).collect()
+    }
+
+    fn situation(&self, subject_of: Subject, apart: bool) -> Situation {
+        let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
+        let at: Vec<Vec<Compared<'v>>> = (self.at.iter())
+            .map(|(_, all)| all.iter().filter(is_of).copied().collect())
+            .collect();
+        let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<String> {
+            let kept = self
+                .at
+                .iter()
+                .zip(&at)
+                .filter(|(_, all)| !all.is_empty() && keep(all));
+            kept.filter_map(|((x, _), _)| x.clone()).collect()
+        };
+        let is_open = |c: &Compared<'_>| c.finding.withheld.is_none();
+        let undecided = |c: &Compared<'_>| c.finding.verdict == Verdict::NotDecided;
+        let is_choice = subject_of != Subject::Circumstance;
+        let worse = self.ranges(&at, self.metric, Verdict::Worse, &|_| true);
+        let better =
+            |is: &dyn Fn(&Compared<'v>) -> bool| self.ranges(&at, self.metric, Verdict::Better, is);
+        Situation {
+            subject: subject_of,
+            place: self.place.clone(),
+            axis: self.compare.axis,
+            baseline: self.compare.baseline.clone(),
+            baseline_is_apart: apart,
+            metric: self.metric,
+            along: self.along,
+            measured: measured(&|_| true),
+            uses: if is_choice {
+                self.uses(&at, apart)
+            } else {
+                Vec::new()
+            },
+            conditional: if is_choice {
+                self.conditional(&at)
+            } else {
+                Vec::new()
+            },
+            avoid: worse.into_iter().map(|cost| self.avoid(cost)).collect(),
+            gains: if is_choice {
+                Vec::new()
+            } else {
+                better(&|_| true)
+            },
+            undecided: measured(&|all| all.iter().filter(|c| is_open(c)).all(undecided)),
+            withheld: measured(&|all| !all.iter().any(is_open)),
+        }
+    }
+
+    /// **The rule.** Of the ways without a condition, those that may be the best (multiple
+    /// comparisons with the best, at the study's rate) and that the run's corrected findings show
+    /// to be better than the baseline. None where no finding does, so that the baseline may be the
+    /// best itself and is the advice. Nothing at all where the baseline's findings are withheld.
+    ///
+    /// Both corrections are one-sided towards the baseline: where only one of the two excludes it,
+    /// the findings decide, since they are what a reader sees.
+    fn may_use(
+        &self,
+        at: &[Compared<'v>],
+        with: impl Fn(&Compared<'v>) -> bool,
+    ) -> Option<Vec<Compared<'v>>> {
+        let open = at.iter().filter(|c| c.finding.withheld.is_none());
+        let free: Vec<Compared<'v>> = open.copied().filter(|c| with(c)).collect();
+        let baseline = at.iter().find(|c| c.finding.withheld.is_none())?.baseline;
+        let is_better = |c: &&Compared<'_>| c.finding.verdict == Verdict::Better;
+        let better: Vec<Compared<'v>> = free.iter().filter(is_better).copied().collect();
+        let cells: Vec<&CellTrials<'v>> = (std::iter::once(baseline))
+            .chain(free.iter().map(|c| c.cell))
+            .collect();
+        let best = best_set(&cells, self.compare.axis, self.metric, self.rate);
+        let may_be_best =
+            |c: &&Compared<'_>| best.iter().any(|b| b.in_best_set && b.cell.id == c.cell.id);
+        let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).copied().collect();
+        Some(if best.is_empty() { better } else { best })
+    }
+
+    /// The rule along the range: a way is kept as long as it may be used, and of several the one
+    /// whose bound is safest is taken.
+    fn uses(&self, at: &[Vec<Compared<'v>>], apart: bool) -> Vec<Use> {
+        let may: Vec<Option<Vec<Compared<'v>>>> = (at.iter())
+            .map(|all| self.may_use(all, |c| c.condition.is_none()))
+            .collect();
+        let mut uses = Vec::new();
+        let mut first = 0;
+        while first < may.len() {
+            let Some(here) = &may[first] else {
+                first += 1;
+                continue;
+            };
+            let mut common: Vec<&str> = here.iter().map(|c| c.finding.value.as_str()).collect();
+            let mut last = first;
+            while let Some(Some(next)) = may.get(last + 1) {
+                let is_next = |name: &&str| next.iter().any(|c| c.finding.value == *name);
+                let still: Vec<&str> = common.iter().copied().filter(is_next).collect();
+                if still.is_empty() && !(common.is_empty() && next.is_empty()) {
+                    break;
+                }
+                common = still;
+                last += 1;
+            }
+            if !(common.is_empty() && apart) {
+                uses.push(self.one_use(at, first..=last, &common));
+            }
+            first = last + 1;
+        }
+        uses
+    }
+
+    fn one_use(
+        &self,
+        at: &[Vec<Compared<'v>>],
+        span: std::ops::RangeInclusive<usize>,
+        names: &[&str],
+    ) -> Use {
+        let part: Vec<Vec<Compared<'v>>> = (at.iter().enumerate())
+            .map(|(i, all)| {
+                if span.contains(&i) {
+                    all.clone()
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect();
+        let bound = |name: &&&str| {
+            let own = part.iter().flatten().filter(|c| c.finding.value == **name);
+            own.map(|c| worst(c.finding))
+                .fold(f64::NEG_INFINITY, f64::max)
+        };
+        let safest = names.iter().min_by(|a, b| bound(a).total_cmp(&bound(b)));
+        let value = safest.map_or(self.compare.baseline.as_str(), |name| name);
+        let of = |c: &Compared<'_>| c.finding.value == value;
+        let told = |m: &Metric| *m != self.metric && is_cost(*m);
+        let others = self.compare.metrics.iter().copied().filter(told);
+        let but = others.flat_map(|metric| match safest {
+            Some(_) => self.ranges(&part, metric, Verdict::Worse, &of),
+            None => self.ranges(&part, metric, Verdict::Better, &|c| c.condition.is_none()),
+        });
+        let xs = self.at[span.clone()].iter();
+        Use {
+            value: value.to_owned(),
+            at: xs.filter_map(|(x, _)| x.clone()).collect(),
+            gain: safest.and_then(|_| {
+                let mut gains = self.ranges(&part, self.metric, Verdict::Better, &of);
+                gains.pop()
+            }),
+            ties: names
+                .iter()
+                .filter(|n| **n != value)
+                .map(|n| (*n).to_owned())
+                .collect(),
+            but: but.collect(),
+        }
+    }
+
+    /// Ways with a condition where they may be the best of all, and are better.
+    fn conditional(&self, at: &[Vec<Compared<'v>>]) -> Vec<Conditional> {
+        let best: Vec<Vec<Compared<'v>>> = (at.iter())
+            .map(|all| self.may_use(all, |_| true).unwrap_or_default())
+            .collect();
+        let gains = self.ranges(&best, self.metric, Verdict::Better, &|c| {
+            c.condition.is_some()
+        });
+        let condition = |gain: &DecidedRange| {
+            let mut all = best.iter().flatten();
+            all.find(|c| c.finding.value == gain.value)?.condition
+        };
+        let told = gains.into_iter().filter_map(|gain| {
+            Some(Conditional {
+                condition: condition(&gain)?,
+                gain,
+            })
+        });
+        told.collect()
+    }
+
+    /// The findings of a metric with one verdict that nothing withholds, a range for each way.
+    fn ranges(
+        &self,
+        at: &[Vec<Compared<'v>>],
+        metric: Metric,
+        verdict: Verdict,
+        is: &dyn Fn(&Compared<'v>) -> bool,
+    ) -> Vec<DecidedRange> {
+        let points = self.at.iter().zip(at).flat_map(|((x, _), all)| {
+            let of_metric = move |c: &Compared<'v>| {
+                let same = |f: &&Finding| {
+                    f.metric == metric
+                        && f.cell == c.finding.cell
+                        && f.baseline == c.finding.baseline
+                };
+                self.view.findings.iter().find(same)
+            };
+            let decided = all.iter().filter(|c| is(c)).filter_map(of_metric);
+            decided
+                .filter(|f| f.verdict == verdict && f.withheld.is_none())
+                .map(|f| {
+                    let point = DecidedPoint {
+                        at: x.clone(),
+                        ratio: f.ratio,
+                        finding: f.id.clone(),
+                    };
+                    (f.value.clone(), point)
+                })
+                .collect::<Vec<_>>()
+        });
+        let ranges = grouped(points).into_iter();
+        ranges
+            .map(|(value, points)| DecidedRange {
+                value,
+                metric,
+                verdict,
+                points,
+            })
+            .collect()
+    }
+
+    /// A cost with what goes along with it.
+    fn avoid(&self, cost: DecidedRange) -> Avoid {
+        let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
+        let cells: Vec<&Compared<'v>> = (self.at.iter())
+            .flat_map(|(_, all)| all)
+            .filter(is_of)
+            .collect();
+        let estimate = |cell: &CellTrials<'_>, metric: Metric| {
+            let result = self.view.cells.iter().find(|c| c.id == cell.id)?;
+            Some(result.estimates.get(&metric)?.value)
+        };
+        let copied = cells
+            .iter()
+            .map(|c| estimate(c.cell, Metric::both(Measure::CopiedShare)));
+        let copied: Option<Vec<f64>> = copied.collect();
+        let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
+        let calls = |cell| {
+            let side = Side::Sender;
+            estimate(
+                cell,
+                Metric {
+                    measure: Measure::CallsPerMessage,
+                    side,
+                },
+            )
+        };
+        let all: Option<Vec<(f64, f64)>> = (cells.iter())
+            .map(|c| Some((calls(c.cell)?, calls(c.baseline)?)))
+            .collect();
+        let all = all.filter(|all| all.iter().all(|(own, base)| *own >= MANY_CALLS * base));
+        let most = all.and_then(|all| all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)));
+        let with = match (least, most) {
+            (Some(share), _) if share >= COPIED => Some(AvoidWith::Copied(share)),
+            (_, Some((own, base))) => Some(AvoidWith::Calls(own, base)),
+            _ => None,
+        };
+        Avoid { cost, with }
+    }
+}
+
+/// What is constant at a cell, of the axes that vary and apply to it: the path where something is
+/// sent, where a file's pages are, and what is not as usual.
+fn place(
+    cell: &CellTrials<'_>,
+    axis: Axis,
+    along: Option<Axis>,
+    varied: &[Axis],
+) -> Vec<(Axis, String)> {
+    let is_free = |a: &Axis| *a == axis || Some(*a) == along;
+    let is_path = |a: Axis| a == Axis::Transport && cell.facts.is_sent();
+    let differs = |a: Axis| {
+        let usual = cell.cell.value(a) == a.row().default && !matches!(a, Axis::Size | Axis::Mover);
+        varied.contains(&a) && cell.facts.applies(a) && !usual
+    };
+    let of_file = |a: Axis| {
+        a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
+    };
+    let axes = bytecost_spec::axis::AXES.iter().map(|row| row.axis);
+    let size = |a: Axis| match a {
+        Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
+        Axis::Connections => cell.facts.is_served(),
+        _ => false,
+    };
+    let told =
+        axes.filter(|a| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a)));
+    told.map(|a| (a, cell.cell.value(a))).collect()
+}
+
+/// The bound of a finding that speaks against its way, as a cost.
+fn worst(finding: &Finding) -> f64 {
+    match finding.metric.better() {
+        Better::Lower => finding.high,
+        Better::Higher => 1.0 / finding.low,
+    }
+}
+
+/// Whether a metric is something that users pay or wait for, on both sides or on a server.
+fn is_cost(metric: Metric) -> bool {
+    matches!(metric.side, Side::Both | Side::Server) && !phrases::is_count(metric)
+}

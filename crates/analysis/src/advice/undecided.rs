@@ -1,0 +1,182 @@
+//! What the run does not decide, and what would.
+
+use std::time::Duration;
+
+use bytecost_spec::{Axis, Metric, units};
+
+use super::{RANGES, place};
+use crate::confidence::FEWEST;
+use crate::grouping::grouped;
+use crate::phrases;
+use crate::result::{Estimate, Finding, Undecided, Verdict};
+use crate::trials::CellTrials;
+use crate::view::View;
+
+/// Numbers that are told of a way where there is nothing to compare.
+const NUMBERS: usize = 4;
+/// Times as long as this run that a longer one may be asked for.
+const LONGER: usize = 20;
+
+/// What is undecided, and the fresh run that would decide most of it at the corrected level.
+pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
+    let of = |withheld: bool| {
+        let all = view.findings.iter();
+        all.filter(move |f| f.withheld.is_some() == withheld)
+    };
+    let open: Vec<&Finding> = (of(false))
+        .filter(|f| f.verdict == Verdict::NotDecided)
+        .collect();
+    let withheld = of(true).count();
+    if open.is_empty() && withheld == 0 {
+        return None;
+    }
+    let blocks = open.iter().map(|f| f.blocks).max().unwrap_or(0);
+    let needed: Vec<usize> = (open.iter())
+        .filter_map(|f| Some(f.blocks_needed? as usize))
+        .filter(|n| *n <= LONGER * blocks)
+        .collect();
+    let most = needed.iter().copied().max();
+    // What is before the first trial and after the last takes its time too.
+    let spent = view.input.manifest.study.budget_ms as f64 / 1e3;
+    let seconds =
+        most.map(|most| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10);
+    Some(Undecided {
+        undecided: open.len(),
+        withheld,
+        comparisons: view.findings.len(),
+        would_decide: needed.len(),
+        seconds,
+        command: seconds
+            .zip(most)
+            .map(|(seconds, most)| command(view, seconds, most)),
+    })
+}
+
+/// The run's own command line with a larger budget. A run that is resumed would look twice at
+/// what was found, so that a fresh one it is.
+fn command(view: &View<'_>, seconds: u64, blocks: usize) -> String {
+    let study = &view.input.manifest.study;
+    let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
+    let asked = view.input.manifest.command.iter();
+    let mut asked = asked.skip_while(|word| *word != "run").skip(1);
+    let mut kept = Vec::new();
+    while let Some(word) = asked.next() {
+        match word.as_str() {
+            "--budget" | "--resume" | "--blocks" | "--seed" | "--runs-dir" => {
+                asked.next();
+            }
+            "--quiet" => {}
+            _ => kept.push(word.clone()),
+        }
+    }
+    if kept.is_empty() {
+        kept.push(study.name.clone());
+    }
+    words.extend(kept);
+    words.extend([
+        "--budget".to_owned(),
+        units::duration(Duration::from_secs(seconds)),
+    ]);
+    if blocks > study.blocks_most as usize {
+        words.extend(["--blocks".to_owned(), blocks.to_string()]);
+    }
+    words.join(" ")
+}
+
+/// Why nothing is compared.
+pub(super) fn why_nothing(view: &View<'_>) -> String {
+    if view.input.samples.is_empty() {
+        let why = match (view.input.failures.first(), view.input.ended_early) {
+            (Some(failure), _) => {
+                format!(": every trial failed, the first with: {}", failure.reason)
+            }
+            (None, Some(why)) => format!(": {why}"),
+            (None, None) if view.trials.cells.is_empty() => {
+                ": no cell of the study is available on this machine; the refusals say why"
+                    .to_owned()
+            }
+            (None, None) => ": no trial was run".to_owned(),
+        };
+        return format!("Nothing was measured{}.", why.trim_end_matches('.'));
+    }
+    let compares = &view.input.manifest.study.compare;
+    let Some(compare) = compares.first() else {
+        return "The study compares nothing; the numbers of its cells stand by themselves."
+            .to_owned();
+    };
+    let base = compare.axis.subject(&compare.baseline);
+    let of_base = |c: &&CellTrials<'_>| c.cell.value(compare.axis) == compare.baseline;
+    let measured = || view.trials.moving().filter(|c| !c.by_block.is_empty());
+    if !measured().any(|c| of_base(&c)) {
+        return format!("Nothing can be compared: the baseline {base} has no trial.");
+    }
+    if measured().all(|c| of_base(&c)) {
+        let why = match view.input.left_out.is_empty() {
+            true => "",
+            false => "; the budget did not reach the others (--budget)",
+        };
+        return format!("Nothing was compared: {base} alone was measured{why}.");
+    }
+    let blocks = measured().map(|c| c.by_block.len()).min().unwrap_or(0);
+    if blocks < FEWEST {
+        let had = phrases::count(blocks, "block");
+        return format!(
+            "Nothing can be compared yet: the run has {had}, a comparison takes {FEWEST}."
+        );
+    }
+    "Nothing could be compared: no metric of the study was measured on both sides of a comparison."
+        .to_owned()
+}
+
+/// What was measured where nothing is compared: each way's main measure along the range, with
+/// what it is called.
+pub(super) fn measured(view: &View<'_>, varied: &[Axis]) -> Vec<(String, String)> {
+    let cells = view.cells.iter().zip(&view.trials.cells);
+    let told = cells
+        .filter(|(_, trials)| !trials.idle)
+        .filter_map(|(cell, trials)| {
+            let metric = *trials.facts.metrics().first()?;
+            let numbers = number(cell.estimates.get(&metric)?, metric);
+            let along = RANGES
+                .into_iter()
+                .find(|a| varied.contains(a) && trials.facts.applies(*a));
+            let who = match &cell.cell.serving.server {
+                Some(server) => Axis::Server.subject(server),
+                None => Axis::Mover.subject(&cell.cell.mover),
+            };
+            let place = place(trials, Axis::Mover, along, varied);
+            let who = format!("{who}{}", phrases::joined_circumstances(&place));
+            let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
+            let number = [numbers]
+                .into_iter()
+                .chain(at)
+                .collect::<Vec<_>>()
+                .join(" ");
+            Some(((who, phrases::metric(metric)), number))
+        });
+    let told = grouped(told).into_iter();
+    told.map(|((who, metric), numbers)| {
+        let more = numbers.len().saturating_sub(NUMBERS);
+        let mut all = numbers
+            .into_iter()
+            .take(NUMBERS)
+            .collect::<Vec<_>>()
+            .join(", ");
+        if more > 0 {
+            all = format!("{all}, and {} more", phrases::count(more, "place"));
+        }
+        (who, format!("{metric} {all}"))
+    })
+    .collect()
+}
+
+fn number(estimate: &Estimate, metric: Metric) -> String {
+    let [value, low, high] = [Some(estimate.value), estimate.low, estimate.high]
+        .map(|number| number.map_or_else(String::new, units::number));
+    let unit = metric.measure.row().unit;
+    let interval = match estimate.low.is_some() && estimate.high.is_some() {
+        true => format!(" ({low} to {high})"),
+        false => String::new(),
+    };
+    format!("{value} {unit}").trim_end().to_owned() + &interval
+}

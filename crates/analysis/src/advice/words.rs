@@ -1,0 +1,477 @@
+//! The sentences of the answer: all of them are written here, from the facts alone.
+
+use bytecost_spec::survey::Condition;
+use bytecost_spec::{Axis, Better, Metric};
+use itertools::Itertools as _;
+
+use super::undecided::measured;
+use crate::grouping::grouped;
+use crate::phrases;
+use crate::result::{
+    Advice, AdviceLine, AvoidWith, DecidedRange, Situation, Subject, Undecided, Use, Verdict,
+};
+use crate::view::View;
+
+/// How far the strongest of several ratios lies from the weakest where each is told with its place.
+const WIDE: f64 = 1.5;
+/// Places that are told one by one where many have the same advice.
+const PLACES: usize = 4;
+/// What the lines of what is worse stand under.
+const AVOID: &str = "Avoid";
+/// What the line of the answer about undecided comparisons stands under.
+pub const UNDECIDED: &str = "Undecided";
+
+/// A sentence about one place, which others may share.
+struct Said {
+    label: String,
+    place: String,
+    text: String,
+    findings: Vec<String>,
+}
+
+/// The lines of an answer: what to use, what circumstances change, what to avoid, what is undecided.
+pub(super) fn lines(view: &View<'_>, advice: &Advice, varied: &[Axis]) -> Vec<AdviceLine> {
+    let line = |label: &str, text: &str| AdviceLine {
+        label: label.to_owned(),
+        text: text.trim_end_matches('.').to_owned(),
+        findings: Vec::new(),
+    };
+    let mut lines = Vec::new();
+    if let Some(why) = &advice.nothing {
+        let numbers = measured(view, varied).into_iter();
+        lines.extend(numbers.map(|(who, numbers)| line(&phrases::capital(&who), &numbers)));
+        lines.push(line("Nothing compared", why));
+        return lines;
+    }
+    let situations = &advice.situations;
+    lines.extend(merged(situations.iter().flat_map(used)));
+    lines.extend(merged(situations.iter().flat_map(changed)));
+    lines.extend(merged(situations.iter().flat_map(avoided)));
+    if lines.is_empty() {
+        lines.extend(merged(situations.iter().map(nothing_decided)));
+    }
+    if let Some(undecided) = &advice.undecided {
+        lines.push(line(UNDECIDED, &open(undecided)));
+    }
+    lines
+}
+
+/// Sentences that differ in nothing but the place, said once.
+fn merged(said: impl Iterator<Item = Said>) -> Vec<AdviceLine> {
+    let keyed = said.map(|s| ((s.label, s.text), (s.place, s.findings)));
+    let lines = grouped(keyed).into_iter().map(|((label, text), places)| {
+        let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
+        let names: Vec<String> = names
+            .into_iter()
+            .filter(|n| !n.is_empty())
+            .unique()
+            .collect();
+        let more = names.len().saturating_sub(PLACES);
+        let mut place = names.into_iter().take(PLACES).join("; ");
+        if more > 0 {
+            place = format!("{place}; {more} more");
+        }
+        let text = match place.is_empty() {
+            true => text,
+            false if text.starts_with("use ") && !place.contains("; ") => {
+                format!("{place}, {text}")
+            }
+            false => format!("{place}: {text}"),
+        };
+        AdviceLine {
+            label,
+            text,
+            findings: findings.concat(),
+        }
+    });
+    lines.collect()
+}
+
+/// What to use in a situation, and what else under a condition.
+fn used(s: &Situation) -> Vec<Said> {
+    let mut told: Vec<Said> = (s.uses.iter())
+        .map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)))
+        .collect();
+    if s.baseline_is_apart && s.subject != Subject::Circumstance {
+        told.extend(apart(s));
+    }
+    for c in &s.conditional {
+        let way = s.axis.subject(&c.gain.value);
+        let text = format!(
+            "{way}{}: {}, but only {}",
+            span(s, &places(&c.gain)),
+            against(s, &c.gain),
+            condition(c.condition)
+        );
+        told.push(said(s, text, [&c.gain]));
+    }
+    told
+}
+
+fn one_use(s: &Situation, u: &Use) -> String {
+    let way = s.axis.subject(&u.value);
+    let span = span(s, &u.at);
+    let mut text = match &u.gain {
+        None => format!("use {way}{span}: nothing was shown to {}", need(s.metric)),
+        Some(gain) => format!("use {way}{span}: {}", against(s, gain)),
+    };
+    if s.baseline_is_apart {
+        text.push_str(" alone, before the cost of reading the file");
+        let own = s.avoid.iter().filter(|avoid| avoid.cost.value == u.value);
+        for cost in own.map(|avoid| &avoid.cost) {
+            let at = names(s, &places(cost));
+            text.push_str(&format!("; {} at {at}", amount(s, cost)));
+        }
+        if !s.undecided.is_empty() {
+            text.push_str(&format!("; undecided at {}", names(s, &s.undecided)));
+        }
+    }
+    if !u.ties.is_empty() {
+        let ties: Vec<String> = u.ties.iter().map(|t| s.axis.subject(t)).collect();
+        let was = if ties.len() > 1 { "were" } else { "was" };
+        text.push_str(&format!(
+            "; {} {was} not shown to differ from it",
+            phrases::list(&ties)
+        ));
+    }
+    let by_way = grouped(u.but.iter().map(|but| ((&but.value, but.verdict), but)));
+    for ((way, verdict), all) in by_way {
+        let who = match verdict {
+            Verdict::Better => s.axis.subject(way),
+            _ => "it".to_owned(),
+        };
+        let of = |but: &&DecidedRange| {
+            let the = if is_less(but) { "" } else { "the " };
+            let at = if places(but) == u.at {
+                String::new()
+            } else {
+                at(s, but)
+            };
+            format!(
+                "{} {the}{}{at}",
+                amount(s, but),
+                phrases::metric(but.metric)
+            )
+        };
+        let all: Vec<String> = all.iter().map(of).collect();
+        text.push_str(&format!("; but {who} has {}", phrases::list(&all)));
+    }
+    text
+}
+
+/// Of ways whose baseline serves somebody else, and that are not to be used: where they cost more
+/// than it; that no way is better, where none is.
+fn apart(s: &Situation) -> Vec<Said> {
+    let mut told = Vec::new();
+    let base = s.axis.subject(&s.baseline);
+    if s.uses.is_empty() && s.avoid.is_empty() {
+        let text = format!("no way was shown to {} than {base} alone", need(s.metric));
+        told.push(said(s, text, []));
+    }
+    let is_used = |way: &str| s.uses.iter().any(|u| u.value == way);
+    for avoid in s.avoid.iter().filter(|avoid| !is_used(&avoid.cost.value)) {
+        let way = s.axis.subject(&avoid.cost.value);
+        let at = span(s, &places(&avoid.cost));
+        let text = format!("{way}{at}: {}", against(s, &avoid.cost));
+        told.push(said(s, text, [&avoid.cost]));
+    }
+    told
+}
+
+/// What is said of circumstances where nothing else is said at all.
+fn nothing_decided(s: &Situation) -> Said {
+    let base = s.axis.subject(&s.baseline);
+    let text = format!(
+        "no other {} than with {base} was shown",
+        phrases::metric(s.metric)
+    );
+    said(s, text, [])
+}
+
+/// What circumstances change.
+fn changed(s: &Situation) -> Vec<Said> {
+    if s.subject != Subject::Circumstance {
+        return Vec::new();
+    }
+    let costs = s.avoid.iter().map(|avoid| &avoid.cost);
+    let told = costs.chain(&s.gains).map(|range| {
+        let way = s.axis.subject(&range.value);
+        let at = span(s, &places(range));
+        said(s, format!("{way}{at}: {}", against(s, range)), [range])
+    });
+    told.collect()
+}
+
+/// What to avoid in a situation: ways with one and the same property together.
+fn avoided(s: &Situation) -> Option<Said> {
+    if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
+        return None;
+    }
+    let why = |with: Option<AvoidWith>| with.map(|with| reason(s, with));
+    let by_reason = grouped(s.avoid.iter().map(|avoid| (why(avoid.with), &avoid.cost)));
+    let each = by_reason.iter().map(|(why, costs)| {
+        let each = costs.iter().map(|cost| {
+            let way = s.axis.subject(&cost.value);
+            format!("{way} {}{}", amount(s, cost), at(s, cost))
+        });
+        let why = why.iter().map(|why| format!(": {why}"));
+        each.collect::<Vec<_>>().join(", ") + &why.collect::<String>()
+    });
+    let text = format!(
+        "compared with {} in {}: {}",
+        s.axis.subject(&s.baseline),
+        phrases::metric(s.metric),
+        each.collect::<Vec<_>>().join("; ")
+    );
+    let said = said(s, text, s.avoid.iter().map(|avoid| &avoid.cost));
+    Some(Said {
+        label: AVOID.to_owned(),
+        ..said
+    })
+}
+
+fn reason(s: &Situation, with: AvoidWith) -> String {
+    match with {
+        AvoidWith::Copied(share) => {
+            let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
+            let path = path.map_or_else(String::new, |(_, path)| format!(" {}", transport(path)));
+            format!(
+                "the kernel copied {} of the buffers{path}; a network card was not measured",
+                phrases::percent(share)
+            )
+        }
+        AvoidWith::Calls(own, base) => format!(
+            "{} system calls a message instead of {}",
+            (own * 10.0).round() / 10.0,
+            (base * 10.0).round() / 10.0
+        ),
+    }
+}
+
+fn condition(condition: Condition) -> String {
+    match condition {
+        Condition::NeverWrittenAgain => "for buffers that are never written again".to_owned(),
+        Condition::Linux(major, minor) => format!("with Linux {major}.{minor} or newer"),
+        Condition::Java => "in a Java program".to_owned(),
+        Condition::Privilege => "with root or CAP_SYS_NICE".to_owned(),
+    }
+}
+
+fn open(u: &Undecided) -> String {
+    let of = phrases::count(u.comparisons, "comparison");
+    let withheld = match u.withheld {
+        0 => String::new(),
+        n if u.undecided == 0 => return format!("none; {n} of {of} have no verdict"),
+        n => format!(", beside {n} without a verdict"),
+    };
+    let remedy = match &u.command {
+        Some(command) => format!(
+            "a longer run would decide about {}: {command}",
+            u.would_decide
+        ),
+        None => "a longer run would hardly decide them".to_owned(),
+    };
+    format!("{} of {of}{withheld}; {remedy}", u.undecided)
+}
+
+/// A way's numbers, what they are of, and what they are compared with:
+/// ``27–44 % less CPU time per byte than `send` ``.
+fn against(s: &Situation, range: &DecidedRange) -> String {
+    let base = s.axis.subject(&s.baseline);
+    let (amount, noun) = (amount(s, range), phrases::metric(range.metric));
+    match is_less(range) {
+        true => format!("{amount} {noun} than {base}"),
+        false => format!("{amount} the {noun} of {base}"),
+    }
+}
+
+fn is_less(range: &DecidedRange) -> bool {
+    range.points.first().is_some_and(|p| p.ratio < 1.0)
+}
+
+/// Whether the ratios of a range lie so far apart that each end needs its place.
+fn is_wide(range: &DecidedRange) -> bool {
+    let strength = range.points.iter().map(|p| p.ratio.ln().abs());
+    let (least, most) = strength.minmax().into_option().unwrap_or_default();
+    most - least > WIDE.ln()
+}
+
+/// `27–44 % less`, or `4.3× (2 KiB) to 1.6× (512 KiB)` where they lie far apart.
+fn amount(s: &Situation, range: &DecidedRange) -> String {
+    let strength = |i: &usize| range.points[*i].ratio.ln().abs();
+    let order = (0..range.points.len()).minmax_by(|a, b| strength(a).total_cmp(&strength(b)));
+    let Some((weakest, strongest)) = order.into_option() else {
+        return String::new();
+    };
+    let told = |i: usize| phrases::change(range.points[i].ratio);
+    let less = if is_less(range) { " less" } else { "" };
+    if told(weakest) == told(strongest) {
+        return told(weakest) + less;
+    }
+    if !is_wide(range) || s.along.is_none() {
+        let start = told(weakest);
+        let start = start.trim_end_matches(|c: char| !c.is_ascii_digit());
+        return format!("{start}–{}{less}", told(strongest));
+    }
+    let (first, last) = (weakest.min(strongest), weakest.max(strongest));
+    let at = |i: usize| {
+        let at = range.points[i].at.as_ref().zip(s.along);
+        at.map_or_else(String::new, |(at, axis)| axis.subject(at))
+    };
+    let holes = match holes(s, range) {
+        none if none.is_empty() => none,
+        some => format!("; not shown at {some}"),
+    };
+    format!(
+        "{} ({}) to {} ({}{holes}){less}",
+        told(first),
+        at(first),
+        told(last),
+        at(last)
+    )
+}
+
+fn need(metric: Metric) -> String {
+    let noun = phrases::metric(metric);
+    match (metric.better(), phrases::is_spent(metric)) {
+        (Better::Lower, true) => format!("need less {noun}"),
+        (Better::Lower, false) => format!("have a lower {noun}"),
+        (Better::Higher, _) => format!("reach a higher {noun}"),
+    }
+}
+
+fn names(s: &Situation, at: &[String]) -> String {
+    let name = |value: &String| s.along.map_or_else(String::new, |axis| axis.subject(value));
+    phrases::list(&at.iter().map(name).collect::<Vec<_>>())
+}
+
+fn places(range: &DecidedRange) -> Vec<String> {
+    range.points.iter().filter_map(|p| p.at.clone()).collect()
+}
+
+/// Where along the range, with the sizes that were measured: ` from 16 KiB to 1 MiB`.
+fn span(s: &Situation, at: &[String]) -> String {
+    let Some(axis) = s.along else {
+        return String::new();
+    };
+    let with = |value: &String| axis.circumstance(value);
+    let name = |value: &String| axis.subject(value);
+    let place = |value: &String| s.measured.iter().position(|v| v == value);
+    // One value that is the usual one is no range.
+    let usual = |value: &String| value == axis.row().default && axis != Axis::Size;
+    if s.measured.len() == 1 && s.measured.iter().all(usual) {
+        return String::new();
+    }
+    let [first, .., last] = at else {
+        return at
+            .first()
+            .map_or_else(String::new, |one| format!(" {}", with(one)));
+    };
+    let is_whole = at
+        .iter()
+        .tuple_windows()
+        .all(|(a, b)| place(a).zip(place(b)).is_some_and(|(a, b)| a + 1 == b));
+    if !is_whole {
+        let names: Vec<String> = at.iter().skip(1).map(name).collect();
+        return format!(" {}, {}", with(first), phrases::list(&names));
+    }
+    let every = at.len() == s.measured.len() && axis == Axis::Size;
+    format!(
+        "{} from {} to {}",
+        if every { " at every size" } else { "" },
+        name(first),
+        name(last)
+    )
+}
+
+/// The places of a range in parentheses: nothing where it is all that was measured, or where its
+/// numbers name them.
+fn at(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    match s.along {
+        Some(axis) if at.len() < s.measured.len() && !is_wide(range) => {
+            let names: Vec<String> = at.iter().map(|value| axis.subject(value)).collect();
+            format!(" ({})", names.join(", "))
+        }
+        _ => String::new(),
+    }
+}
+
+/// The places between the ends of a range at which it has no decided finding.
+fn holes(s: &Situation, range: &DecidedRange) -> String {
+    let at = places(range);
+    let place = |value: Option<&String>| s.measured.iter().position(|v| Some(v) == value);
+    let (Some(axis), Some(first), Some(last)) = (s.along, place(at.first()), place(at.last()))
+    else {
+        return String::new();
+    };
+    let between = s.measured[first..=last].iter().filter(|v| !at.contains(v));
+    between.map(|v| axis.subject(v)).join(", ")
+}
+
+fn place(s: &Situation) -> String {
+    let told = s.place.iter().map(|(axis, value)| match axis {
+        Axis::Transport => transport(value),
+        Axis::Cache => cache(value).to_owned(),
+        Axis::Pattern => "request and response".to_owned(),
+        _ => axis.circumstance(value),
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn transport(value: &str) -> String {
+    match value {
+        "loopback" => "over loopback TCP".to_owned(),
+        "unix" => "over Unix sockets".to_owned(),
+        "veth" => "over TCP on veth".to_owned(),
+        "wire" => "over TCP on wire, where nobody receives".to_owned(),
+        other => Axis::Transport.circumstance(other),
+    }
+}
+
+fn cache(value: &str) -> &'static str {
+    match value {
+        "warm" => "in the page cache",
+        "cold" => "not in the page cache",
+        "direct" => "past the page cache (O_DIRECT)",
+        _ => "in memory",
+    }
+}
+
+fn said<'r>(s: &Situation, text: String, of: impl IntoIterator<Item = &'r DecidedRange>) -> Said {
+    let points = of.into_iter().flat_map(|range| &range.points);
+    Said {
+        label: label(s.subject, s.axis),
+        place: place(s),
+        text,
+        findings: points.map(|p| p.finding.clone()).collect(),
+    }
+}
+
+/// What a line stands under.
+fn label(subject: Subject, axis: Axis) -> String {
+    let told = match (subject, axis) {
+        (Subject::DataInMemory, _) => "Data in memory",
+        (Subject::DataInFile, _) => "Data in a file",
+        (Subject::ReadFile, _) => "Reading a file",
+        (Subject::WriteFile, _) => "Writing a file",
+        (Subject::CopyFile, _) => "Copying a file",
+        (Subject::FileToNull, _) => "A file to nowhere",
+        (Subject::Connections, _) => "Many connections",
+        (_, Axis::Placement) => "Where threads run",
+        (_, Axis::Class) => "Scheduler class",
+        (_, Axis::Cgroup) => "Control group",
+        (_, Axis::Neighbour) => "Background load",
+        (_, Axis::Idle) => "Idle connections",
+        (_, Axis::Threads) => "More threads",
+        (_, Axis::Receiver) => "Receiving",
+        (_, Axis::HugePages) => "Huge pages",
+        (_, Axis::Nodelay) => "TCP_NODELAY",
+        (_, Axis::Cork) => "TCP_CORK",
+        (_, Axis::Quickack) => "TCP_QUICKACK",
+        (Subject::Circumstance, Axis::Mover) => "Kind of work",
+        (_, Axis::Mover) => "Ways of waiting",
+        (_, axis) => return phrases::capital(axis.name()),
+    };
+    told.to_owned()
+}

@@ -1,0 +1,186 @@
+//! What a run advises, as facts: every sentence of the answer is written from these.
+
+use bytecost_spec::survey::Condition;
+use bytecost_spec::{Axis, Metric};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AnswerSentence, Verdict};
+
+/// What to use and what to avoid, and what is missing for more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// What was compared, one situation of a reader each, in the order of the study.
+    pub situations: Vec<Situation>,
+    /// Why nothing is compared, where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nothing: Option<String>,
+    /// What is undecided, where something is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<Undecided>,
+    /// All of that in sentences, in the order in which a reader needs them.
+    pub lines: Vec<AdviceLine>,
+}
+
+/// A line of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AdviceLine {
+    /// What it is for: `Data in memory`, `Avoid`.
+    pub label: String,
+    /// What it says, without the full stop.
+    pub text: String,
+    /// [`super::Finding::id`]s behind it.
+    pub findings: Vec<String>,
+}
+
+impl AdviceLine {
+    /// It as a sentence that stands by itself.
+    pub(crate) fn sentence(&self) -> AnswerSentence {
+        AnswerSentence {
+            sentence: format!("{}: {}.", self.label, self.text),
+            findings: self.findings.clone(),
+        }
+    }
+}
+
+/// What a reader has, and what is compared for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// Data in memory, for a socket.
+    DataInMemory,
+    /// Data in a file, for a socket.
+    DataInFile,
+    /// A file to read.
+    ReadFile,
+    /// A file to write.
+    WriteFile,
+    /// A file to copy into another.
+    CopyFile,
+    /// A file to read where the data are thrown away.
+    FileToNull,
+    /// Connections to serve.
+    Connections,
+    /// Another choice, of a value of the compared axis.
+    Choice,
+    /// No choice: what a circumstance, such as a background load, changes.
+    Circumstance,
+}
+
+/// One place in which the values of an axis are compared, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Situation {
+    /// What the reader has.
+    pub subject: Subject,
+    /// What is constant here, of the axes that vary in the study, but for defaults; the path first.
+    pub place: Vec<(Axis, String)>,
+    /// The axis that is compared.
+    pub axis: Axis,
+    /// The value that the others are compared with.
+    pub baseline: String,
+    /// Whether the baseline serves another subject: it has data in memory already, for instance.
+    pub baseline_is_apart: bool,
+    /// What is compared.
+    pub metric: Metric,
+    /// The axis along which it was measured; none where there is one place only.
+    pub along: Option<Axis>,
+    /// The values along it.
+    pub measured: Vec<String>,
+    /// What to use, in the order of the values along the axis; none for a circumstance.
+    pub uses: Vec<Use>,
+    /// Ways that are better under a condition.
+    pub conditional: Vec<Conditional>,
+    /// Ways that are worse.
+    pub avoid: Vec<Avoid>,
+    /// What circumstances change for the better.
+    pub gains: Vec<DecidedRange>,
+    /// The values along the axis at which nothing is decided.
+    pub undecided: Vec<String>,
+    /// The values along the axis at which all is withheld.
+    pub withheld: Vec<String>,
+}
+
+/// A way to use over a part of the range.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Use {
+    /// The way: a value of the compared axis.
+    pub value: String,
+    /// The values along the range, of those that were measured.
+    pub at: Vec<String>,
+    /// How much better it is than the baseline; none where it is the baseline, than which nothing
+    /// was shown to be better.
+    pub gain: Option<DecidedRange>,
+    /// Others that are better than the baseline and of which none was shown to be worse than it.
+    pub ties: Vec<String>,
+    /// What other measures say against it.
+    pub but: Vec<DecidedRange>,
+}
+
+/// Decided findings of one way and metric, all better or all worse than the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidedRange {
+    /// The way.
+    pub value: String,
+    /// The metric.
+    pub metric: Metric,
+    /// Better or worse.
+    pub verdict: Verdict,
+    /// The findings, in the order of the range.
+    pub points: Vec<DecidedPoint>,
+}
+
+/// One decided finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidedPoint {
+    /// The value along the range; none where there is no range.
+    pub at: Option<String>,
+    /// The way's metric over the baseline's.
+    pub ratio: f64,
+    /// [`super::Finding::id`].
+    pub finding: String,
+}
+
+/// A way that is better under a condition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conditional {
+    /// The condition.
+    pub condition: Condition,
+    /// Where it is better, and by how much.
+    pub gain: DecidedRange,
+}
+
+/// A way that is worse.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Avoid {
+    /// Where, and by how much.
+    pub cost: DecidedRange,
+    /// The property or count that goes with it, where one is known.
+    pub with: Option<AvoidWith>,
+}
+
+/// A property or count that goes with a higher cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AvoidWith {
+    /// A zero-copy way whose buffers the kernel copied after all: the share that it did.
+    Copied(f64),
+    /// System calls a message, its own and the baseline's.
+    Calls(f64, f64),
+}
+
+/// What the run does not decide, and what would.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Undecided {
+    /// Comparisons without a verdict that nothing withholds.
+    pub undecided: usize,
+    /// Comparisons that something withholds.
+    pub withheld: usize,
+    /// All comparisons.
+    pub comparisons: usize,
+    /// How many of the undecided a longer run would decide, if the estimates stay.
+    pub would_decide: usize,
+    /// How long it would take, in s.
+    pub seconds: Option<u64>,
+    /// The command of that run.
+    pub command: Option<String>,
+}

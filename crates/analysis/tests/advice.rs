@@ -1,0 +1,421 @@
+//! The advice: what is used where, by one rule, and that its words say no more than the verdicts.
+
+mod world;
+
+use bytecost_analysis::{Advice, AvoidWith, Situation, Subject, Verdict};
+use bytecost_spec::sample::TrialKey;
+use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
+use bytecost_spec::{Cell, Failure, Refusal};
+use world::{STUDY, True, World, facts, row};
+
+const SIZES: [&str; 4] = ["256", "4KiB", "64KiB", "1MiB"];
+
+/// `sendfile` is dear below 64 KiB and then 1.4 and 1.9 times as cheap; zero-copy is dear and
+/// copied.
+fn planted(cell: &Cell) -> True {
+    let send = 0.2;
+    match (cell.mover.as_str(), cell.size_bytes) {
+        ("sendfile", ..65_536) => True::costs(1.5 * send),
+        ("sendfile", ..=65_536) => True::costs(0.114),
+        ("sendfile", _) => True::costs(0.058),
+        ("send-zerocopy", _) => True {
+            copied: Some(1.0),
+            ..True::costs(1.3 * send)
+        },
+        _ => True::costs(send),
+    }
+}
+
+fn advice(world: World) -> Advice {
+    world.run(1, 16, 0.003, planted).analyse().advice
+}
+
+/// The ways to use with the sizes that each is for.
+fn used(situation: &Situation) -> Vec<(&str, Vec<&str>)> {
+    let sizes = |at: &Vec<String>| {
+        SIZES
+            .into_iter()
+            .filter(|s| at.iter().any(|a| a == s))
+            .collect()
+    };
+    situation
+        .uses
+        .iter()
+        .map(|u| (u.value.as_str(), sizes(&u.at)))
+        .collect()
+}
+
+/// A world in which movers are what they are.
+fn with_facts(study: &str, rows: Vec<MoverFacts>) -> World {
+    let mut world = World::new(study);
+    world.manifest.survey.mover_facts.extend(rows);
+    world
+}
+
+#[test]
+fn at_each_size_the_advice_is_what_was_shown_to_be_better_or_else_the_baseline() {
+    let advice = advice(World::new(STUDY));
+    let [situation] = &advice.situations[..] else {
+        panic!("{:?}", advice.situations);
+    };
+    assert_eq!(
+        used(situation),
+        [
+            ("send", SIZES[..2].to_vec()),
+            ("sendfile", SIZES[2..].to_vec())
+        ]
+    );
+    assert!(situation.uses[0].gain.is_none());
+    // Each size has its own gain: what holds at one is not said of the other.
+    let gain = situation.uses[1].gain.as_ref().unwrap();
+    let ratios: Vec<f64> = gain
+        .points
+        .iter()
+        .map(|p| (p.ratio * 10.0).round())
+        .collect();
+    assert_eq!(ratios, [7.0, 5.0]);
+    let text = &advice.lines[1].text;
+    assert!(text.contains("28–47 % less"), "{text}");
+    assert!(!text.contains("every size"), "{text}");
+}
+
+#[test]
+fn nothing_is_claimed_that_was_not_decided() {
+    let alike = |_: &Cell| True::costs(0.2);
+    let analysis = World::new(STUDY).run(2, 8, 0.3, alike).analyse();
+    let situation = &analysis.advice.situations[0];
+    assert_eq!(used(situation), [("send", SIZES.to_vec())]);
+    assert!(situation.avoid.is_empty() && situation.conditional.is_empty());
+    let undecided = analysis.advice.undecided.as_ref().unwrap();
+    assert_eq!(undecided.undecided, undecided.comparisons);
+    assert!(
+        analysis.advice.lines[0]
+            .text
+            .contains("nothing was shown to need less")
+    );
+}
+
+#[test]
+fn ways_that_cannot_be_told_apart_are_named_together() {
+    let two = |cell: &Cell| match cell.mover.as_str() {
+        "sendfile" | "writev" => True::costs(0.1),
+        _ => True::costs(0.2),
+    };
+    let analysis = World::new(STUDY).run(3, 16, 0.01, two).analyse();
+    let uses = &analysis.advice.situations[0].uses;
+    assert_eq!(uses.len(), 1, "{uses:?}");
+    let mut both = [uses[0].value.as_str(), uses[0].ties[0].as_str()];
+    both.sort_unstable();
+    assert_eq!(both, ["sendfile", "writev"]);
+}
+
+#[test]
+fn a_way_with_a_condition_is_never_first_and_never_without_it() {
+    let rows = vec![
+        facts("sendfile", Release::Never, true),
+        facts("writev", Release::AtReturn, true),
+    ];
+    let advice = advice(with_facts(STUDY, rows));
+    let situation = &advice.situations[0];
+    assert_eq!(used(situation), [("send", SIZES.to_vec())]);
+    let [conditional] = &situation.conditional[..] else {
+        panic!("{:?}", situation.conditional);
+    };
+    assert_eq!(conditional.condition, Condition::NeverWrittenAgain);
+    assert_eq!(conditional.gain.points.len(), 2);
+    let naming: Vec<&str> = (advice.lines.iter())
+        .map(|l| l.text.as_str())
+        .filter(|text| text.contains("`sendfile`") && text.contains("less CPU"))
+        .collect();
+    assert!(!naming.is_empty());
+    assert!(
+        naming
+            .iter()
+            .all(|text| text.contains("never written again")),
+        "{naming:?}"
+    );
+}
+
+#[test]
+fn a_newer_kernel_is_a_condition_too() {
+    let newer = MoverFacts {
+        needs_linux: Some((6, 0)),
+        ..facts("sendfile", Release::AtReturn, true)
+    };
+    let advice = advice(with_facts(STUDY, vec![newer]));
+    let conditional = &advice.situations[0].conditional;
+    assert_eq!(conditional[0].condition, Condition::Linux(6, 0));
+    assert_eq!(used(&advice.situations[0]), [("send", SIZES.to_vec())]);
+}
+
+#[test]
+fn data_in_a_file_is_compared_with_reading_and_sending_it() {
+    let study = STUDY.replace("\"writev\"", "\"read-write\"")
+        + r#"
+[[compare]]
+axis = "mover"
+baseline = "read-write"
+values = ["sendfile"]
+metrics = ["cpu_s_per_gb"]
+"#;
+    let rows = || {
+        vec![
+            MoverFacts {
+                release: Release::Never,
+                ..row("sendfile", Route::FileToSocket)
+            },
+            row("read-write", Route::FileToSocket),
+        ]
+    };
+    let costs = |cell: &Cell| match cell.mover.as_str() {
+        "read-write" => True::costs(0.4),
+        "sendfile" => True::costs(0.28),
+        _ => True::costs(0.2),
+    };
+    let world = with_facts(&study, rows()).run(4, 16, 0.003, costs);
+    let analysis = world.analyse();
+    let of = |subject| {
+        let mut all = analysis
+            .advice
+            .situations
+            .iter()
+            .filter(move |s| s.subject == subject);
+        (all.next().unwrap(), all.next().is_none())
+    };
+    let (memory, alone) = of(Subject::DataInMemory);
+    assert!(
+        alone && used(memory) == [("send", SIZES.to_vec())],
+        "{memory:?}"
+    );
+    let (file, alone) = of(Subject::DataInFile);
+    assert!(alone, "the same is said once");
+    assert_eq!(
+        (file.baseline.as_str(), file.baseline_is_apart),
+        ("read-write", false)
+    );
+    assert_eq!(used(file), [("sendfile", SIZES.to_vec())]);
+    // The part of the comparison that the study names, and no more.
+    let own = |f: &&bytecost_analysis::Finding| f.baseline_value == "read-write";
+    assert!(
+        analysis
+            .findings
+            .iter()
+            .filter(own)
+            .all(|f| f.value == "sendfile")
+    );
+
+    // Without that baseline it is told what it is compared with.
+    let world = with_facts(STUDY, rows()).run(1, 16, 0.003, planted);
+    let advice = world.analyse().advice;
+    let file = advice
+        .situations
+        .iter()
+        .find(|s| s.subject == Subject::DataInFile)
+        .unwrap();
+    assert!(file.baseline_is_apart);
+    assert_eq!(used(file), [("sendfile", SIZES[2..].to_vec())]);
+    let line = advice
+        .lines
+        .iter()
+        .find(|l| l.label == "Data in a file")
+        .unwrap();
+    assert!(
+        line.text.contains("before the cost of reading the file"),
+        "{line:?}"
+    );
+}
+
+#[test]
+fn what_to_avoid_has_its_reason_and_its_path() {
+    let advice = advice(World::new(STUDY));
+    let avoid = &advice.situations[0].avoid;
+    let zero_copy = avoid
+        .iter()
+        .find(|a| a.cost.value == "send-zerocopy")
+        .unwrap();
+    assert_eq!(zero_copy.with, Some(AvoidWith::Copied(1.0)));
+    assert_eq!(zero_copy.cost.points.len(), 4);
+    let line = advice.lines.iter().find(|l| l.label == "Avoid").unwrap();
+    for part in [
+        "over loopback TCP",
+        "the kernel copied 100 %",
+        "a network card was not measured",
+    ] {
+        assert!(line.text.contains(part), "no `{part}` in {line:?}");
+    }
+}
+
+#[test]
+fn where_cpu_time_and_throughput_disagree_both_are_said() {
+    let slow = |cell: &Cell| match cell.mover.as_str() {
+        "sendfile" => True {
+            gbit_per_s: 10.0,
+            ..True::costs(0.1)
+        },
+        _ => True {
+            gbit_per_s: 30.0,
+            ..True::costs(0.2)
+        },
+    };
+    let advice = World::new(STUDY).run(5, 16, 0.003, slow).analyse().advice;
+    let one = &advice.situations[0].uses[0];
+    assert_eq!((one.value.as_str(), one.but.len()), ("sendfile", 1));
+    assert_eq!(one.but[0].verdict, Verdict::Worse);
+    assert!(
+        advice.lines[0]
+            .text
+            .contains("; but it has 67 % less throughput"),
+        "{:?}",
+        advice.lines[0]
+    );
+}
+
+#[test]
+fn a_withheld_baseline_gives_no_advice() {
+    let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
+    let broken: Vec<(usize, String)> = (world.cells.iter().enumerate())
+        .filter(|(_, c)| c.mover == "send")
+        .map(|(i, c)| (i, c.id()))
+        .collect();
+    for (cell, id) in broken {
+        world.failures.push(Failure {
+            trial: TrialKey {
+                block: 0,
+                cell: cell as u32,
+                attempt: 0,
+            },
+            cell: id,
+            started_ms: 0,
+            reason: "wrong content at byte 7".to_owned(),
+        });
+    }
+    let analysis = world.analyse();
+    let withheld = analysis
+        .findings
+        .iter()
+        .filter(|f| f.withheld.is_some())
+        .count();
+    assert_eq!(
+        withheld,
+        analysis.findings.len(),
+        "content that is wrong withholds all"
+    );
+    let situation = &analysis.advice.situations[0];
+    assert!(
+        situation.uses.is_empty() && situation.avoid.is_empty(),
+        "{situation:?}"
+    );
+    assert_eq!(situation.withheld.len(), SIZES.len());
+}
+
+#[test]
+fn every_number_of_the_advice_is_a_decided_finding() {
+    for seed in [1, 2, 3] {
+        let analysis = World::new(STUDY).run(seed, 12, 0.05, planted).analyse();
+        let decided = |id: &String| {
+            let finding = analysis.findings.iter().find(|f| f.id == *id).unwrap();
+            matches!(finding.verdict, Verdict::Better | Verdict::Worse)
+                && finding.withheld.is_none()
+        };
+        for line in &analysis.advice.lines {
+            assert!(line.findings.iter().all(decided), "{line:?}");
+            let compares = line.text.contains('×') || line.text.contains("% less");
+            assert!(!compares || !line.findings.is_empty(), "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn a_finding_says_itself_in_one_sentence() {
+    let analysis = World::new(STUDY).run(12, 16, 0.003, planted).analyse();
+    let check = |part: &str, verdict: Verdict| {
+        let found = analysis.findings.iter().find(|f| f.sentence.contains(part));
+        let sentences: Vec<&str> = analysis
+            .findings
+            .iter()
+            .map(|f| f.sentence.as_str())
+            .collect();
+        assert_eq!(
+            found.map(|f| f.verdict),
+            Some(verdict),
+            "{part}: {sentences:#?}"
+        );
+    };
+    check(
+        "less CPU time per byte than `send` at 64 KiB (0.7",
+        Verdict::Better,
+    );
+    check("`send-zerocopy` uses 1.2", Verdict::Worse);
+    check(
+        "`writev` and `send` differ by less than 3 % in throughput at 1 MiB (1.00×, 95 % interval",
+        Verdict::NoDifferenceThatMatters,
+    );
+    check("`sendfile` reaches 3.", Verdict::Better);
+}
+
+#[test]
+fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
+    let check = |world: &World, expected: &str| {
+        let analysis = world.analyse();
+        assert_eq!(analysis.advice.nothing.as_deref(), Some(expected));
+    };
+    let mut world = World::new(STUDY);
+    check(&world, "Nothing was measured: no trial was run.");
+    world.ended_early = Some("Ctrl-C".to_owned());
+    check(&world, "Nothing was measured: Ctrl-C.");
+    world.failures.push(Failure {
+        trial: TrialKey {
+            block: 0,
+            cell: 0,
+            attempt: 0,
+        },
+        cell: world.cells[0].id(),
+        started_ms: 0,
+        reason: "the port is in use".to_owned(),
+    });
+    check(
+        &world,
+        "Nothing was measured: every trial failed, the first with: the port is in use.",
+    );
+
+    let mut refused = World::new(STUDY);
+    refused.refusals = vec![Refusal {
+        what: refused.cells[0].id(),
+        why: "no sockets".to_owned(),
+    }];
+    refused.cells.clear();
+    check(
+        &refused,
+        "Nothing was measured: no cell of the study is available on this machine; the refusals say why.",
+    );
+
+    let early = World::new(STUDY).run(13, 2, 0.01, planted);
+    check(
+        &early,
+        "Nothing can be compared yet: the run has 2 blocks, a comparison takes 3.",
+    );
+
+    let mut alone = World::new(STUDY);
+    alone.cells.retain(|c| c.mover == "send");
+    let alone = alone.run(14, 6, 0.01, planted);
+    check(&alone, "Nothing was compared: `send` alone was measured.");
+    let first = &alone.analyse().advice.lines[0];
+    assert_eq!(first.label, "`send`, over loopback");
+    assert!(first.text.starts_with("CPU time per byte 0.3"), "{first:?}");
+
+    let mut headless = World::new(STUDY);
+    headless.cells.retain(|c| c.mover != "send");
+    let headless = headless.run(15, 6, 0.01, planted);
+    check(
+        &headless,
+        "Nothing can be compared: the baseline `send` has no trial.",
+    );
+
+    let mut plain = World::new(STUDY);
+    plain.manifest.study.compare.clear();
+    let plain = plain.run(16, 6, 0.01, planted);
+    check(
+        &plain,
+        "The study compares nothing; the numbers of its cells stand by themselves.",
+    );
+}

@@ -1,0 +1,205 @@
+//! The comparisons of a result: a table a question, and all findings in one list.
+
+use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
+use bytecost_spec::{Axis, units};
+
+use crate::descriptions;
+use crate::document::{
+    DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document, Tone, note,
+};
+use crate::numbers::{self, p_value, ratio, ratio_interval, verdict};
+use crate::question::{
+    QuestionEntry, QuestionRow, QuestionTable, cell_of, questions, value_in_words,
+};
+
+/// What is said where a ratio is not that of the numbers beside it.
+const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
+
+/// The tables of all questions, the first of them at once, and below them every finding.
+pub(crate) fn section(a: &Analysis, d: &mut Document) {
+    let all = questions(a);
+    if all.is_empty() {
+        return;
+    }
+    d.section("Comparisons", "comparisons", "Comparisons");
+    d.paragraph(
+        Tone::Faint,
+        format!(
+            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided.",
+            numbers::percent(a.study.smallest_effect)
+        ),
+    );
+    let mut notes = Vec::new();
+    let mut cards = all.iter().map(|q| {
+        DocBlock::Card(vec![
+            DocBlock::heading(descriptions::metric_heading(q)),
+            DocBlock::paragraph(Tone::Faint, descriptions::panel_heading(q)),
+            DocBlock::Table(table(a, q, &mut notes)),
+        ])
+    });
+    d.blocks.extend(cards.next());
+    let rest: Vec<DocBlock> = cards.collect();
+    if !rest.is_empty() {
+        d.push(DocBlock::Fold {
+            title: crate::text::count(rest.len(), "more table", "more tables"),
+            blocks: rest,
+            is_rest: true,
+        });
+    }
+    if !notes.is_empty() {
+        d.push(DocBlock::Notes(notes));
+    }
+    d.push(DocBlock::PageOnly(vec![DocBlock::Fold {
+        title: format!(
+            "All {} comparisons, with interval, p value and blocks",
+            a.findings.len()
+        ),
+        blocks: vec![DocBlock::Table(list(a))],
+        is_rest: false,
+    }]));
+}
+
+fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTable {
+    let mut columns = vec![DocColumn::left(q.axis.name())];
+    match q.x {
+        Some(x) => {
+            let values = q.columns.iter().map(|c| value_in_words(x, c));
+            columns.extend(values.map(DocColumn::right));
+        }
+        None => columns.push(DocColumn::right(q.metric.measure.row().unit)),
+    }
+    let baseline = q.rows.iter().find(|row| row.is_baseline);
+    let mut row = |of: &QuestionRow<'_>| {
+        let entries = of.entries.iter().enumerate().map(|(i, e)| {
+            let beside = baseline.and_then(|b| match b.entries.get(i) {
+                Some(QuestionEntry::Measured(e, _)) => Some(e),
+                _ => None,
+            });
+            entry(a, e, of.is_baseline, beside, notes)
+        });
+        DocRow {
+            entries: std::iter::once(DocEntry::from(of.name.as_str()))
+                .chain(entries)
+                .collect(),
+            is_baseline: of.is_baseline,
+            ..DocRow::default()
+        }
+    };
+    DocTable {
+        rows: q.rows.iter().map(&mut row).collect(),
+        columns,
+        ..DocTable::default()
+    }
+}
+
+fn entry(
+    a: &Analysis,
+    entry: &QuestionEntry<'_>,
+    is_baseline: bool,
+    baseline: Option<&Estimate>,
+    notes: &mut Vec<String>,
+) -> DocEntry {
+    match entry {
+        QuestionEntry::Gap(why) => DocEntry {
+            note: Some(note(notes, why)),
+            ..DocEntry::from("–")
+        },
+        QuestionEntry::Measured(e, None) => DocEntry {
+            ratio: if is_baseline { "1×" } else { "" }.to_owned(),
+            ..DocEntry::from(units::number(e.value))
+        },
+        QuestionEntry::Measured(e, Some(f)) => DocEntry {
+            ratio: ratio(f.ratio),
+            mark: Some(DocMark::of(f.verdict)),
+            note: match (&f.withheld, baseline) {
+                (Some(why), _) => Some(note(notes, why)),
+                (None, Some(b)) if contradicts(f, e.value / b.value, a.study.smallest_effect) => {
+                    Some(note(notes, NOT_THE_QUOTIENT))
+                }
+                _ => None,
+            },
+            tells: format!(
+                "{}: {} {} (95 % interval {}), {}",
+                f.value,
+                ratio(f.ratio),
+                f.baseline_value,
+                ratio_interval(f),
+                said(f)
+            ),
+            ..DocEntry::from(units::number(e.value))
+        },
+    }
+}
+
+/// Whether a reader who divides the two numbers would take the ratio for a mistake.
+fn contradicts(f: &Finding, quotient: f64, matters: f64) -> bool {
+    let apart = (quotient / f.ratio).ln().abs();
+    let is_outside = quotient < f.low || quotient > f.high;
+    is_outside && apart.is_finite() && apart > (1.0 + matters).ln()
+}
+
+/// The verdict in words, with what it would take where there is none.
+fn said(f: &Finding) -> String {
+    match (&f.withheld, f.verdict, f.blocks_needed) {
+        (Some(why), ..) => format!("no verdict: {why}"),
+        (None, Verdict::NotDecided, Some(needed)) => {
+            format!("not decided; about {needed} blocks would decide")
+        }
+        _ => verdict(f.verdict).to_owned(),
+    }
+}
+
+/// Every finding with all of its numbers.
+fn list(a: &Analysis) -> DocTable {
+    let place = |f: &Finding| {
+        let Some(cell) = cell_of(&f.cell) else {
+            return f.cell.clone();
+        };
+        let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
+        let words = others.map(|&axis| {
+            let value = value_in_words(axis, &cell.value(axis));
+            match axis {
+                Axis::Size => value,
+                _ => format!("{} {value}", axis.name()),
+            }
+        });
+        words.collect::<Vec<_>>().join(", ")
+    };
+    let rows = a.findings.iter().enumerate().map(|(number, f)| {
+        let verdict = DocEntry {
+            mark: Some(DocMark::of(f.verdict)),
+            ..DocEntry::from(said(f))
+        };
+        DocRow {
+            entries: vec![
+                f.metric.title().into(),
+                format!("{} against {}", f.value, f.baseline_value).into(),
+                place(f).into(),
+                ratio(f.ratio).into(),
+                ratio_interval(f).into(),
+                p_value(f.p_holm).into(),
+                verdict,
+                f.blocks.to_string().into(),
+                format!("±{}", numbers::percent(f.detectable)).into(),
+            ],
+            finding: Some(number),
+            ..DocRow::default()
+        }
+    });
+    let columns = [
+        DocColumn::left("Metric"),
+        DocColumn::left("What"),
+        DocColumn::left("Where"),
+        DocColumn::right("Ratio"),
+        DocColumn::right("95 % interval"),
+        DocColumn::right("p (Holm)"),
+        DocColumn::left("Verdict"),
+        DocColumn::right("Blocks"),
+        DocColumn::right("Could have seen"),
+    ];
+    DocTable {
+        caption: String::new(),
+        columns: columns.to_vec(),
+        rows: rows.collect(),
+    }
+}

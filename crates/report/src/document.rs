@@ -1,0 +1,366 @@
+//! What is said of a result, as blocks without a look. Words are made once, here and in the
+//! modules that write documents; a printer for each medium gives them their look.
+//!
+//! Texts are one line each, with `code` between backticks. Printers clean and escape them.
+
+use bytecost_analysis::Verdict;
+
+use crate::style::Ink;
+
+/// Blocks in the order in which they are read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Document {
+    pub blocks: Vec<DocBlock>,
+}
+
+/// A part of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum DocBlock {
+    Heading(DocHeading),
+    Paragraph(DocLine),
+    List(Vec<DocLine>),
+    /// Labels with what is said of each.
+    Terms(Vec<DocTerm>),
+    Table(DocTable),
+    /// Footnotes of the tables above, numbered from 1.
+    Notes(Vec<String>),
+    Figure(DocFigure),
+    /// Blocks that belong together.
+    Card(Vec<DocBlock>),
+    /// Blocks that a page shows when it is asked for them.
+    Fold {
+        title: String,
+        blocks: Vec<DocBlock>,
+        /// Whether it only goes on with what stands above it: a text needs no title for that.
+        is_rest: bool,
+    },
+    /// What can be typed as it is.
+    Code(String),
+    /// What a page alone shows: drawings, and details that no text has room for.
+    PageOnly(Vec<DocBlock>),
+}
+
+/// A heading.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocHeading {
+    /// 1 is the document's own, 2 a section's, 3 one within it.
+    pub level: u8,
+    pub text: String,
+    /// The name by which a link finds the section; sections have one, others may.
+    pub anchor: &'static str,
+    /// Its name in a list of sections; empty where it is in none.
+    pub short: &'static str,
+}
+
+/// How loud a line is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Tone {
+    #[default]
+    Plain,
+    Strong,
+    Faint,
+    Warning,
+}
+
+/// One or more sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DocLine {
+    pub text: String,
+    pub tone: Tone,
+    /// A sign before it.
+    pub mark: Option<DocMark>,
+    /// The findings that it rests on, by their places among all, from 0.
+    pub rests_on: Vec<usize>,
+}
+
+/// A label and its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocTerm {
+    pub label: String,
+    /// A sign before the label.
+    pub mark: Option<DocMark>,
+    pub lines: Vec<DocLine>,
+}
+
+/// A sign with its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DocMark {
+    pub sign: &'static str,
+    pub words: &'static str,
+    pub kind: MarkKind,
+}
+
+/// What a sign means to a reader, and so its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MarkKind {
+    Good,
+    Bad,
+    /// No difference, nothing to be seen.
+    Same,
+    Open,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DocTable {
+    /// What is in it, in one line above it; empty where a heading says it.
+    pub caption: String,
+    pub columns: Vec<DocColumn>,
+    pub rows: Vec<DocRow>,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DocColumn {
+    pub heading: String,
+    pub align: Align,
+    /// Whether its entries must be copied, and so are never broken over lines.
+    pub whole: bool,
+}
+
+/// Where the entries of a column stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// A row; its first entry is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DocRow {
+    pub entries: Vec<DocEntry>,
+    /// Whether the other rows are compared with it.
+    pub is_baseline: bool,
+    /// The finding that the row is of, by its place among all.
+    pub finding: Option<usize>,
+}
+
+/// An entry of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DocEntry {
+    pub text: String,
+    /// What it is beside another, as `0.62×`.
+    pub ratio: String,
+    pub mark: Option<DocMark>,
+    /// Footnote, from 1.
+    pub note: Option<usize>,
+    /// All of it in words, for who points at it or cannot see it.
+    pub tells: String,
+}
+
+/// A drawing, and what stands in its place where nothing can be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DocFigure {
+    pub drawing: DrawingRef,
+    pub instead: Vec<DocBlock>,
+}
+
+/// Which drawing of a result is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DrawingRef {
+    /// A chart, by its place among the figures.
+    Chart(usize),
+    /// A map of distances between CPUs.
+    Heat(usize),
+    /// Stacked bars.
+    Stack(usize),
+    SpeedUps,
+}
+
+impl Document {
+    pub fn push(&mut self, block: DocBlock) {
+        self.blocks.push(block);
+    }
+
+    /// A section's heading.
+    pub fn section(&mut self, text: &str, anchor: &'static str, short: &'static str) {
+        self.push(DocBlock::Heading(DocHeading {
+            level: 2,
+            text: text.to_owned(),
+            anchor,
+            short,
+        }));
+    }
+
+    pub fn paragraph(&mut self, tone: Tone, text: impl Into<String>) {
+        self.push(DocBlock::Paragraph(DocLine::of(tone, text)));
+    }
+}
+
+impl DocBlock {
+    pub fn paragraph(tone: Tone, text: impl Into<String>) -> DocBlock {
+        DocBlock::Paragraph(DocLine::of(tone, text))
+    }
+
+    /// A heading within a section.
+    pub fn heading(text: impl Into<String>) -> DocBlock {
+        DocBlock::Heading(DocHeading {
+            level: 3,
+            text: text.into(),
+            anchor: "",
+            short: "",
+        })
+    }
+}
+
+impl DocBlock {
+    /// Whether a text has anything of it.
+    pub fn is_in_text(&self) -> bool {
+        match self {
+            DocBlock::PageOnly(_) => false,
+            DocBlock::Figure(figure) => !figure.instead.is_empty(),
+            _ => true,
+        }
+    }
+}
+
+impl DocLine {
+    pub fn of(tone: Tone, text: impl Into<String>) -> DocLine {
+        DocLine {
+            text: text.into(),
+            tone,
+            ..DocLine::default()
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for DocLine {
+    fn from(text: T) -> DocLine {
+        DocLine::of(Tone::Plain, text)
+    }
+}
+
+impl DocTerm {
+    pub fn new<L: Into<DocLine>>(
+        label: impl Into<String>,
+        lines: impl IntoIterator<Item = L>,
+    ) -> DocTerm {
+        DocTerm {
+            label: label.into(),
+            mark: None,
+            lines: lines.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl DocColumn {
+    pub fn left(heading: impl Into<String>) -> DocColumn {
+        DocColumn {
+            heading: heading.into(),
+            align: Align::Left,
+            whole: false,
+        }
+    }
+
+    pub fn right(heading: impl Into<String>) -> DocColumn {
+        DocColumn {
+            align: Align::Right,
+            ..DocColumn::left(heading)
+        }
+    }
+
+    /// One of names that must be copied.
+    pub fn names(heading: impl Into<String>) -> DocColumn {
+        DocColumn {
+            whole: true,
+            ..DocColumn::left(heading)
+        }
+    }
+}
+
+impl DocTable {
+    /// A table of texts.
+    pub fn of<E: Into<DocEntry>>(
+        columns: Vec<DocColumn>,
+        rows: impl IntoIterator<Item = Vec<E>>,
+    ) -> DocTable {
+        let row = |entries: Vec<E>| DocRow {
+            entries: entries.into_iter().map(Into::into).collect(),
+            ..DocRow::default()
+        };
+        DocTable {
+            caption: String::new(),
+            columns,
+            rows: rows.into_iter().map(row).collect(),
+        }
+    }
+
+    /// The table without columns in which nothing stands.
+    pub fn without_empty_columns(mut self) -> DocTable {
+        for i in (0..self.columns.len()).rev() {
+            let mut entries = self.rows.iter().filter_map(|row| row.entries.get(i));
+            if entries.all(|entry| entry.text.is_empty()) {
+                self.columns.remove(i);
+                for row in &mut self.rows {
+                    row.entries.remove(i);
+                }
+            }
+        }
+        self
+    }
+
+    /// Whether any entry has a mark.
+    pub fn is_marked(&self) -> bool {
+        let mut entries = self.rows.iter().flat_map(|row| &row.entries);
+        entries.any(|entry| entry.mark.is_some())
+    }
+}
+
+impl<T: Into<String>> From<T> for DocEntry {
+    fn from(text: T) -> DocEntry {
+        DocEntry {
+            text: text.into(),
+            ..DocEntry::default()
+        }
+    }
+}
+
+impl DocMark {
+    /// The sign of a verdict.
+    pub fn of(verdict: Verdict) -> DocMark {
+        let kind = match verdict {
+            Verdict::Better => MarkKind::Good,
+            Verdict::Worse => MarkKind::Bad,
+            Verdict::NoDifferenceThatMatters => MarkKind::Same,
+            Verdict::NotDecided => MarkKind::Open,
+        };
+        DocMark {
+            sign: crate::numbers::mark(verdict),
+            words: crate::numbers::verdict(verdict),
+            kind,
+        }
+    }
+}
+
+impl MarkKind {
+    /// Its class on a page.
+    pub fn class(self) -> &'static str {
+        match self {
+            MarkKind::Good => "better",
+            MarkKind::Bad => "worse",
+            MarkKind::Same => "same",
+            MarkKind::Open => "open",
+        }
+    }
+
+    pub fn ink(self) -> Ink {
+        match self {
+            MarkKind::Good => Ink::Good,
+            MarkKind::Bad => Ink::Bad,
+            MarkKind::Same => Ink::Faint,
+            MarkKind::Open => Ink::Warn,
+        }
+    }
+}
+
+/// The place of a footnote, from 1; added where it is new.
+pub(crate) fn note(notes: &mut Vec<String>, why: &str) -> usize {
+    let why = crate::text::clean(why);
+    match notes.iter().position(|n| *n == why) {
+        Some(at) => at + 1,
+        None => {
+            notes.push(why);
+            notes.len()
+        }
+    }
+}

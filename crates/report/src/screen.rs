@@ -1,0 +1,293 @@
+//! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
+//! sentence beyond findings: what it says is the advice's, what it shows is the findings'.
+
+use bytecost_analysis::{
+    AdviceLine, Analysis, Caveat, CaveatEffect, Situation, UNDECIDED, grouped,
+};
+use bytecost_spec::{Axis, units};
+use itertools::Itertools as _;
+
+use crate::descriptions;
+use crate::document::{
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, Tone,
+};
+use crate::numbers::{self, bare_ratio};
+use crate::question::{QuestionEntry, QuestionTable, questions, value_in_words};
+use crate::sections::findings;
+use crate::style::Style;
+use crate::terminal::{print, terminal};
+use crate::text::count;
+
+/// The most lines that it has.
+pub const LINES: usize = 30;
+/// The most rows of its table, the baseline's included, and the most columns.
+const ROWS: usize = 7;
+const COLUMNS: usize = 5;
+/// The most caveats.
+const CAVEATS: usize = 5;
+
+/// How much of everything but the advice there is room for.
+#[derive(Clone, Copy)]
+struct Room {
+    rows: usize,
+    caveats: usize,
+    lines: usize,
+}
+
+/// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
+#[must_use]
+pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
+    if descriptions::imported(a).is_some() {
+        return terminal(a, style);
+    }
+    let links = [
+        ("Full report", page),
+        ("Why", &format!("bytecost explain {run}")),
+    ];
+    let print = |room| print(&document(a, room, run, &links), style);
+    let mut room = Room {
+        rows: ROWS,
+        caveats: CAVEATS,
+        lines: usize::MAX,
+    };
+    let mut text = print(room);
+    // What is advised stays longest: the page has the table and the caveats too.
+    while text.lines().count() > LINES {
+        match room {
+            Room { rows: 4.., .. } => room.rows -= 1,
+            Room { caveats: 2.., .. } => room.caveats -= 1,
+            Room { rows: 1.., .. } => room.rows = 0,
+            Room {
+                lines: usize::MAX, ..
+            } => room.lines = a.advice.lines.len(),
+            Room { lines: 2.., .. } => room.lines -= 1,
+            _ => return text,
+        }
+        text = print(room);
+    }
+    text
+}
+
+/// The same where there is room for all of it, as a report begins.
+pub(crate) fn answer(a: &Analysis) -> Document {
+    let room = Room {
+        rows: usize::MAX,
+        caveats: CAVEATS,
+        lines: usize::MAX,
+    };
+    document(a, room, &a.run.id, &[])
+}
+
+fn document(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
+    let mut document = Document::default();
+    document.paragraph(Tone::Strong, header(a));
+    if let Some(early) = &a.run.ended_early {
+        document.paragraph(Tone::Warning, format!("This run ended early: {early}"));
+    }
+    let (advice, last): (Vec<_>, Vec<_>) =
+        (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
+    let more = advice.len().saturating_sub(room.lines);
+    let told = advice.iter().take(room.lines);
+    let by_label = grouped(told.map(|line| (line.label.as_str(), said(a, line))));
+    let mut terms: Vec<DocTerm> = (by_label.into_iter())
+        .map(|(label, lines)| DocTerm::new(label, lines))
+        .collect();
+    if more > 0 {
+        let lines = count(more, "line of advice", "lines of advice");
+        terms.push(DocTerm::new(
+            "More",
+            [format!("{lines}: bytecost report {run} --all")],
+        ));
+    }
+    document.push(DocBlock::Terms(terms));
+    let main = a.advice.situations.first();
+    let table = main.and_then(|main| table(a, main, room.rows));
+    document
+        .blocks
+        .extend(table.into_iter().map(DocBlock::Table));
+    let mut terms = Vec::new();
+    let caveats = caveats(a, room.caveats);
+    if !caveats.is_empty() {
+        terms.push(DocTerm::new("No verdict", caveats));
+    }
+    terms.extend(a.noise_floor.iter().map(|floor| {
+        let w = &floor.widest;
+        let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
+        let text = format!("equal cells came out up to {value}× apart ({low} to {high})");
+        DocTerm::new("Noise floor", [text])
+    }));
+    let last = last.iter();
+    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [said(a, line)])));
+    let links = links.iter();
+    terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
+    document.push(DocBlock::Terms(terms));
+    document
+}
+
+/// A line of the advice with the findings that it rests on.
+fn said(a: &Analysis, line: &AdviceLine) -> DocLine {
+    DocLine {
+        rests_on: findings(a, &line.findings),
+        ..DocLine::from(line.text.as_str())
+    }
+}
+
+/// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
+fn header(a: &Analysis) -> String {
+    let places = a.advice.situations.iter().flat_map(|s| &s.place);
+    let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
+    let paths: Vec<&str> = paths
+        .map(|(_, path)| {
+            if path == "loopback" {
+                "loopback TCP"
+            } else {
+                path
+            }
+        })
+        .collect();
+    let kernel: String = a.host.kernel.splitn(3, '.').take(2).join(".");
+    let machine = [
+        count(a.host.cpus.len(), "CPU", "CPUs"),
+        format!("Linux {kernel}"),
+        a.host.virtualization.clone().unwrap_or_default(),
+    ];
+    let machine = machine
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .join(", ");
+    let run = format!(
+        "{} s, {}",
+        units::number(a.run.measured_s.round()),
+        count(a.run.blocks as usize, "block", "blocks")
+    );
+    let parts = [a.study.name.clone(), paths.join(", "), machine, run];
+    parts
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .join(" · ")
+}
+
+/// What withholds verdicts, the most far-reaching first, and what failed.
+fn caveats(a: &Analysis, most: usize) -> Vec<DocLine> {
+    let rank = |c: &&Caveat| std::cmp::Reverse(c.effect);
+    let withholds = |c: &&Caveat| c.effect != CaveatEffect::Annotates;
+    let all: Vec<&Caveat> = a
+        .caveats
+        .iter()
+        .filter(withholds)
+        .sorted_by_key(rank)
+        .collect();
+    let told = all.iter().take(most).map(|caveat| {
+        let ends = [". ", ": "].map(|end| caveat.text.find(end).unwrap_or(caveat.text.len()));
+        let first = &caveat.text[..ends[0].min(ends[1])];
+        let first = first.trim_end_matches('.');
+        match caveat.cells.len() {
+            n if n > 0 && !first.contains("cell") => {
+                format!("{first} ({})", count(n, "cell", "cells")).into()
+            }
+            _ => DocLine::from(first),
+        }
+    });
+    let mut lines: Vec<DocLine> = told.collect();
+    if all.len() > most {
+        let more = count(all.len() - most, "more caveat", "more caveats");
+        lines.push(format!("{more}: see the full report").into());
+    }
+    if a.run.failed > 0 {
+        let trials = a.run.trials + a.run.failed;
+        lines.push(
+            format!(
+                "{} of {} failed",
+                a.run.failed,
+                count(trials, "trial", "trials")
+            )
+            .into(),
+        );
+    }
+    lines
+}
+
+/// The table of the first situation: the ways that the advice names first.
+fn table(a: &Analysis, main: &Situation, rows: usize) -> Option<DocTable> {
+    if rows == 0 {
+        return None;
+    }
+    let all = questions(a);
+    let is_of = |q: &&QuestionTable<'_>| {
+        q.metric == main.metric && q.axis == main.axis && q.baseline == main.baseline
+    };
+    let q = all.iter().find(is_of)?;
+    let named: Vec<&str> = named(a).collect();
+    let rank = |name: &str| named.iter().position(|n| *n == name).unwrap_or(usize::MAX);
+    let mut order: Vec<_> = q.rows.iter().collect();
+    order.sort_by_key(|row| (!row.is_baseline, rank(&row.name)));
+    order.truncate(rows);
+    let shown = spread(q.columns.len().max(1));
+    let mut columns = vec![DocColumn::names("")];
+    columns.extend(shown.iter().map(|&i| {
+        let heading = q.x.zip(q.columns.get(i));
+        DocColumn::right(heading.map_or_else(String::new, |(x, c)| value_in_words(x, c)))
+    }));
+    let unit = q.metric.measure.row().unit;
+    let caption = format!(
+        "{}{} relative to {}: ▲ better ▼ worse = within {} ? undecided",
+        q.metric.title(),
+        if unit.is_empty() {
+            String::new()
+        } else {
+            format!(" ({unit})")
+        },
+        q.baseline,
+        numbers::percent(a.study.smallest_effect)
+    );
+    let rows = order.into_iter().map(|row| {
+        let name = DocEntry::from(row.name.clone());
+        let entries = shown.iter().filter_map(|&i| row.entries.get(i));
+        DocRow {
+            entries: std::iter::once(name)
+                .chain(entries.map(|e| entry(e, row.is_baseline)))
+                .collect(),
+            is_baseline: row.is_baseline,
+            finding: None,
+        }
+    });
+    Some(DocTable {
+        caption,
+        columns,
+        rows: rows.collect(),
+    })
+}
+
+/// The ways in the order in which the advice speaks of them.
+fn named(a: &Analysis) -> impl Iterator<Item = &str> {
+    let situations = || a.advice.situations.iter();
+    let used = situations().flat_map(|s| s.uses.iter().map(|u| u.value.as_str()));
+    let conditional = situations().flat_map(|s| s.conditional.iter().map(|c| &*c.gain.value));
+    let worse = situations().flat_map(|s| s.avoid.iter().map(|w| &*w.cost.value));
+    used.chain(conditional).chain(worse)
+}
+
+/// Some of so many columns: the ends, and what lies evenly between.
+fn spread(count: usize) -> Vec<usize> {
+    let shown = count.min(COLUMNS);
+    let at = |i: usize| {
+        if shown < 2 {
+            0
+        } else {
+            i * (count - 1) / (shown - 1)
+        }
+    };
+    (0..shown).map(at).collect()
+}
+
+fn entry(entry: &QuestionEntry<'_>, is_baseline: bool) -> DocEntry {
+    match entry {
+        QuestionEntry::Measured(e, _) if is_baseline => units::number(e.value).into(),
+        QuestionEntry::Measured(_, Some(f)) if f.withheld.is_none() => DocEntry {
+            text: format!("{}×", bare_ratio(f.ratio)),
+            mark: Some(DocMark::of(f.verdict)),
+            ..DocEntry::default()
+        },
+        _ => "–".into(),
+    }
+}

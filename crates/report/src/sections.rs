@@ -1,0 +1,559 @@
+//! All that is said of a result, section by section. Headings and words stand here once; the
+//! printers give them the look of a terminal, of Markdown and of a page.
+
+use bytecost_analysis::{
+    Analysis, AnswerSentence, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData,
+    Point,
+};
+use bytecost_spec::host::{Check, Level};
+
+use crate::audit::ruling;
+use crate::books::{self, books};
+use crate::ceiling;
+use crate::comparisons;
+use crate::counted::{CountTable, counted, roles};
+use crate::crossing::Crossings;
+use crate::descriptions;
+use crate::document::{
+    DocBlock, DocColumn, DocFigure, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef,
+    MarkKind, Tone,
+};
+use crate::footprint;
+use crate::heat::heats;
+use crate::overview;
+use crate::published_series;
+use crate::published_tables::beside;
+use crate::screen;
+use crate::stack::stacks;
+use crate::text::count;
+
+/// Sentences about crossovers that a page shows above their table.
+const CROSSOVERS_MOST: usize = 4;
+
+/// All of it: the answer, then what it rests on.
+pub(crate) fn document(a: &Analysis) -> Document {
+    let mut document = answer(a);
+    document.blocks.extend(body(a).blocks);
+    document
+}
+
+/// What a reader sees first.
+pub(crate) fn answer(a: &Analysis) -> Document {
+    let mut d = Document::default();
+    if let Some(published) = descriptions::imported(a) {
+        d.paragraph(Tone::Strong, descriptions::imported_sentence(published));
+        d.paragraph(Tone::Plain, descriptions::IMPORTED);
+        return d;
+    }
+    d.blocks.extend(screen::answer(a).blocks);
+    let is_advice = |answer: &&AnswerSentence| {
+        let mut advice = a.advice.lines.iter();
+        advice.any(|line| answer.sentence.contains(&line.text))
+    };
+    let others = a.answers.iter().filter(|answer| !is_advice(answer));
+    let lines = others.map(|answer| DocLine {
+        rests_on: findings(a, &answer.findings),
+        ..DocLine::from(answer.sentence.as_str())
+    });
+    lists(lines.collect(), 0, "more sentences", &mut d);
+    d
+}
+
+/// A list of which the end is folded away.
+fn lists(mut lines: Vec<DocLine>, most: usize, more: &str, d: &mut Document) {
+    let rest = lines.split_off(lines.len().min(most));
+    if !lines.is_empty() {
+        d.push(DocBlock::List(lines));
+    }
+    if !rest.is_empty() {
+        d.push(DocBlock::Fold {
+            title: format!("{} {more}", rest.len()),
+            blocks: vec![DocBlock::List(rest)],
+            is_rest: true,
+        });
+    }
+}
+
+/// Places of the findings with these ids.
+pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
+    let place = |id: &String| a.findings.iter().position(|f| f.id == *id);
+    ids.iter().filter_map(place).collect()
+}
+
+/// Everything below the answer.
+pub(crate) fn body(a: &Analysis) -> Document {
+    let mut d = Document::default();
+    comparisons::section(a, &mut d);
+    run(a, &mut d);
+    speed_ups(a, &mut d);
+    crossovers(a, &mut d);
+    explanations(a, &mut d);
+    charts(a, &mut d);
+    distances(a, &mut d);
+    bars(a, &mut d);
+    for table in [
+        books(a),
+        books::counted(a),
+        counted(a),
+        roles(a),
+        footprint::table(a),
+    ] {
+        table
+            .into_iter()
+            .for_each(|table| count_table(table, &mut d));
+    }
+    claims(a, &mut d);
+    published(a, &mut d);
+    caveats(a, &mut d);
+    missing(a, &mut d);
+    machine(a, &mut d);
+    method(a, &mut d);
+    again(a, &mut d);
+    d
+}
+
+fn run(a: &Analysis, d: &mut Document) {
+    if descriptions::imported(a).is_some() {
+        return;
+    }
+    d.section("This run", "run", "Run");
+    let terms = [
+        ("Question", a.study.question.clone()),
+        ("Expected before the run", a.study.prediction.clone()),
+        ("Machine", descriptions::place_line(a)),
+        ("Run", descriptions::run(a)),
+        (
+            "Widest interval",
+            descriptions::widest(a).unwrap_or_default(),
+        ),
+    ];
+    let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut terms: Vec<DocTerm> = terms
+        .map(|(label, text)| DocTerm::new(label, [text]))
+        .collect();
+    let floors = descriptions::floors(a);
+    if !floors.is_empty() {
+        terms.push(DocTerm::new("Limits of the method", floors));
+    }
+    d.push(DocBlock::Terms(terms));
+    if let Some(hint) = ceiling::hint(a) {
+        d.paragraph(Tone::Faint, hint);
+    }
+}
+
+fn speed_ups(a: &Analysis, d: &mut Document) {
+    let table = overview::table(a);
+    if table.rows.is_empty() {
+        return;
+    }
+    d.section("Speed-ups", "overview", "Speed-ups");
+    d.paragraph(
+        Tone::Faint,
+        "How many times as fast one way of each pair is as the other: above 1× the first is faster. Bars are 95 % intervals; hollow marks were published by others, without an interval.",
+    );
+    let as_table = vec![DocBlock::Table(table)];
+    d.push(figure(DrawingRef::SpeedUps, as_table.clone()));
+    d.push(DocBlock::PageOnly(vec![as_fold(as_table)]));
+}
+
+/// What a drawing shows, for who cannot see it.
+fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
+    DocBlock::Fold {
+        title: "The same as a table".to_owned(),
+        blocks,
+        is_rest: false,
+    }
+}
+
+fn crossovers(a: &Analysis, d: &mut Document) {
+    let all = Crossings::of(a);
+    if all.is_empty() {
+        return;
+    }
+    d.section("Crossover points", "crossovers", "Crossovers");
+    let decided = all.decided.iter();
+    let sentences = decided.map(|c| DocLine::from(c.sentence.as_str()));
+    lists(sentences.collect(), CROSSOVERS_MOST, "more sentences", d);
+    if !all.decided.is_empty() {
+        d.push(DocBlock::Table(Crossings::table(&all.decided)));
+    }
+    if let Some(words) = all.open_in_words() {
+        d.push(DocBlock::Fold {
+            title: words,
+            blocks: vec![DocBlock::Table(Crossings::table(&all.open))],
+            is_rest: false,
+        });
+    }
+}
+
+fn explanations(a: &Analysis, d: &mut Document) {
+    if a.explanations.is_empty() {
+        return;
+    }
+    d.section("Why", "why", "Why");
+    for e in &a.explanations {
+        d.push(DocBlock::Card(explanation(a, e)));
+    }
+}
+
+/// A question with its answer or what is missing for one, and what is behind it.
+pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
+    let answer = match &e.answer {
+        Some(answer) => DocLine::from(answer.as_str()),
+        None => {
+            let missing = descriptions::missing(e);
+            DocLine::of(
+                Tone::Faint,
+                format!("Not answered by this run: {}", missing),
+            )
+        }
+    };
+    let rests_on = findings(a, &e.findings);
+    let mut terms = Vec::new();
+    for (label, lines) in [
+        ("Numbers", e.numbers.clone()),
+        ("Evidence", e.evidence.clone()),
+        (
+            "What would change it",
+            e.would_change.clone().into_iter().collect(),
+        ),
+    ] {
+        if !lines.is_empty() {
+            terms.push(DocTerm::new(label, lines));
+        }
+    }
+    let mut blocks = vec![
+        DocBlock::heading(&e.question),
+        DocBlock::Paragraph(DocLine { rests_on, ..answer }),
+    ];
+    if !terms.is_empty() {
+        blocks.push(DocBlock::Fold {
+            title: "Numbers and evidence".to_owned(),
+            blocks: vec![DocBlock::Terms(terms)],
+            is_rest: false,
+        });
+    }
+    blocks
+}
+
+fn figure(drawing: DrawingRef, instead: Vec<DocBlock>) -> DocBlock {
+    DocBlock::Figure(DocFigure { drawing, instead })
+}
+
+/// The drawing that stands beside the answer: of what the answer is about, and not an empty one.
+pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
+    let charts = published_series::figures(a);
+    let first = a.answers.first().and_then(|answer| answer.findings.first());
+    let finding = first.and_then(|id| a.findings.iter().find(|f| f.id == *id));
+    let drawn = || charts.iter().enumerate().filter(|(_, f)| has_points(f));
+    let about = finding.and_then(|found| drawn().find(|(_, f)| f.y == found.metric));
+    let chart = about.or_else(|| drawn().next());
+    let chart = chart.map(|(place, _)| DrawingRef::Chart(place));
+    chart.or_else(|| (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0)))
+}
+
+fn has_points(f: &FigureData) -> bool {
+    let mut points = f.series.iter().flat_map(|s| &s.points);
+    points.any(|p| matches!(p, Point::Measured(_)))
+}
+
+fn charts(a: &Analysis, d: &mut Document) {
+    let charts = published_series::figures(a);
+    if charts.is_empty() {
+        return;
+    }
+    let mut own = Document::default();
+    own.section("Figures", "figures", "Figures");
+    let imported = descriptions::imported(a).is_some();
+    for (place, f) in charts.iter().enumerate() {
+        let instead = match imported {
+            true => published_series::told(a, f),
+            false => Vec::new(),
+        };
+        own.push(figure(DrawingRef::Chart(place), instead));
+    }
+    match imported {
+        true => d.blocks.append(&mut own.blocks),
+        // Their numbers stand in the tables of the comparisons.
+        false => d.push(DocBlock::PageOnly(own.blocks)),
+    }
+}
+
+fn distances(a: &Analysis, d: &mut Document) {
+    let maps = heats(a);
+    if maps.is_empty() {
+        return;
+    }
+    d.section(
+        "What the distance between two CPUs costs",
+        "distances",
+        "Distances",
+    );
+    d.paragraph(
+        Tone::Faint,
+        "Two threads take turns, each on its CPU: the stronger the colour, the longer a turn there and back takes. Each map has a scale of its own.",
+    );
+    for (place, map) in maps.iter().enumerate() {
+        d.push(figure(DrawingRef::Heat(place), map.told()));
+    }
+}
+
+fn bars(a: &Analysis, d: &mut Document) {
+    let mut own = Document::default();
+    for (place, stack) in stacks(a).into_iter().enumerate() {
+        own.section(stack.title, stack.section, stack.short);
+        own.paragraph(Tone::Faint, stack.lead);
+        own.push(figure(DrawingRef::Stack(place), Vec::new()));
+        own.push(as_fold(vec![DocBlock::Table(stack.told())]));
+    }
+    if !own.blocks.is_empty() {
+        d.push(DocBlock::PageOnly(own.blocks));
+    }
+}
+
+fn count_table(of: CountTable, d: &mut Document) {
+    d.section(of.title, of.section, of.short);
+    d.paragraph(Tone::Faint, of.lead);
+    let columns = of.columns.into_iter().enumerate();
+    let columns = columns.map(|(i, heading)| match i {
+        0 => DocColumn::left(heading),
+        _ => DocColumn::right(heading),
+    });
+    let rows = of.rows.into_iter();
+    let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
+    d.push(DocBlock::Card(
+        std::iter::once(DocBlock::Table(DocTable::of(columns.collect(), rows)))
+            .chain(
+                of.notes
+                    .into_iter()
+                    .map(|n| DocBlock::paragraph(Tone::Faint, n)),
+            )
+            .collect(),
+    ));
+}
+
+fn claims(a: &Analysis, d: &mut Document) {
+    if a.audit.is_empty() {
+        return;
+    }
+    d.section("Published claims", "claims", "Claims");
+    d.paragraph(Tone::Faint, crate::audit::summary(a.audit.iter()));
+    for claim in &a.audit {
+        d.push(DocBlock::Card(audited(a, claim)));
+    }
+}
+
+fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
+    let row = ruling(c.ruling);
+    let mark = DocMark {
+        sign: row.sign,
+        words: row.words,
+        kind: match row.class {
+            "better" => MarkKind::Good,
+            "worse" => MarkKind::Bad,
+            "open" => MarkKind::Open,
+            _ => MarkKind::Same,
+        },
+    };
+    let mut blocks = vec![
+        DocBlock::Paragraph(DocLine {
+            mark: Some(mark),
+            ..DocLine::from(row.words)
+        }),
+        DocBlock::paragraph(Tone::Strong, format!("{} ({})", c.claim, c.source)),
+        DocBlock::Paragraph(DocLine {
+            rests_on: findings(a, &c.findings),
+            ..DocLine::from(c.because.as_str())
+        }),
+    ];
+    if !c.figures.is_empty() {
+        let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);
+        let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+        let row =
+            |f: &AuditFigure| vec![f.what.clone(), or_none(&f.published), or_none(&f.measured)];
+        blocks.push(DocBlock::Table(DocTable {
+            caption: "Published beside measured".to_owned(),
+            ..DocTable::of(columns.to_vec(), c.figures.iter().map(row))
+        }));
+    }
+    blocks
+}
+
+fn published(a: &Analysis, d: &mut Document) {
+    let Some(beside) = beside(a) else { return };
+    d.section("Published beside measured", "published", "Published");
+    d.paragraph(Tone::Plain, &beside.summary);
+    if !beside.differs.is_empty() {
+        let text = format!(
+            "The measured cells differ from the published in {}.",
+            beside.differs
+        );
+        d.paragraph(Tone::Plain, text);
+    }
+    for note in &beside.notes {
+        d.paragraph(Tone::Faint, note);
+    }
+    for table in beside.tables {
+        let columns = vec![
+            DocColumn::left("Cell"),
+            DocColumn::right(&beside.source),
+            DocColumn::right("Measured here"),
+            DocColumn::left("95 % interval"),
+            DocColumn::right("Here / there"),
+            DocColumn::left("Differs in"),
+        ];
+        let cells = count(table.rows.len(), "cell", "cells");
+        d.push(DocBlock::Fold {
+            title: format!("{}: {cells}", table.heading),
+            blocks: vec![DocBlock::Table(DocTable::of(columns, table.rows))],
+            is_rest: false,
+        });
+    }
+}
+
+fn caveats(a: &Analysis, d: &mut Document) {
+    if a.caveats.is_empty() {
+        return;
+    }
+    d.section("Caveats", "caveats", "Caveats");
+    for caveat in &a.caveats {
+        d.push(DocBlock::Card(self::caveat(a, caveat)));
+    }
+}
+
+fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
+    let effect = match c.effect {
+        CaveatEffect::Annotates => None,
+        CaveatEffect::WithholdsMetric => Some("some verdicts of these cells are withheld"),
+        CaveatEffect::WithholdsAll => Some("every verdict of these cells is withheld"),
+    };
+    let ids: Vec<&str> = c.cells.iter().map(String::as_str).collect();
+    let affects = match ids.is_empty() {
+        true => "the whole run".to_owned(),
+        false => descriptions::cells(&ids, &a.study.varied),
+    };
+    let terms = [
+        effect.map(|effect| ("Effect", effect.to_owned())),
+        Some(("Evidence", c.evidence.clone())),
+        Some(("Remedy", c.remedy.clone())),
+        Some(("Affects", affects)),
+    ];
+    let terms = terms.into_iter().flatten();
+    vec![
+        DocBlock::paragraph(Tone::Warning, &c.text),
+        DocBlock::Terms(
+            terms
+                .map(|(label, text)| DocTerm::new(label, [text]))
+                .collect(),
+        ),
+    ]
+}
+
+fn missing(a: &Analysis, d: &mut Document) {
+    let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
+    let failures = a.failures.iter();
+    let failures = failures.map(|f| {
+        let trial = format!("block {}, {}", f.trial.block, cell(&f.cell));
+        (trial, f.reason.clone())
+    });
+    let left_out = a.left_out.iter().map(|l| {
+        let cells = count(l.cells, "cell", "cells");
+        (format!("{} ({cells})", l.what), l.why.clone())
+    });
+    let failed = count(a.failures.len(), "trial failed", "trials failed");
+    let parts: [(&str, Vec<(String, String)>); 3] = [
+        ("Not available on this machine", descriptions::refusals(a)),
+        (&failed, failures.collect()),
+        ("Left out of this run", left_out.collect()),
+    ];
+    if parts.iter().all(|(_, list)| list.is_empty()) {
+        return;
+    }
+    d.section("What is missing", "missing", "Missing");
+    for (heading, list) in parts.into_iter().filter(|(_, list)| !list.is_empty()) {
+        d.push(DocBlock::heading(heading));
+        let terms = list
+            .into_iter()
+            .map(|(what, why)| DocTerm::new(what, [why]));
+        d.push(DocBlock::Terms(terms.collect()));
+    }
+}
+
+fn machine(a: &Analysis, d: &mut Document) {
+    if descriptions::imported(a).is_some() {
+        return;
+    }
+    let mut own = Document::default();
+    own.section("Machine", "machine", "Machine");
+    let facts = descriptions::host(&a.host).into_iter();
+    let facts = facts.map(|(name, fact)| DocTerm::new(name, [fact]));
+    own.push(DocBlock::Terms(facts.collect()));
+    if !a.host.checks.is_empty() {
+        own.push(DocBlock::heading("Checks"));
+        own.push(DocBlock::Terms(checks(&a.host.checks)));
+    }
+    d.push(DocBlock::PageOnly(own.blocks));
+}
+
+/// What was looked at on the machine, what it means, and what to do.
+pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
+    let term = |check: &Check| {
+        let (sign, words, kind) = match check.level {
+            Level::Good => ("✓", "as it should be", MarkKind::Good),
+            Level::Note => ("·", "worth knowing", MarkKind::Same),
+            Level::Warning => ("!", "weakens results", MarkKind::Open),
+        };
+        let mut lines = vec![
+            DocLine::from(check.found.as_str()),
+            DocLine::of(Tone::Faint, check.means.as_str()),
+        ];
+        if let Some(remedy) = &check.remedy {
+            lines.push(DocLine::from(format!("→ {remedy}")));
+        }
+        DocTerm {
+            mark: Some(DocMark { sign, words, kind }),
+            ..DocTerm::new(&check.name, lines)
+        }
+    };
+    checks.iter().map(term).collect()
+}
+
+fn method(a: &Analysis, d: &mut Document) {
+    if descriptions::imported(a).is_some() {
+        return;
+    }
+    let mut own = Document::default();
+    own.section("Method", "method", "Method");
+    let terms = descriptions::method(a).into_iter();
+    let terms = terms.map(|(name, says)| DocTerm::new(name, [says]));
+    own.push(DocBlock::Terms(terms.collect()));
+    if !a.study.constants.is_empty() {
+        own.push(DocBlock::heading("Held constant"));
+        let constants = a.study.constants.iter();
+        let words = constants.map(|(axis, value)| {
+            let value = crate::question::value_in_words(*axis, value);
+            format!("{} {value}", axis.name())
+        });
+        own.paragraph(Tone::Plain, words.collect::<Vec<_>>().join("; "));
+    }
+    d.push(DocBlock::PageOnly(own.blocks));
+}
+
+fn again(a: &Analysis, d: &mut Document) {
+    d.section("Reproduce", "again", "Reproduce");
+    d.push(DocBlock::Code(descriptions::command(a)));
+    let made = format!(
+        "`bytecost report {}` makes this report again, byte for byte.",
+        a.run.id
+    );
+    d.paragraph(
+        Tone::Plain,
+        match descriptions::imported(a) {
+            Some(_) => made,
+            None => format!(
+                "The order of trials comes from the seed {}. Every number is computed from the samples of the run: {made}",
+                a.run.seed
+            ),
+        },
+    );
+}

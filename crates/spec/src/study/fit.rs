@@ -1,0 +1,203 @@
+//! A study whose cells the command line made others: it is answered in the measure of what is run.
+
+use super::{Figure, Study};
+use crate::axis::{Axis, CellFacts};
+use crate::cell::Cell;
+use crate::metric::Metric;
+use crate::survey::Survey;
+
+impl Study {
+    /// Gives a study whose movers or servers the command line chose the metrics, question and
+    /// figures that fit them, where its own do not: a wake-up has a latency and no throughput, and
+    /// a server has requests. What is not varied any more is not compared.
+    pub fn fit(&mut self, survey: &Survey) {
+        let chosen = |axis: &Axis| matches!(axis, Axis::Mover | Axis::Server);
+        if !self.asked.iter().any(chosen) {
+            return;
+        }
+        self.take_sizes(survey);
+        let cells = self.normal_cells(survey);
+        let moves = |cell: &&Cell| !survey.mover(&cell.mover).is_some_and(|m| m.moves_nothing());
+        let Some(first) = cells.iter().find(moves).or(cells.first()) else {
+            return;
+        };
+        let own = CellFacts::of(first, survey).metrics();
+        let varies = |axis: Axis| {
+            cells
+                .iter()
+                .any(|cell| cell.value(axis) != cells[0].value(axis))
+        };
+        if self.compare.iter().any(|c| varies(c.axis)) {
+            self.compare.retain(|c| varies(c.axis));
+        }
+        let fits = |metrics: &[Metric]| metrics.first().is_some_and(|m| own.contains(m));
+        if self.compare.iter().all(|c| fits(&c.metrics)) {
+            return;
+        }
+        for compare in &mut self.compare {
+            compare.metrics = own.to_vec();
+        }
+        self.title = "As asked on the command line".to_owned();
+        self.question = "What do these cost, as asked on the command line?".to_owned();
+        self.prediction = "Nothing was written down.".to_owned();
+        self.expects.clear();
+        self.pairs.clear();
+        let series = self.compare.first().map_or(Axis::Mover, |c| c.axis);
+        let across = self.asked.iter().copied().filter(|a| *a != series);
+        let x = across.min_by_key(|a| !varies(*a));
+        self.figures = vec![Figure {
+            title: own[0].title(),
+            x: x.unwrap_or(Axis::Size),
+            y: own[0],
+            series,
+            relative: false,
+            or: None,
+        }];
+    }
+
+    /// What has no message of its own gets the size of a small one, where none was asked for.
+    fn take_sizes(&mut self, survey: &Survey) {
+        if self.asked.contains(&Axis::Size) {
+            return;
+        }
+        let cells = self.normal_cells(survey);
+        let is_small = |cell: &Cell| {
+            let facts = CellFacts::of(cell, survey);
+            facts.is_served() || facts.wakes()
+        };
+        if cells.iter().any(is_small) {
+            for tier in &mut self.tiers {
+                tier.axes.retain(|(axis, _)| *axis != Axis::Size);
+                tier.axes.push((Axis::Size, vec!["64".to_owned()]));
+            }
+        }
+    }
+
+    fn normal_cells(&self, survey: &Survey) -> Vec<Cell> {
+        let cells = self.cells().into_iter();
+        cells
+            .map(|(_, cell)| CellFacts::of(&cell, survey).normal())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Measure;
+    use crate::survey::{MoverFacts, Route, WorkKind};
+
+    const STUDY: &str = r#"
+name = "sends"
+title = "Sends"
+question = "Which?"
+prediction = "One."
+smallest-effect = "5%"
+precision = "3%"
+budget = "9s"
+warmup = "1ms"
+window = "9ms"
+blocks-least = 6
+blocks-most = 9
+[axes]
+mover = ["send", "writev"]
+size = ["256", "1MiB"]
+[[compare]]
+axis = "mover"
+baseline = "send"
+metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
+"#;
+
+    fn survey() -> Survey {
+        let row = |name: &str, route, work| MoverFacts {
+            name: name.to_owned(),
+            route,
+            work,
+            ..MoverFacts::default()
+        };
+        Survey {
+            mover_facts: vec![
+                row("send", Route::MemoryToSocket, WorkKind::Memory),
+                row("writev", Route::MemoryToSocket, WorkKind::Memory),
+                row("wake-up", Route::Work, WorkKind::Beats),
+                row("work-random", Route::Work, WorkKind::Memory),
+                row("ping-a", Route::PingPong, WorkKind::Memory),
+                row("ping-b", Route::PingPong, WorkKind::Memory),
+            ],
+            ..Survey::default()
+        }
+    }
+
+    fn asked(axes: &[(Axis, &[&str])]) -> Study {
+        let mut study = Study::parse(STUDY).unwrap();
+        let owned = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
+        let axes: Vec<(Axis, Vec<String>)> = axes.iter().map(|(a, v)| (*a, owned(v))).collect();
+        study.ask(&axes).unwrap();
+        study.fit(&survey());
+        study
+    }
+
+    #[test]
+    fn what_is_run_decides_in_what_it_is_answered() {
+        let check = |axes: &[(Axis, &[&str])], compared: Axis, baseline: &str, metric: Measure| {
+            let study = asked(axes);
+            assert_eq!(study.compare.len(), 1, "{:?}", study.compare);
+            let compare = &study.compare[0];
+            assert_eq!(
+                (compare.axis, compare.baseline.as_str()),
+                (compared, baseline)
+            );
+            assert_eq!(compare.metrics[0].measure, metric);
+        };
+        let wake: (Axis, &[&str]) = (Axis::Mover, &["wake-up"]);
+        check(
+            &[wake, (Axis::Class, &["other", "fifo"])],
+            Axis::Class,
+            "other",
+            Measure::LatencyUsP50,
+        );
+        check(
+            &[(Axis::Mover, &["ping-a", "ping-b"])],
+            Axis::Mover,
+            "ping-a",
+            Measure::RoundTripNs,
+        );
+        check(
+            &[
+                (Axis::Mover, &["work-random"]),
+                (Axis::HugePages, &["both"]),
+            ],
+            Axis::HugePages,
+            "off",
+            Measure::MessagesPerS,
+        );
+        check(
+            &[(Axis::Server, &["epoll", "uring"])],
+            Axis::Server,
+            "epoll",
+            Measure::MessagesPerS,
+        );
+        check(
+            &[(Axis::Mover, &["send", "writev"])],
+            Axis::Mover,
+            "send",
+            Measure::CpuSPerGb,
+        );
+    }
+
+    #[test]
+    fn a_size_that_means_nothing_is_one_and_small() {
+        let sizes = |axes: &[(Axis, &[&str])]| {
+            let cells = asked(axes).cells();
+            let mut sizes: Vec<u64> = cells.iter().map(|(_, c)| c.size_bytes).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            sizes
+        };
+        assert_eq!(sizes(&[(Axis::Mover, &["wake-up"])]), [64]);
+        assert_eq!(sizes(&[(Axis::Server, &["epoll"])]), [64]);
+        assert_eq!(sizes(&[(Axis::Mover, &["send"])]), [256, 1 << 20]);
+        let named: &[(Axis, &[&str])] = &[(Axis::Mover, &["wake-up"]), (Axis::Size, &["4KiB"])];
+        assert_eq!(sizes(named), [4096]);
+    }
+}
