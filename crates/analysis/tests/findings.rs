@@ -79,7 +79,7 @@ fn what_the_noise_hides_is_not_decided_and_says_what_it_would_take() {
     assert!(open.iter().any(|f| f.blocks_needed.is_some()));
     assert!(open.iter().all(|f| f.detectable > 0.1));
     assert!(
-        open[0].sentence.contains("not decided"),
+        open[0].sentence.contains("undecided"),
         "{}",
         open[0].sentence
     );

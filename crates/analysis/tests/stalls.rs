@@ -3,7 +3,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Caveat, Verdict};
-use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Nodelay, Reading};
 use world::{STUDY, True, World};
 
 const AXES: &str = r#"mover = ["send", "send-fields", "sendmsg"]
@@ -127,13 +127,16 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
         .iter()
         .map(|a| a.sentence.as_str())
         .collect();
-    assert!(
-        all[0].starts_with("`send-fields` stalls in 3 cells with nodelay off: "),
-        "{all:#?}"
-    );
-    assert!(all[0].contains("not the cost of copying"), "{all:#?}");
-    let remains = "Without the stall (TCP_NODELAY on) `send-fields` against `send` in CPU time per byte: costs ";
-    assert!(all[1].starts_with(remains), "{all:#?}");
+    // Its cost without the stall is compared, and with it nothing is.
+    let avoided = |value: &str| {
+        let off = (Axis::Nodelay, value.to_owned());
+        let of = |s: &&bytecost_analysis::Situation| s.place.contains(&off);
+        let places = analysis.advice.situations.iter().filter(of);
+        places
+            .flat_map(|s| &s.avoid)
+            .any(|a| a.cost.value == "send-fields")
+    };
+    assert!(avoided("on") && !avoided("off"), "{all:#?}");
     // Of thousands nobody speaks.
     let told = |s: &&&str| s.contains("4,8") || s.contains("4,9") || s.contains("5,0");
     assert_eq!(all.iter().filter(told).count(), 0, "{all:#?}");
@@ -146,7 +149,7 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
     assert_eq!(compared.len(), 3);
     for finding in compared {
         assert_eq!(finding.verdict, Verdict::NotDecided);
-        let why = "no verdict (95 % interval ";
+        let why = "no verdict (";
         assert!(finding.sentence.contains(why), "{}", finding.sentence);
         let why =
             "waits for the timer of delayed acknowledgements, which is not the cost of copying.";
@@ -161,7 +164,7 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
 }
 
 #[test]
-fn where_the_remedy_was_not_measured_that_is_said() {
+fn one_call_is_a_remedy_too() {
     let mut world = asking("\"off\"");
     world
         .cells
@@ -169,8 +172,6 @@ fn where_the_remedy_was_not_measured_that_is_said() {
     let ids: Vec<String> = world.cells.iter().map(Cell::id).collect();
     world.samples.retain(|s| ids.contains(&s.cell));
     let analysis = world.analyse();
-    let remains = "What `send-fields` costs without the stall was not measured in this run: `--nodelay on,off` measures both.";
-    assert_eq!(analysis.answers[1].sentence, remains);
     // One call beside it is a remedy of its own.
     assert!(
         caveats(&analysis, "nagle-stall")[0]
