@@ -3,7 +3,6 @@
 use bytecost_spec::{Axis, Measure};
 
 use crate::phrases;
-use crate::rate_limits::{SAME_RATE, is_of_time};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -46,14 +45,17 @@ pub(crate) struct UnnamedCaveat {
 
 type Detect = fn(&View<'_>) -> Vec<UnnamedCaveat>;
 
+/// A row of the table: the name of a caveat, what it does to verdicts, and how it is found.
+type Row = (&'static str, Effect, Detect);
+
 /// What a caveat does to verdicts.
 #[derive(Clone, Copy)]
 enum Effect {
     /// It is told.
     Annotates,
-    /// Findings of such measures with a cell that it touches have no verdict, and say why.
+    /// Findings of such measures with a cell that it affects have no verdict, and say why.
     Withholds(fn(Measure) -> bool, &'static str),
-    /// Findings of all measures with a cell that it touches have none.
+    /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
 }
 
@@ -65,6 +67,15 @@ impl Effect {
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
         }
     }
+
+    /// Why a verdict of a measure is withheld, where it is.
+    fn because(self, measure: Measure) -> Option<&'static str> {
+        match self {
+            Effect::Withholds(of, because) => of(measure).then_some(because),
+            Effect::WithholdsAll(because) => Some(because),
+            Effect::Annotates => None,
+        }
+    }
 }
 
 /// The effect of most.
@@ -74,6 +85,12 @@ const TOLD: Effect = Effect::Annotates;
 const NO_RATES: Effect =
     Effect::Withholds(is_of_time, "something other than what is compared sets it");
 
+/// The effect of waits for a timer, which take no CPU time.
+const TIMER: Effect = Effect::Withholds(
+    is_of_time,
+    "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
+);
+
 /// Whether a measure is made of CPU time.
 fn of_cpu_time(measure: Measure) -> bool {
     matches!(
@@ -82,18 +99,43 @@ fn of_cpu_time(measure: Measure) -> bool {
     )
 }
 
+/// Whether a measure is a rate or a time that goes by.
+fn is_of_time(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::ThroughputGbitPerS
+            | Measure::MessagesPerS
+            | Measure::MsPerMessage
+            | Measure::LatencyUsP50
+            | Measure::LatencyUsP90
+            | Measure::LatencyUsP99
+            | Measure::LatencyUsP999
+            | Measure::LatencyUsMax
+    )
+}
+
 /// Every caveat that is looked for, in the order in which they are told.
-const DOUBTS: &[(&str, Effect, Detect)] = &[
+const CAVEATS: &[Row] = &[
     ("ended-early", TOLD, course::ended_early),
     ("missing-trials", TOLD, course::missing_trials),
     ("several-legs", TOLD, legs::detect),
     ("changed-plan", TOLD, course::changed_plan),
+    (
+        "wrong-bytes",
+        Effect::WithholdsAll("some trials delivered wrong bytes"),
+        course::wrong_bytes,
+    ),
+    (
+        "many-failed-trials",
+        Effect::WithholdsAll("too many of its trials failed"),
+        course::many_failed_trials,
+    ),
     ("failed-trials", TOLD, course::failed_trials),
     ("few-blocks", TOLD, course::few_blocks),
     ("imprecise", TOLD, course::imprecise),
     ("twins-differ", TOLD, twins::differ),
-    ("nagle-stall", TOLD, stall::nagle),
-    ("completion-waits-for-ack", TOLD, stall::completion),
+    ("nagle-stall", TIMER, stall::nagle),
+    ("completion-waits-for-ack", TIMER, stall::completion),
     ("zero-copy-copied", TOLD, kernel::zero_copy_copied),
     ("flags-contradicted", TOLD, flags::contradicted),
     ("packet-socket", TOLD, packet_socket::detect),
@@ -110,6 +152,11 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ),
     ("books-not-closed", TOLD, books::not_closed),
     ("no-books", TOLD, books::none),
+    (
+        "many-failed-requests",
+        Effect::WithholdsAll("too many of its requests failed"),
+        serving::many_failed_requests,
+    ),
     ("failed-requests", TOLD, serving::failed_requests),
     ("server-caution", TOLD, serving::caution),
     ("mover-caution", TOLD, kernel::mover_caution),
@@ -126,14 +173,14 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
     ("drift", TOLD, course::drift),
     ("short-window", TOLD, short_window::detect),
     ("not-steady", TOLD, not_steady::detect),
-    ("pacing", TOLD, kernel::pacing),
-    ("receive-window", TOLD, receive_window::detect),
+    ("pacing", NO_RATES, kernel::pacing),
+    ("receive-window", NO_RATES, receive_window::detect),
     ("send-buffer", TOLD, kernel::send_buffer),
     ("registered-huge-pages", TOLD, huge_pages::detect),
     ("retransmits", TOLD, retransmits::detect),
     ("segments-differ", TOLD, segments::detect),
-    (SAME_RATE, NO_RATES, same_rate::detect),
-    ("receiver-bound", TOLD, receiver_bound::detect),
+    ("same-rate", NO_RATES, same_rate::detect),
+    ("receiver-bound", NO_RATES, receiver_bound::detect),
     ("untouched", TOLD, untouched::detect),
     ("zero-copy-no-room", TOLD, kernel::no_room),
     ("one-side", TOLD, wire::one_side),
@@ -149,49 +196,70 @@ const DOUBTS: &[(&str, Effect, Detect)] = &[
 
 /// Whether there is a caveat of that kind at all.
 pub(crate) fn is_looked_for(kind: &str) -> bool {
-    DOUBTS.iter().any(|(name, ..)| *name == kind)
+    CAVEATS.iter().any(|(name, ..)| *name == kind)
 }
 
-/// Every caveat that the run gives rise to.
+/// Every caveat that the run gives rise to: those that withhold verdicts, which need none, or,
+/// once the view has these, all.
 pub(crate) fn all(view: &View<'_>) -> Vec<Caveat> {
-    DOUBTS
-        .iter()
-        .flat_map(|(kind, effect, detect)| {
+    found(view, |effect| effect == CaveatEffect::Annotates)
+}
+
+/// The caveats that withhold verdicts. They look at no verdict themselves.
+pub(crate) fn withholding(view: &View<'_>) -> Vec<Caveat> {
+    found(view, |effect| effect != CaveatEffect::Annotates)
+}
+
+fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    for (kind, effect, detect) in CAVEATS {
+        let effect = effect.of_result();
+        if wanted(effect) {
             let found = detect(view).into_iter();
-            found.map(|told| told.caveat(kind, effect.of_result()))
-        })
-        .collect()
+            caveats.extend(found.map(|told| told.caveat(kind, effect)));
+        } else {
+            let known = view.caveats.iter().filter(|c| c.kind == *kind);
+            caveats.extend(known.cloned());
+        }
+    }
+    caveats
+}
+
+/// Why the verdict on two cells in a measure is withheld, where it is: what the first of the
+/// caveats says that does so.
+pub(crate) fn because(
+    caveats: &[Caveat],
+    measure: Measure,
+    cells: [&str; 2],
+) -> Option<&'static str> {
+    let affects =
+        |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id.as_str()));
+    caveats.iter().filter(affects).find_map(|caveat| {
+        let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
+        effect.because(measure)
+    })
 }
 
 /// The findings, without a verdict where a caveat withholds it.
-pub(crate) fn withheld(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
-    let mut findings = view.findings.to_vec();
-    for (_, effect, detect) in DOUBTS {
-        let (of, because): (fn(Measure) -> bool, &str) = match effect {
-            Effect::Annotates => continue,
-            Effect::Withholds(of, because) => (*of, because),
-            Effect::WithholdsAll(because) => (|_| true, because),
+pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
+    let withheld = |finding: &Finding| {
+        let cells = [finding.baseline.as_str(), finding.cell.as_str()];
+        let because = because(view.caveats, finding.metric.measure, cells)?;
+        let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
+        let mut finding = Finding {
+            verdict: Verdict::NotDecided,
+            withheld: Some(because.to_owned()),
+            blocks_needed: None,
+            ..finding.clone()
         };
-        for told in detect(view) {
-            let touches = |f: &&mut Finding| {
-                let whole = told.cells.is_empty();
-                let names = |id: &String| told.cells.contains(id);
-                of(f.metric.measure) && (whole || names(&f.cell) || names(&f.baseline))
-            };
-            for finding in findings.iter_mut().filter(touches) {
-                let Some(cell) = view.trials.cells.iter().find(|c| c.id == finding.cell) else {
-                    continue;
-                };
-                finding.verdict = Verdict::NotDecided;
-                finding.withheld = Some(because.to_owned());
-                finding.blocks_needed = None;
-                let study = &view.input.manifest.study;
-                let sentence = phrases::finding(finding, cell.cell, study, varied);
-                finding.sentence = format!("{sentence} No verdict: {because}.");
-            }
-        }
-    }
+        let study = &view.input.manifest.study;
+        finding.sentence = phrases::finding(&finding, cell.cell, study, varied);
+        Some(finding)
+    };
+    let findings = view.findings.iter();
     findings
+        .map(|f| withheld(f).unwrap_or_else(|| f.clone()))
+        .collect()
 }
 
 impl UnnamedCaveat {

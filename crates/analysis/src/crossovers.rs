@@ -1,24 +1,17 @@
-//! From which size on one way is better than another, with an interval from resampled blocks.
+//! From which size on one way is better than another: between the sizes that findings decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Course, GainEdge, Gains, Resampling, course};
+use bytecost_spec::{Axis, Metric};
 
-use crate::cells::exp;
-use crate::confidence::{FEWEST, LEVEL};
 pub(crate) use crate::contrast::Ratio;
+use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};
-use crate::result::{Crossing, CrossingPoint, Crossover};
+use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
 use crate::view::View;
 
 mod sentence;
-
-pub(crate) use sentence::is_open;
-
-/// How often the blocks of a crossover are drawn again.
-const RESAMPLES: usize = 1000;
 
 /// Two values of an axis over the numbers of another axis, all else alike.
 pub(crate) struct Curve<'v> {
@@ -146,103 +139,156 @@ impl<'v> Curve<'v> {
         }
     }
 
+    /// The two at each point at which enough blocks have the metric.
+    fn contrasts(&self, view: &View<'v>, metric: Metric) -> Vec<(&str, PairContrast<'v>)> {
+        let points = self.points.iter();
+        let asked = points.map(|p| (p.x.as_str(), view.contrast(p.pairing, metric)));
+        asked.filter_map(|(x, c)| Some((x, c?))).collect()
+    }
+
     /// The ratio at each point at which enough blocks have it.
     pub(crate) fn ratios(&self, metric: Metric) -> Vec<(&str, Ratio)> {
-        let ratios = self.points.iter().filter_map(|point| {
-            let ratio = Ratio::of(&point.pairing.log_ratios(metric))?;
-            Some((point.x.as_str(), ratio))
-        });
-        ratios.collect()
+        let of = |p: &CurvePoint<'v>| Some(PairContrast::of(p.pairing, metric)?.ratio());
+        let ratios = self.points.iter().map(|p| (p.x.as_str(), of(p)));
+        ratios.filter_map(|(x, r)| Some((x, r?))).collect()
     }
 
     /// Where the two cross in a metric; none where fewer than two points have it.
-    pub(crate) fn crossover(&self, view: &View<'_>, metric: Metric) -> Option<Crossover> {
-        let study = &view.input.manifest.study;
-        let sign = match metric.better() {
-            Better::Higher => 1.0,
-            Better::Lower => -1.0,
+    pub(crate) fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
+        let contrasts = self.contrasts(view, metric);
+        let [(least, _), .., (most, _)] = contrasts.as_slice() else {
+            return None;
         };
-        let logs = self.points.iter().map(|p| {
-            let logs = p.pairing.log_ratios_by_block(metric);
-            (p, logs)
-        });
-        let had: Vec<_> = logs.filter(|(_, logs)| logs.len() >= FEWEST).collect();
-        let ((first, _), (last, _)) = (had.first()?, had.last()?);
-        let numbers: BTreeSet<u32> = had
-            .iter()
-            .flat_map(|(_, l)| l.iter().map(|l| l.0))
-            .collect();
-        let by_block: Vec<BTreeMap<u32, f64>> = had
-            .iter()
-            .map(|(_, logs)| logs.iter().copied().collect())
-            .collect();
-        let rows: Vec<Vec<Option<f64>>> = numbers
-            .iter()
-            .map(|n| by_block.iter().map(|b| Some(sign * b.get(n)?)).collect())
-            .collect();
-        let places: Vec<f64> = had.iter().map(|(p, _)| p.number.ln()).collect();
-        let gains = Gains {
-            places: &places,
-            blocks: &rows,
-            bound: study.smallest_effect.ln_1p(),
-        };
-        let resampling = Resampling {
-            level: LEVEL,
-            times: RESAMPLES,
-            seed: view.input.manifest.seed ^ self.hash(metric),
-        };
-        let outcome = match course(gains, resampling)? {
-            Course::Always => Crossing::AlwaysBetter,
-            Course::Never => Crossing::NeverBetter,
-            Course::Open => Crossing::Undecided,
-            Course::Edges(edges) => Crossing::At(edges.iter().map(point).collect()),
-        };
-        let of_curve = |f: &&crate::result::Finding| {
-            let mut points = had.iter().map(|(p, _)| &p.pairing);
-            f.metric == metric
-                && f.axis == self.axis
-                && points.any(|p| p.other.id == f.cell && p.baseline.id == f.baseline)
-        };
+        let steps: Vec<(&str, Standing<'_>)> =
+            contrasts.iter().map(|(x, c)| (*x, c.standing())).collect();
+        let open = steps.iter().filter(|(_, s)| is_better(*s).is_none());
+        let findings = contrasts.iter().filter_map(|(_, c)| c.finding());
         let mut crossover = Crossover {
             metric,
             axis: self.axis,
             baseline: self.baseline.clone(),
             value: self.value.clone(),
             along: self.along,
-            range: (first.x.clone(), last.x.clone()),
+            range: ((*least).to_owned(), (*most).to_owned()),
             place: self.place.clone(),
-            outcome,
-            findings: view
-                .findings
-                .iter()
-                .filter(of_curve)
-                .map(|f| f.id.clone())
-                .collect(),
+            outcome: crossing(&steps),
+            findings: findings.map(|f| f.id.clone()).collect(),
+            open: open.map(|(x, _)| (*x).to_owned()).collect(),
             sentence: String::new(),
         };
-        crossover.sentence = sentence::of(&crossover, study.smallest_effect);
+        crossover.sentence = sentence::of(&crossover, view.input.manifest.study.smallest_effect);
         Some(crossover)
-    }
-
-    /// A number of the curve's own, so that no two draw the same blocks (FNV-1a).
-    fn hash(&self, metric: Metric) -> u64 {
-        let cell = self
-            .points
-            .first()
-            .map_or("", |p| p.pairing.other.id.as_str());
-        let name = format!("{metric} {} {} {cell}", self.baseline, self.along.name());
-        name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-        })
     }
 }
 
-fn point(edge: &GainEdge) -> CrossingPoint {
-    CrossingPoint {
-        better_above: edge.rising,
-        fades: edge.fades,
-        value: exp(edge.at),
-        low: edge.low.map(exp),
-        high: edge.high.map(exp),
+/// Whether the other is decided to be better, or decided not to be.
+fn is_better(standing: Standing<'_>) -> Option<bool> {
+    match standing {
+        Standing::Decided(Verdict::NotDecided) | Standing::Withheld(_) | Standing::NotCompared => {
+            None
+        }
+        Standing::Decided(verdict) => Some(verdict == Verdict::Better),
+    }
+}
+
+/// What becomes of two ways along values in their order. A place lies between the last decided
+/// value on its one side and the first on its other: values that are not decided widen it.
+pub(crate) fn crossing(steps: &[(&str, Standing<'_>)]) -> Crossing {
+    let decided: Vec<(&str, bool, bool)> = (steps.iter())
+        .filter_map(|(x, s)| {
+            let same = *s == Standing::Decided(Verdict::NoDifferenceThatMatters);
+            Some((*x, is_better(*s)?, same))
+        })
+        .collect();
+    let whole = decided.len() == steps.len();
+    if !decided.iter().any(|(_, better, _)| *better) {
+        return match whole && !decided.is_empty() {
+            true => Crossing::NeverBetter,
+            false => Crossing::Undecided,
+        };
+    }
+    if whole && decided.iter().all(|(_, better, _)| *better) {
+        return Crossing::AlwaysBetter;
+    }
+    let place = |low: Option<&(&str, bool, bool)>, high: Option<&(&str, bool, bool)>| {
+        let value = |end: Option<&(&str, bool, bool)>| end.map(|(x, ..)| (*x).to_owned());
+        CrossingPoint {
+            better_above: high.is_some_and(|(_, better, _)| *better),
+            fades: [low, high].into_iter().flatten().any(|(.., same)| *same),
+            low: value(low),
+            high: value(high),
+        }
+    };
+    let mut points = Vec::new();
+    // Values beyond the first and the last decided one leave the end open.
+    let (first, last) = (decided.first(), decided.last());
+    let is_end = |end: Option<&(&str, bool, bool)>, step: Option<&(&str, Standing<'_>)>| {
+        end.zip(step)
+            .is_some_and(|(end, step)| end.1 && end.0 != step.0)
+    };
+    if is_end(first, steps.first()) {
+        points.push(place(None, first));
+    }
+    let pairs = decided.iter().zip(decided.iter().skip(1));
+    let turns = pairs.filter(|(one, other)| one.1 != other.1);
+    points.extend(turns.map(|(one, other)| place(Some(one), Some(other))));
+    if is_end(last, steps.last()) {
+        points.push(place(last, None));
+    }
+    Crossing::At(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_lie_between_decided_values() {
+        // Better, worse, same, not decided and withheld at 1, 2, 3 and so on; the place is written
+        // `2<4` where it is better above, `2>4` where it is below, with `~` where it fades.
+        let check = |verdicts: &str, expected: &str| {
+            let names: Vec<String> = (1..=verdicts.len()).map(|n| n.to_string()).collect();
+            let standing = |c| match c {
+                '+' => Standing::Decided(Verdict::Better),
+                '-' => Standing::Decided(Verdict::Worse),
+                '=' => Standing::Decided(Verdict::NoDifferenceThatMatters),
+                '?' => Standing::Decided(Verdict::NotDecided),
+                'w' => Standing::Withheld("the receiver was the limit"),
+                _ => Standing::NotCompared,
+            };
+            let steps = names.iter().zip(verdicts.chars());
+            let steps: Vec<_> = steps.map(|(x, c)| (x.as_str(), standing(c))).collect();
+            let found = match crossing(&steps) {
+                Crossing::AlwaysBetter => "always".to_owned(),
+                Crossing::NeverBetter => "never".to_owned(),
+                Crossing::Undecided => "undecided".to_owned(),
+                Crossing::At(points) => {
+                    let written = points.iter().map(|p| {
+                        let end = |end: &Option<String>| end.clone().unwrap_or_default();
+                        let sign = if p.better_above { "<" } else { ">" };
+                        let fades = if p.fades { "~" } else { "" };
+                        format!("{}{sign}{}{fades}", end(&p.low), end(&p.high))
+                    });
+                    written.collect::<Vec<String>>().join(" ")
+                }
+            };
+            assert_eq!(found, expected, "{verdicts}");
+        };
+        check("++++", "always");
+        check("-==-", "never");
+        check("--++", "2<3");
+        check("-?++", "1<3");
+        check("-w++", "1<3");
+        check("=?++", "1<3~");
+        check("++=-", "2>3~");
+        check("-++-", "1<2 3>4");
+        check("+--+", "1>2 3<4");
+        check("?+++", "<2");
+        check("++??", "2>");
+        check("?-?+?", "2<4 4>");
+        check("????", "undecided");
+        check("--??", "undecided");
+        check("-- -", "undecided");
+        check("", "undecided");
     }
 }

@@ -26,7 +26,6 @@ mod pairing;
 mod phrases;
 mod places;
 pub mod progress;
-mod rate_limits;
 pub mod result;
 mod roles;
 mod run;
@@ -59,8 +58,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let device = files.and_then(|f| f.device);
     ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
     let stalls = stalls::Stalls::of(&trials);
-    let mut findings = findings::all(input.manifest, &trials, &study.varied);
-    stalls.mark(&mut findings);
+    let findings = findings::all(input.manifest, &trials, &study.varied);
     let cpu_time = cpu_time::all(&input);
     let counted = copies::CountedCells::of(&input, &cells);
     copies::take(&mut cells, &counted.copies, &input, &trials);
@@ -68,14 +66,13 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let books = books::all(&trials, input.evidence);
     let twins = twins::all(&input.manifest.study, &trials);
     let noise_floor = twins::floor(&twins, &input.manifest.study, &trials);
-    let unlimited = rate_limits::RateLimits::default();
     let view = view::View {
         input: &input,
         trials: &trials,
         cells: &cells,
         findings: &findings,
         stalls: &stalls,
-        limits: &unlimited,
+        caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
         counts: &counted.counts,
@@ -85,15 +82,19 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         twins: &twins,
         noise_floor: noise_floor.as_ref(),
     };
-    let findings = caveats::withheld(&view, &study.varied);
+    let withholding = caveats::withholding(&view);
+    let view = view::View {
+        caveats: &withholding,
+        ..view
+    };
+    let findings = caveats::withhold(&view, &study.varied);
     let view = view::View {
         findings: &findings,
         ..view
     };
     let caveats = caveats::all(&view);
-    let limits = rate_limits::RateLimits::of(&caveats);
     let view = view::View {
-        limits: &limits,
+        caveats: &caveats,
         ..view
     };
     let speed_ups = speed_ups::all(&view);
@@ -113,7 +114,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         noise_floor,
         figures: figures::all(&input, &trials, &cells, &findings, &study.varied),
         matrices: matrix::all(&input, &trials, &cells, &study.varied),
-        caveats,
+        caveats: caveats.clone(),
         refusals: [input.refusals, &input.manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),

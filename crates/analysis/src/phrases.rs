@@ -255,6 +255,9 @@ pub(crate) fn finding(finding: &Finding, cell: &Cell, study: &Study, varied: &[A
             let bound = percent(study.smallest_effect);
             format!("{other} and {base} differ by less than {bound} in {noun}{place} ({interval}).")
         }
+        Verdict::NotDecided if let Some(why) = &finding.withheld => {
+            format!("{other} against {base} in {noun}{place}: no verdict ({interval}): {why}.")
+        }
         Verdict::NotDecided => {
             let remedy = finding.blocks_needed.map_or_else(
                 || "more blocks alone would not decide it".to_owned(),

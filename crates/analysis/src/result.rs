@@ -346,39 +346,39 @@ pub struct Crossover {
     pub outcome: Crossing,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
+    /// The values along it at which the two are not decided, or have no verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<String>,
     /// It in one sentence.
     pub sentence: String,
 }
 
-/// What becomes of two ways along an axis.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What becomes of two ways along an axis, by the values at which a finding decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Crossing {
-    /// The other is better than the baseline over the whole range.
+    /// The other is better than the baseline at every value.
     AlwaysBetter,
-    /// The other is never better within the range.
+    /// The other is better at no value.
     NeverBetter,
-    /// They cross once or more, in the order of the axis.
+    /// It is better at some values; where that begins and ends, in the order of the axis.
     At(Vec<CrossingPoint>),
-    /// The intervals leave it open.
+    /// It is not shown to be better at any value, and not at each of them that it is not.
     Undecided,
 }
 
-/// A place where two ways cross.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Between which values along the axis the other begins to be better, or ceases to be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossingPoint {
     /// Whether the other is the better one above this place, or below it.
     pub better_above: bool,
-    /// Whether the other side of the place is no difference that matters, rather than worse; the
-    /// place is then where the difference begins, or ceases, to matter.
+    /// Whether the other side of the place is no difference that matters, rather than worse.
     #[serde(default)]
     pub fades: bool,
-    /// The place: interpolated over the logarithm.
-    pub value: f64,
-    /// Lower end of the 95 % interval from resampled blocks; absent where it lies below the range.
-    pub low: Option<f64>,
-    /// Upper end; absent where it lies above the range.
-    pub high: Option<f64>,
+    /// The last decided value below the place; absent where none is decided below.
+    pub low: Option<String>,
+    /// The first decided value above the place; absent where none is decided above.
+    pub high: Option<String>,
 }
 
 /// A question about why, and what these results say to it.

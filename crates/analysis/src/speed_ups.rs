@@ -5,6 +5,7 @@ use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, units};
 
+use crate::caveats;
 use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
@@ -95,6 +96,10 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pa
 
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
+    let cells = [p.baseline.id.as_str(), p.other.id.as_str()];
+    if let Some(why) = caveats::because(view.caveats, pair.metric.measure, cells) {
+        return Point::Gap(format!("withheld: {why}"));
+    }
     let (axis, metric) = (p.axis, pair.metric);
     let (baseline, other) = match metric.better() {
         Better::Higher => (p.baseline, p.other),

@@ -69,21 +69,6 @@ impl Stalls {
     pub(crate) fn waits(&self, id: &str) -> Option<Waits> {
         self.0.get(id).copied()
     }
-
-    /// Adds to the sentence of each finding that compares with a stalled cell what it is worth.
-    pub(crate) fn mark(&self, findings: &mut [Finding]) {
-        for finding in findings.iter_mut().filter(|f| self.touch(f)) {
-            let which = match [&finding.baseline, &finding.cell].map(|id| self.waits(id).is_some())
-            {
-                [true, true] => "Both wait",
-                [true, false] => "The baseline waits",
-                _ => "It waits",
-            };
-            finding.sentence.push_str(&format!(
-                " {which} for the timer of delayed acknowledgements: this is not the cost of copying."
-            ));
-        }
-    }
 }
 
 impl Signs {

@@ -2,10 +2,9 @@
 
 use bytecost_spec::{Measure, Metric};
 
-use crate::rate_limits::RateLimits;
 use crate::result::{
-    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Finding,
-    Input, NoiseFloor, Twin,
+    Caveat, CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost,
+    Finding, Input, NoiseFloor, Twin,
 };
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -17,8 +16,8 @@ pub(crate) struct View<'v> {
     pub(crate) cells: &'v [CellResult],
     pub(crate) findings: &'v [Finding],
     pub(crate) stalls: &'v Stalls,
-    /// Empty while caveats are looked for, which it is made of.
-    pub(crate) limits: &'v RateLimits,
+    /// Those that withhold verdicts are there before the findings have theirs, the others after.
+    pub(crate) caveats: &'v [Caveat],
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
     pub(crate) counts: &'v [CellCounts],

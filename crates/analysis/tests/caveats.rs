@@ -348,7 +348,7 @@ fn trials_that_fall_into_groups_are_told() {
 
 #[test]
 fn failures_ends_and_short_runs_are_told() {
-    let mut world = quiet();
+    let mut world = World::new(STUDY).run(9, 24, 0.003, |_| True::costs(0.2));
     world.failures.push(Failure {
         trial: TrialKey {
             block: 3,

@@ -108,7 +108,7 @@ fn clients_that_were_the_limit_withhold_the_verdict() {
         let withheld = finding.axis == Axis::Server && finding.value == "thread";
         if withheld {
             assert_eq!(finding.verdict, Verdict::NotDecided);
-            assert!(finding.sentence.contains("No verdict"), "{finding:?}");
+            assert!(finding.sentence.contains("no verdict"), "{finding:?}");
         }
     }
     let decided = |f: &&bytecost_analysis::Finding| f.verdict != Verdict::NotDecided;

@@ -145,8 +145,12 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
         .collect();
     assert_eq!(compared.len(), 3);
     for finding in compared {
-        assert_eq!(finding.verdict, Verdict::Worse);
-        assert!(finding.sentence.ends_with("It waits for the timer of delayed acknowledgements: this is not the cost of copying."), "{}", finding.sentence);
+        assert_eq!(finding.verdict, Verdict::NotDecided);
+        let why = "no verdict (95 % interval ";
+        assert!(finding.sentence.contains(why), "{}", finding.sentence);
+        let why =
+            "waits for the timer of delayed acknowledgements, which is not the cost of copying.";
+        assert!(finding.sentence.ends_with(why), "{}", finding.sentence);
     }
     // And where it crosses another is a matter of the others' cells alone.
     let off = |c: &&bytecost_analysis::Crossover| {

@@ -1,11 +1,10 @@
 //! Crossovers in words: from which size on one way is better than another, and how sure that is.
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::Axis;
 
 use crate::descriptions;
 use crate::question::value_in_words;
-use crate::scale::tick;
 use crate::text::clean;
 
 /// A crossover, ready for a row of a table.
@@ -95,11 +94,8 @@ fn crossing(c: &Crossover) -> CrossingText {
         Crossing::Undecided => (format!("not decided within {range}"), String::new()),
         Crossing::At(points) => {
             let places: Vec<String> = points.iter().map(|p| place(c.along, p)).collect();
-            let bounds: Vec<String> = points
-                .iter()
-                .map(|p| bounds(c.along, p, &least, &most))
-                .collect();
-            (places.join(", "), clean(&bounds.join("; ")))
+            let bounds: Vec<String> = points.iter().map(|p| bounds(c.along, p)).collect();
+            (clean(&places.join(", ")), clean(&bounds.join("; ")))
         }
     };
     let (mark, class) = match c.outcome {
@@ -121,42 +117,29 @@ fn crossing(c: &Crossover) -> CrossingText {
     }
 }
 
+/// The nearest value at which it is decided to be better.
 fn place(along: Axis, p: &CrossingPoint) -> String {
-    let at = amount(along, p.value);
-    match (p.fades, p.better_above) {
-        (false, true) => format!("from {at}"),
-        (false, false) => format!("up to {at}"),
-        (true, true) => format!("by more than matters from {at}"),
-        (true, false) => format!("by more than matters up to {at}"),
+    let (word, end) = match p.better_above {
+        true => ("from", &p.high),
+        false => ("up to", &p.low),
+    };
+    let at = end
+        .as_ref()
+        .map_or_else(String::new, |v| value_in_words(along, v));
+    match p.fades {
+        false => format!("{word} {at}"),
+        true => format!("by more than matters {word} {at}"),
     }
 }
 
-/// `3.1 KiB to 5.6 KiB`; an open end lies beyond the range.
-fn bounds(along: Axis, p: &CrossingPoint, least: &str, most: &str) -> String {
-    let low = p.low.map(|v| amount(along, v));
-    let high = p.high.map(|v| amount(along, v));
-    match (low, high) {
-        (Some(low), Some(high)) => format!("{low} to {high}"),
-        (None, Some(high)) => format!("below {least} to {high}"),
-        (Some(low), None) => format!("{low} to above {most}"),
-        (None, None) => format!("below {least} to above {most}"),
-    }
-}
-
-/// An interpolated value of an axis for readers: `4.2 KiB`, `2.6`.
-fn amount(along: Axis, value: f64) -> String {
-    const STEPS: [(f64, &str); 3] = [
-        (1_073_741_824.0, "GiB"),
-        (1_048_576.0, "MiB"),
-        (1024.0, "KiB"),
-    ];
-    if !along.is_bytes() {
-        return units::number(value);
-    }
-    // 1023.6 B would be written as 1024 B.
-    match STEPS.iter().find(|(step, _)| value >= step * 0.9995) {
-        Some((step, unit)) => format!("{} {unit}", tick(value / step)),
-        None => format!("{value:.0} B"),
+/// `4 KiB to 16 KiB`; beyond an end that is open nothing is decided.
+fn bounds(along: Axis, p: &CrossingPoint) -> String {
+    let ends = [&p.low, &p.high].map(|end| end.as_ref().map(|v| value_in_words(along, v)));
+    match ends {
+        [Some(low), Some(high)] => format!("{low} to {high}"),
+        [None, Some(high)] => format!("not decided below {high}"),
+        [Some(low), None] => format!("not decided above {low}"),
+        [None, None] => String::new(),
     }
 }
 
@@ -176,21 +159,24 @@ mod tests {
             place: Vec::new(),
             outcome,
             findings: Vec::new(),
+            open: Vec::new(),
             sentence: String::new(),
+        }
+    }
+
+    fn point(better_above: bool, low: Option<&str>, high: Option<&str>) -> CrossingPoint {
+        let [low, high] = [low, high].map(|end| end.map(str::to_owned));
+        CrossingPoint {
+            better_above,
+            fades: false,
+            low,
+            high,
         }
     }
 
     #[test]
     fn what_is_decided_and_bounded_comes_first() {
-        let at = |low, high| {
-            Crossing::At(vec![CrossingPoint {
-                better_above: true,
-                fades: false,
-                value: 4096.0,
-                low,
-                high,
-            }])
-        };
+        let at = |low, high| Crossing::At(vec![point(true, low, high)]);
         let check = |outcomes: Vec<(&str, Crossing)>, expected: &[&str], words: Option<&str>| {
             let crossovers = outcomes.into_iter().map(|(v, o)| crossover(v, o));
             let all = Crossings::of_all(&crossovers.collect::<Vec<_>>());
@@ -205,9 +191,9 @@ mod tests {
         check(
             vec![
                 ("a", Crossing::Undecided),
-                ("b", at(None, Some(8192.0))),
+                ("b", at(None, Some("8KiB"))),
                 ("c", Crossing::NeverBetter),
-                ("d", at(Some(2048.0), Some(8192.0))),
+                ("d", at(Some("2KiB"), Some("8KiB"))),
                 ("e", Crossing::Undecided),
             ],
             &["d", "b", "c", "a", "e"],
@@ -223,13 +209,6 @@ mod tests {
 
     #[test]
     fn a_crossover_says_from_where_and_how_sure() {
-        let at = |value: f64, better_above, low, high| CrossingPoint {
-            better_above,
-            fades: false,
-            value,
-            low,
-            high,
-        };
         let check = |outcome: Crossing, from: &str, interval: &str| {
             let text = crossing(&crossover("sendfile", outcome));
             assert_eq!(
@@ -241,17 +220,17 @@ mod tests {
         check(Crossing::NeverBetter, "never within 256 B to 1 MiB", "");
         check(Crossing::Undecided, "not decided within 256 B to 1 MiB", "");
         check(
-            Crossing::At(vec![at(4300.0, true, Some(3174.0), Some(5734.0))]),
-            "from 4.2 KiB",
-            "3.1 KiB to 5.6 KiB",
+            Crossing::At(vec![point(true, Some("4KiB"), Some("16KiB"))]),
+            "from 16 KiB",
+            "4 KiB to 16 KiB",
         );
         check(
             Crossing::At(vec![
-                at(1024.0, true, None, Some(2048.0)),
-                at(524_288.0, false, Some(400_000.0), None),
+                point(true, None, Some("2KiB")),
+                point(false, Some("64KiB"), None),
             ]),
-            "from 1 KiB, up to 512 KiB",
-            "below 256 B to 2 KiB; 391 KiB to above 1 MiB",
+            "from 2 KiB, up to 64 KiB",
+            "not decided below 2 KiB; not decided above 64 KiB",
         );
     }
 }

@@ -147,6 +147,17 @@ pub struct Failure {
     pub reason: String,
 }
 
+/// Parts of the reasons of trials whose bytes were not those that were sent, written or held.
+const WRONG_BYTES: [&str; 2] = ["is not what", "bytes were sent,"];
+
+impl Failure {
+    /// Whether the trial failed since its bytes were wrong.
+    #[must_use]
+    pub fn has_wrong_bytes(&self) -> bool {
+        WRONG_BYTES.iter().any(|part| self.reason.contains(part))
+    }
+}
+
 /// A process that is none of ours, in a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcess {

@@ -5,7 +5,6 @@
 
 mod bootstrap;
 mod counts;
-mod crossing;
 mod distribution;
 mod generator;
 mod holm;
@@ -17,7 +16,6 @@ mod trend;
 
 pub use bootstrap::bootstrap_interval;
 pub use counts::{at_least, poisson_interval, share_interval};
-pub use crossing::{Course, GainEdge, Gains, Resampling, course};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use generator::Generator;
 pub use holm::holm;

@@ -49,7 +49,7 @@ pub(super) fn withheld<'v>(view: &View<'v>, compare: &Compare, metric: Metric) -
         Some(cell.cell.id_without(&[compare.axis]))
     };
     let places: HashSet<Option<String>> =
-        all().filter(|f| view.limits.touch(f)).map(place).collect();
+        all().filter(|f| f.withheld.is_some()).map(place).collect();
     match places.is_empty() {
         true => Vec::new(),
         false => all().filter(|f| places.contains(&place(f))).collect(),

@@ -104,9 +104,9 @@ fn crossovers(
                 Crossing::AlwaysBetter => Found::Always { least },
                 Crossing::NeverBetter => Found::Never { most },
                 Crossing::At(points) => match points.as_slice() {
-                    [one] if one.better_above => Found::Between {
-                        low: one.low.unwrap_or(least),
-                        high: one.high.unwrap_or(most),
+                    [one] if one.better_above && one.low.is_some() => Found::Between {
+                        low: one.low.as_deref().map_or(least, number),
+                        high: one.high.as_deref().map_or(most, number),
                     },
                     _ => Found::Open,
                 },

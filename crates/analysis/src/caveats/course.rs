@@ -1,6 +1,6 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
-use bytecost_spec::{Measure, Metric, Side, units};
+use bytecost_spec::{Failure, Measure, Metric, Side, units};
 use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
@@ -13,12 +13,17 @@ use crate::phrases::{self, percent};
 use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Trials};
+use crate::value::served;
 use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
 /// How far the sender's share of the CPU time may spread, from the 10 % to the 90 % quantile.
 const SHIFT: f64 = 0.1;
+
+/// Share of a cell's trials up to which failures are left out and its verdicts stand.
+const MANY_FAILED: f64 = 0.05;
+const FAILED_REMEDY: &str = "remove the cause that the reason names and run again";
 
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
@@ -119,26 +124,100 @@ pub(super) fn missing_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
     told.into_iter().collect()
 }
 
+/// A mover whose bytes were wrong once is not known to do what it is measured for.
+pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let is_wrong = |c: &CellTrials<'_>| {
+        let failed = c.failures.iter().any(|f| f.has_wrong_bytes());
+        failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
+    };
+    let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
+    let all = || view.trials.moving();
+    let ways = all().filter(|c| is_wrong(c)).map(way).unique();
+    let told = ways.map(|wrong| {
+        let own: Vec<&CellTrials<'_>> = all().filter(|c| way(c) == wrong).collect();
+        let failures = own.iter().flat_map(|c| &c.failures);
+        let of_bytes: Vec<&Failure> = (failures.copied())
+            .filter(|f| f.has_wrong_bytes())
+            .collect();
+        let answers: f64 = (own.iter().flat_map(|c| c.trials()))
+            .map(|t| served::wrong_answers(t.sample))
+            .sum();
+        let evidence = match of_bytes.first() {
+            Some(first) => format!(
+                "{}, the first: {}",
+                phrases::count(of_bytes.len(), "trial"),
+                first.reason.trim_end_matches('.')
+            ),
+            None => format!("{} wrong answers", units::number(answers)),
+        };
+        UnnamedCaveat {
+            text: format!(
+                "`{}` delivered wrong bytes. Nothing is said of it.",
+                wrong.1.as_ref().unwrap_or(&wrong.0)
+            ),
+            evidence,
+            remedy: "a kernel, or a version of bytecost, without this fault: please report it"
+                .to_owned(),
+            cells: super::ids(own),
+        }
+    });
+    told.collect()
+}
+
+/// Trials of a cell that failed, and those of it and of its twin that were begun.
+fn failed_of(cell: &CellTrials<'_>) -> (usize, usize) {
+    let failed = cell.failures.len();
+    (failed, failed + cell.by_block.len() + cell.twin.len())
+}
+
+fn many_failed(cell: &CellTrials<'_>) -> bool {
+    let (failed, all) = failed_of(cell);
+    failed as f64 > MANY_FAILED * all as f64
+}
+
+/// What failed is missing for a reason, and the rest may be the lucky ones.
+pub(super) fn many_failed_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let measured = view.measured();
+    let cells: Vec<&CellTrials<'_>> = measured.filter(|c| many_failed(c)).collect();
+    let Some(first) = cells.iter().flat_map(|c| &c.failures).next() else {
+        return Vec::new();
+    };
+    let shares: Vec<f64> = (cells.iter().map(|c| failed_of(c)))
+        .map(|(failed, all)| failed as f64 / all as f64)
+        .collect();
+    vec![UnnamedCaveat {
+        text: format!(
+            "More than {} of the trials failed {}: those that did not may be the lucky ones.",
+            percent(MANY_FAILED),
+            in_cells(cells.len())
+        ),
+        evidence: format!(
+            "{} of their trials, the first: {}",
+            span(&shares, percent),
+            first.reason.trim_end_matches('.')
+        ),
+        remedy: FAILED_REMEDY.to_owned(),
+        cells: super::ids(cells),
+    }]
+}
+
 pub(super) fn failed_trials(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let failures = view.input.failures;
+    let some =
+        |c: &&CellTrials<'_>| !c.failures.is_empty() && (c.by_block.is_empty() || !many_failed(c));
+    let failed: Vec<&CellTrials<'_>> = view.trials.cells.iter().filter(some).collect();
+    let failures: Vec<&Failure> = failed.iter().flat_map(|c| &c.failures).copied().collect();
     let Some(first) = failures.first() else {
         return Vec::new();
     };
-    let failed: Vec<&CellTrials<'_>> = view
-        .trials
-        .cells
-        .iter()
-        .filter(|c| !c.failures.is_empty())
-        .collect();
     let verb = if failures.len() == 1 { "was" } else { "were" };
     vec![UnnamedCaveat {
         text: format!(
-            "{} {} failed and {verb} left out; what made them fail may have touched others.",
+            "{} {} failed and {verb} left out. What made them fail may have affected others.",
             phrases::count(failures.len(), "trial"),
             in_cells(failed.len())
         ),
         evidence: format!("the first: {}", first.reason.trim_end_matches('.')),
-        remedy: "remove the cause that the reason names and run again".to_owned(),
+        remedy: FAILED_REMEDY.to_owned(),
         cells: super::ids(failed),
     }]
 }

@@ -1,32 +1,19 @@
 //! Caveats about servers: clients that were too slow themselves, requests that failed, and what a
 //! model's row says of it.
 
-use std::collections::BTreeSet;
-
-use bytecost_spec::Counter;
+use bytecost_spec::{Counter, units};
 
 use super::{UnnamedCaveat, ids};
 use crate::phrases::{self, percent};
-use crate::trials::{CellTrials, Trials};
+use crate::trials::CellTrials;
 use crate::value::read;
 use crate::value::served::{ERRORS, is_limited};
 use crate::view::View;
 
-/// Failed requests, as a share of those that were answered, that go unremarked.
+/// Failed requests, as a share of all, that go unremarked.
 const FAILED: f64 = 0.0001;
-
-/// The cells whose clients may have limited what was found, in most of their trials, by their id:
-/// there the figures are the clients' own.
-pub(crate) struct Limited(BTreeSet<String>);
-
-impl Limited {
-    /// Looks at every cell with a server.
-    pub(crate) fn of(trials: &Trials<'_>) -> Limited {
-        let cells = trials.moving().filter(|c| c.cell.is_served());
-        let limited = cells.filter(|c| clients_limit(c));
-        Limited(limited.map(|c| c.id.clone()).collect())
-    }
-}
+/// Failed requests, as a share of all, up to which the verdicts stand.
+const MANY_FAILED: f64 = 0.05;
 
 /// Whether the clients may have limited what was found, in most trials of a cell.
 pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
@@ -39,11 +26,8 @@ fn served<'v>(view: &View<'v>) -> Vec<&'v CellTrials<'v>> {
 }
 
 pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let limited = Limited::of(view.trials);
-    let cells: Vec<&CellTrials<'_>> = served(view)
-        .into_iter()
-        .filter(|c| limited.0.contains(&c.id))
-        .collect();
+    let mut cells = served(view);
+    cells.retain(|c| clients_limit(c));
     if cells.is_empty() {
         return Vec::new();
     }
@@ -71,19 +55,46 @@ pub(super) fn generator(view: &View<'_>) -> Vec<UnnamedCaveat> {
     }]
 }
 
+/// Requests of a cell that failed, by their kind, and those that were answered.
+fn requests(cell: &CellTrials<'_>) -> ([f64; ERRORS.len()], f64) {
+    let (mut kinds, mut answers) = ([0.0; ERRORS.len()], 0.0);
+    for side in cell.trials().map(|t| &t.sample.sender) {
+        for (sum, (counter, _)) in kinds.iter_mut().zip(ERRORS) {
+            *sum += read(side, counter).unwrap_or(0.0);
+        }
+        answers += read(side, Counter::Messages).unwrap_or(0.0);
+    }
+    (kinds, answers)
+}
+
 pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let text =
+        "Requests failed, warm-up included: rates and latencies are of those that were answered.";
+    failed_between(view, FAILED, MANY_FAILED, text)
+}
+
+/// What is missing is not missing by chance.
+pub(super) fn many_failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let text = format!(
+        "More than {} of the requests failed: rates and latencies of those that were answered say little of the server.",
+        percent(MANY_FAILED)
+    );
+    failed_between(view, MANY_FAILED, f64::INFINITY, &text)
+}
+
+/// The cells of which more than one share of the requests failed and no more than another.
+fn failed_between(view: &View<'_>, few: f64, many: f64, text: &str) -> Vec<UnnamedCaveat> {
     let mut cells = Vec::new();
     let (mut kinds, mut answers) = ([0.0; ERRORS.len()], 0.0);
     for cell in served(view) {
-        let mut own = [0.0; ERRORS.len()];
-        let mut of = 0.0;
-        for side in cell.trials().map(|t| &t.sample.sender) {
-            for (sum, (counter, _)) in own.iter_mut().zip(ERRORS) {
-                *sum += read(side, counter).unwrap_or(0.0);
-            }
-            of += read(side, Counter::Messages).unwrap_or(0.0);
-        }
-        if own.iter().sum::<f64>() > FAILED * of {
+        let (own, of) = requests(cell);
+        let failed = own.iter().sum::<f64>();
+        let share = if failed > 0.0 {
+            failed / (failed + of)
+        } else {
+            0.0
+        };
+        if share > few && share <= many {
             cells.push(cell);
             answers += of;
             kinds.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
@@ -96,15 +107,14 @@ pub(super) fn failed_requests(view: &View<'_>) -> Vec<UnnamedCaveat> {
         .iter()
         .zip(ERRORS)
         .filter(|(n, _)| **n > 0.0)
-        .map(|(n, (_, what))| format!("{} {what}", bytecost_spec::units::number(*n)))
+        .map(|(n, (_, what))| format!("{} {what}", units::number(*n)))
         .collect();
     vec![UnnamedCaveat {
-        text: "Requests failed, warm-up included: rates and latencies are of those that were answered."
-            .to_owned(),
+        text: text.to_owned(),
         evidence: format!(
             "{}, beside {} answers",
             phrases::list(&told),
-            bytecost_spec::units::number(answers)
+            units::number(answers)
         ),
         remedy: "fewer --connections, a lower --rate, or --connect kept".to_owned(),
         cells: ids(cells),
@@ -123,7 +133,7 @@ pub(super) fn caution(view: &View<'_>) -> Vec<UnnamedCaveat> {
         (!own.is_empty()).then(|| UnnamedCaveat {
             text: format!("`{}`: {}", server.name, phrases::sentence(caution)),
             evidence: "the table of servers".to_owned(),
-            remedy: "none: it is how the model works".to_owned(),
+            remedy: "choose another model where this matters".to_owned(),
             cells: ids(own),
         })
     });

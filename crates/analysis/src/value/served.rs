@@ -55,6 +55,11 @@ pub(crate) fn messages(side: &SideReadings) -> Found {
     Ok(messages * share)
 }
 
+/// Answers whose content was wrong.
+pub(crate) fn wrong_answers(sample: &Sample) -> f64 {
+    read(&sample.sender, Counter::ErrorsWrong).unwrap_or(0.0)
+}
+
 /// Errors of all kinds over right answers.
 pub(super) fn errors(sample: &Sample) -> Found {
     let side = &sample.sender;
