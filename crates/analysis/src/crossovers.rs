@@ -146,13 +146,6 @@ impl<'v> Curve<'v> {
         asked.filter_map(|(x, c)| Some((x, c?))).collect()
     }
 
-    /// The ratio at each point at which enough blocks have it.
-    pub(crate) fn ratios(&self, metric: Metric) -> Vec<(&str, Ratio)> {
-        let of = |p: &CurvePoint<'v>| Some(PairContrast::of(p.pairing, metric)?.ratio());
-        let ratios = self.points.iter().map(|p| (p.x.as_str(), of(p)));
-        ratios.filter_map(|(x, r)| Some((x, r?))).collect()
-    }
-
     /// Where the two cross in a metric; none where fewer than two points have it.
     pub(crate) fn crossover(&self, view: &View<'v>, metric: Metric) -> Option<Crossover> {
         let contrasts = self.contrasts(view, metric);
