@@ -6,6 +6,7 @@
 mod answers;
 mod audit;
 mod books;
+mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
@@ -37,6 +38,7 @@ mod value;
 mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use causes::pairs_to_count;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
@@ -77,8 +79,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         limits: &unlimited,
         cpu_time: &cpu_time,
         copies: &counted.copies,
-        counts: &counted.counts,
         cost: counted.cost,
+        causes: &[],
         footprints: &footprints,
         books: &books,
         twins: &twins,
@@ -93,6 +95,11 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let limits = rate_limits::RateLimits::of(&caveats);
     let view = view::View {
         limits: &limits,
+        ..view
+    };
+    let causes = causes::all(&view, &study.varied);
+    let view = view::View {
+        causes: &causes,
         ..view
     };
     let speed_ups = speed_ups::all(&input, &trials, &cells);
@@ -124,6 +131,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        causes: causes.clone(),
         books: books.clone(),
         roles: roles::all(&trials),
         counting_cost: counted.cost,

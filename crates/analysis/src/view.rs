@@ -4,8 +4,8 @@ use bytecost_spec::{Measure, Metric};
 
 use crate::rate_limits::RateLimits;
 use crate::result::{
-    CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost, Finding,
-    Input, NoiseFloor, Twin,
+    CellBooks, CellCopies, CellFootprint, CellResult, CellTime, CountingCost, Finding,
+    FindingCauses, Input, NoiseFloor, Twin,
 };
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -21,8 +21,9 @@ pub(crate) struct View<'v> {
     pub(crate) limits: &'v RateLimits,
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
-    pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
+    /// Empty until caveats have said which findings have a verdict.
+    pub(crate) causes: &'v [FindingCauses],
     pub(crate) footprints: &'v [CellFootprint],
     pub(crate) books: &'v [CellBooks],
     pub(crate) twins: &'v [Twin],

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
-use super::largest_differences::{decided, place};
 use super::{Explained, MOST_ROWS, Why};
+use crate::causes::{greatest, is_worth_a_reason, place};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer};
 
@@ -60,9 +60,9 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
 
 /// The comparisons that are told, of which both cells were watched.
 fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
-    let is_watched = |id: &str| why.view.cpu_time.iter().any(|c| c.cell == id);
-    let decided = decided(why, is_watched).into_iter();
-    decided.filter_map(|f| pair(why, f)).collect()
+    let is_told = |f: &&Finding| is_worth_a_reason(f, why.view.stalls) && pair(why, f).is_some();
+    let told = greatest(why.view.findings.iter().filter(is_told)).into_iter();
+    told.filter_map(|f| pair(why, f)).collect()
 }
 
 fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
@@ -131,7 +131,7 @@ impl Pair<'_> {
 
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
-    let place = place(why, finding);
+    let place = place(why.view, finding, why.varied);
     let of = match pair.other.per {
         TimePer::Kib => "on both sides together",
         TimePer::Request => "on the server's side",
@@ -152,7 +152,7 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
         "{} against {}{}, {} against {} ns {}: {}",
         pair.finding.axis.subject(&pair.finding.value),
         pair.finding.axis.subject(&pair.finding.baseline_value),
-        place(why, pair.finding),
+        place(why.view, pair.finding, why.varied),
         units::number(pair.other.total()),
         units::number(pair.baseline.total()),
         pair.other.per.words(),

@@ -1,7 +1,7 @@
 //! The questions, in the order in which they are told.
 
 use super::{
-    Of, Question, asynchronous, cache_steps, caches, copies, cpu_distance, cpu_time, faster,
+    Of, Question, asynchronous, cache_steps, caches, causes, copies, cpu_distance, cpu_time,
     huge_pages, isolation, one_call, placements, sendfile, servers, shared_core, threads,
     unexpected, zero_copy, zero_copy_from,
 };
@@ -12,7 +12,7 @@ pub(super) const OF_ALL: &[Question] = &[
         key: "why-one-way-wins",
         text: "Why is one way better than another?",
         of: Of::All,
-        ask: faster::ask,
+        ask: causes::ask,
     },
     Question {
         key: "copies-per-byte",
