@@ -71,7 +71,10 @@ pub fn pairs_to_count(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -
     let trials = Trials::of(manifest, cells, samples, &[], &[]);
     let stalls = Stalls::of(&trials);
     let found = findings::all(manifest, &trials, &[]);
-    let decided = greatest(found.iter().filter(|f| is_worth_a_reason(f, &stalls)));
+    let decided = greatest(
+        found.iter().filter(|f| is_worth_a_reason(f, &stalls)),
+        |_| true,
+    );
     let pair = |f: &Finding| [f.baseline.clone(), f.cell.clone()];
     decided.into_iter().map(pair).collect()
 }
@@ -88,10 +91,15 @@ pub(crate) fn is_worth_a_reason(finding: &Finding, stalls: &Stalls) -> bool {
     is_told && matches!(finding.verdict, Verdict::Better | Verdict::Worse)
 }
 
-/// The finding with the greatest ratio of each value with its baseline, greatest first.
-pub(crate) fn greatest<'f>(findings: impl Iterator<Item = &'f Finding>) -> Vec<&'f Finding> {
+/// The finding with the greatest ratio of each value with its baseline, greatest first; those that
+/// are `preferred` before others.
+pub(crate) fn greatest<'f>(
+    findings: impl Iterator<Item = &'f Finding>,
+    preferred: impl Fn(&Finding) -> bool,
+) -> Vec<&'f Finding> {
     let mut found: Vec<&Finding> = findings.collect();
     found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    found.sort_by_key(|f| !preferred(f));
     let mut seen = Vec::new();
     found.retain(|f| {
         let pair = (f.axis, &f.value, &f.baseline_value);
@@ -153,6 +161,7 @@ fn of(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> Option<FindingCaus
     }
     let mut found = FindingCauses {
         finding: finding.id.clone(),
+        counted: compared.is_counted(),
         difference_ns,
         causes,
         explained,
@@ -343,7 +352,7 @@ impl Compared<'_, '_> {
         let causes = found.causes.iter().enumerate();
         let told: Vec<String> = causes.map(|(i, c)| c.told(i == 0, whose)).collect();
         let why = match (&found.explained, told.as_slice()) {
-            (_, []) if self.is_counted() => "the counts do not explain it".to_owned(),
+            (_, []) if found.counted => "the counts do not explain it".to_owned(),
             (_, []) => "the counts of timed trials do not explain it".to_owned(),
             (Some(all), [_, _, ..]) => {
                 format!("{}; all of them {}", told.join(", "), all.percent())

@@ -17,7 +17,8 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
     };
     let causes = |f: &Finding| view.causes.iter().find(|c| c.finding == f.id);
     let has_causes = |f: &&Finding| is_worth_a_reason(f, view.stalls) && causes(f).is_some();
-    let findings = greatest(view.findings.iter().filter(has_causes));
+    let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.counted);
+    let findings = greatest(view.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
         let told = causes(f).map_or("", |c| &c.sentence);
         match cpu_time::between(why, f) {

@@ -61,7 +61,7 @@ pub(super) fn ask(why: &Why<'_>) -> Option<Explained> {
 /// The comparisons that are told, of which both cells were watched.
 fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
     let is_told = |f: &&Finding| is_worth_a_reason(f, why.view.stalls) && pair(why, f).is_some();
-    let told = greatest(why.view.findings.iter().filter(is_told)).into_iter();
+    let told = greatest(why.view.findings.iter().filter(is_told), |_| true).into_iter();
     told.filter_map(|f| pair(why, f)).collect()
 }
 

@@ -50,6 +50,8 @@ pub struct Cause {
 pub struct FindingCauses {
     /// [`super::Finding::id`].
     pub finding: String,
+    /// Whether trials of their own have counted in both cells; else timed trials alone did.
+    pub counted: bool,
     /// How much more time the dearer one takes for a message, in ns.
     pub difference_ns: Uncertain,
     /// What accounts for it, the most costly first. None where the counts do not explain it.
