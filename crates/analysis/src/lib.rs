@@ -6,6 +6,7 @@
 mod answers;
 mod audit;
 mod books;
+mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
@@ -37,6 +38,7 @@ mod value;
 mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use causes::pairs_to_count;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};
@@ -75,8 +77,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
-        counts: &counted.counts,
         cost: counted.cost,
+        causes: &[],
         footprints: &footprints,
         books: &books,
         twins: &twins,
@@ -95,6 +97,11 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let caveats = caveats::all(&view);
     let view = view::View {
         caveats: &caveats,
+        ..view
+    };
+    let causes = causes::all(&view, &study.varied);
+    let view = view::View {
+        causes: &causes,
         ..view
     };
     let speed_ups = speed_ups::all(&view);
@@ -126,6 +133,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        causes: causes.clone(),
         books: books.clone(),
         roles: roles::all(&trials),
         counting_cost: counted.cost,

@@ -79,11 +79,7 @@ fn uncounted_answer(why: &Why<'_>, timed: Option<&Timed>, name: &str) -> Explain
         ));
     }
     let reason = why_absent(why.view, Metric::both(LEVELS[0].1));
-    let mut asked = why.view.input.manifest.evidence.iter();
-    let by_timing = match asked
-        .find(|a| a.means == Means::Footprint)
-        .map(|a| &a.refused)
-    {
+    let by_timing = match why.asked(Means::Footprint).map(|a| &a.refused) {
         Some(Some(refused)) => format!("nor timed: {refused}"),
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
         None => "--evidence footprint finds it by timing".to_owned(),

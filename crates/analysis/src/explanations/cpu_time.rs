@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::evidence::{EvidenceAsked, KINDS, Kind, Means, Party};
+use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
-use super::largest_differences::{decided, place};
-use super::{Answers, Explained, MOST_ROWS, Question, Why};
+use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
+use crate::causes::{greatest, is_worth_a_reason, place};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer};
 
@@ -31,18 +31,13 @@ struct Difference {
 pub(super) const QUESTION: Question = Question {
     key: "cpu-time-by-kind",
     text: "Where does the CPU time go, and what does one way save compared with another?",
-    asks: |why| asked(why).is_some(),
+    asks: |why| why.asked(Means::Time).is_some(),
     answers: Answers::Own(ask),
     would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call more expensive",
 };
 
-fn asked<'v>(why: &Why<'v>) -> Option<&'v EvidenceAsked> {
-    let mut asked = why.view.input.manifest.evidence.iter();
-    asked.find(|a| a.means == Means::Time)
-}
-
 fn ask(why: &Why<'_>) -> Option<Explained> {
-    if let Some(refused) = &asked(why)?.refused {
+    if let Some(refused) = &why.asked(Means::Time)?.refused {
         return Some(Explained::of(Err(refused.as_str().into())));
     }
     let pairs = pairs(why);
@@ -52,7 +47,7 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
         (None, true) if was_watched => {
             Err("of no watched cell both bytes and work of its sides were seen".into())
         }
-        (None, true) => Err("no cell was watched to its end: continue with --resume".into()),
+        (None, true) => Err(CUT_SHORT.into()),
         (None, false) => Err("no two watched cells are decided to differ".into()),
     };
     let shown = || pairs.iter().take(MOST_ROWS);
@@ -66,9 +61,9 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
 
 /// The comparisons that are told, of which both cells were watched.
 fn pairs<'v>(why: &Why<'v>) -> Vec<Pair<'v>> {
-    let is_watched = |id: &str| why.view.cpu_time.iter().any(|c| c.cell == id);
-    let decided = decided(why, is_watched).into_iter();
-    decided.filter_map(|f| pair(why, f)).collect()
+    let is_told = |f: &&Finding| is_worth_a_reason(f, why.view.stalls) && pair(why, f).is_some();
+    let told = greatest(why.view.findings.iter().filter(is_told), |_| true).into_iter();
+    told.filter_map(|f| pair(why, f)).collect()
 }
 
 fn pair<'f>(why: &Why<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
@@ -150,7 +145,7 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
         finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
         pair.other.per.words(),
-        place(why, finding),
+        place(why.view, finding, why.varied),
         finding.axis.subject(&finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.told(),
