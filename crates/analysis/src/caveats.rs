@@ -17,6 +17,7 @@ mod huge_pages;
 mod kernel;
 mod legs;
 mod machine;
+mod modes;
 mod not_steady;
 mod obstacles;
 mod off_cpu;
@@ -91,6 +92,8 @@ const TIMER: Effect = Effect::Withholds(
     "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
 );
 
+const TWO_MODES: &str = "the trials of a cell fall into two groups that lie far apart";
+
 /// Whether a measure is made of CPU time.
 fn of_cpu_time(measure: Measure) -> bool {
     matches!(
@@ -131,6 +134,16 @@ const CAVEATS: &[Row] = &[
         course::many_failed_trials,
     ),
     ("failed-trials", TOLD, course::failed_trials),
+    (
+        "two-modes-cpu-time",
+        Effect::Withholds(of_cpu_time, TWO_MODES),
+        modes::far_in_cpu_time,
+    ),
+    (
+        "two-modes-time",
+        Effect::Withholds(is_of_time, TWO_MODES),
+        modes::far_in_time,
+    ),
     ("few-blocks", TOLD, course::few_blocks),
     ("imprecise", TOLD, course::imprecise),
     ("twins-differ", TOLD, twins::differ),
@@ -191,7 +204,7 @@ const CAVEATS: &[Row] = &[
     ("one-cpu", TOLD, machine::one_cpu),
     ("wake-ups", TOLD, machine::wake_ups),
     ("who-pays", TOLD, course::who_pays),
-    ("estimators", TOLD, course::estimators),
+    ("two-modes", TOLD, modes::near),
 ];
 
 /// Whether there is a caveat of that kind at all.

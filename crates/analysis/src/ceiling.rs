@@ -21,6 +21,8 @@ pub const STUDY: &str = "ceiling";
 const MEMORY_TOLERANCE: f64 = 0.02;
 /// Movers that copy nothing of what they move, so that no copy is their ceiling.
 const COPIES_NOTHING: [&str; 1] = ["sendfile-null"];
+/// Why a share above 100 % is not given.
+const ABOVE: &str = "it would be above 100 %: the cell copies each byte less than once, or the ceiling was measured too low";
 /// The size of the random requests that the disk's ceiling is measured with, in bytes.
 const RANDOM_BYTES: u64 = 4096;
 
@@ -116,9 +118,9 @@ pub fn is_same_machine(one: &Host, other: &Host) -> bool {
 }
 
 impl Ceiling {
-    /// The rate that a cell is held against; none where the ceiling says nothing of it.
+    /// The rate that a cell is compared with; none where the ceiling says nothing of it.
     ///
-    /// What goes through memory is held against one core's copy within the kernel at about the
+    /// What goes through memory is compared with one core's copy within the kernel at about the
     /// same working set, however often it is copied itself; what comes from the disk, against the
     /// disk's most. Several flows have several cores, who waits for answers is bound by that, and
     /// writing to the disk was not measured.
@@ -134,7 +136,12 @@ impl Ceiling {
             | Route::Work
             | Route::PingPong
             | Route::PingPongSpinning => None,
-            Route::MemoryToSocket | Route::FileToSocket if from_disk => None,
+            // Over wire nobody takes the bytes in, so that they need not be copied at all.
+            Route::MemoryToSocket | Route::FileToSocket
+                if from_disk || !cell.transport.has_receiver() =>
+            {
+                None
+            }
             Route::MemoryToSocket | Route::FileToSocket => {
                 let ring = cell.ring_slots().saturating_mul(cell.size_bytes);
                 (cell.pattern == Pattern::Stream)
@@ -202,6 +209,15 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
         return None;
     }
     let share = found.value / ceiling.value;
+    if share > 1.0 {
+        return Some(CeilingShare {
+            ceiling: rate.clone(),
+            share: None,
+            low: None,
+            high: None,
+            withheld: Some(ABOVE.to_owned()),
+        });
+    }
     let far = |a: Option<f64>, b: Option<f64>| {
         let (a, b) = (a? / found.value, b? / ceiling.value);
         (a > 0.0 && b > 0.0).then(|| a.ln().hypot(b.ln()))
@@ -210,9 +226,10 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
     let high = far(found.high, ceiling.low).map(|d| share * crate::cells::exp(d));
     Some(CeilingShare {
         ceiling: rate.clone(),
-        share,
+        share: Some(share),
         low,
         high,
+        withheld: None,
     })
 }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Counter, Measure, Metric, Survey};
-use bytecost_stats::{trimmed_mean, trimmed_mean_value};
+use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimmed_mean_value};
 use hdrhistogram::Histogram;
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
-use crate::value::{LatencyQuantiles, QUANTILES, Value, latencies, read};
+use crate::value::{LatencyQuantiles, QUANTILES, Value, is_extreme, latencies, read, tail_share};
 
 /// Every cell of the plan with its estimates.
 pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
@@ -44,6 +44,17 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
     let mut estimates = BTreeMap::new();
     let mut absent = BTreeMap::new();
     let latency = merged_latency(cell);
+    let of_trials = |measure: Measure, known: &[f64]| {
+        if is_extreme(measure) {
+            return estimate_by(known, student_mean);
+        }
+        let mut found = estimate(known)?;
+        let place = QUANTILES.iter().position(|(m, _)| *m == measure);
+        if let (Some(merged), Some(place)) = (&latency, place) {
+            take_value(&mut found, merged[place]);
+        }
+        Some(found)
+    };
     for metric in Metric::all() {
         let mut known = Vec::with_capacity(cell.by_block.len());
         let mut reason = None;
@@ -53,11 +64,9 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
             }
             known.extend(of_block(&cell.known(*block, metric)));
         }
-        if let Some(mut found) = estimate(&known) {
-            let place = QUANTILES.iter().position(|(m, _)| *m == metric.measure);
-            if let (Some(merged), Some(place)) = (&latency, place) {
-                take_value(&mut found, merged[place]);
-            }
+        let share = tail_share(metric.measure).filter(|_| !known.is_empty());
+        let of_tail = share.and_then(|share| tail(cell, share));
+        if let Some(found) = of_tail.or_else(|| of_trials(metric.measure, &known)) {
             estimates.insert(metric, found);
         } else if let Some(why) = reason {
             absent.insert(metric, why);
@@ -116,22 +125,38 @@ pub fn typical(values: &[f64]) -> Option<f64> {
 /// On a log scale, as ratios are compared; where a trial read zero, which has no logarithm, on
 /// the scale of the values.
 pub(crate) fn estimate(values: &[f64]) -> Option<Estimate> {
+    estimate_by(values, trimmed_mean)
+}
+
+fn estimate_by(values: &[f64], locate: fn(&[f64]) -> Option<Location>) -> Option<Estimate> {
     let on_logs = values.iter().all(|v| *v > 0.0);
     let scaled: Vec<f64> = values
         .iter()
         .map(|v| if on_logs { v.ln() } else { *v })
         .collect();
     let back = |v: f64| if on_logs { exp(v) } else { v.max(0.0) };
-    let interval = if values.len() < FEWEST {
-        None
-    } else {
-        trimmed_mean(&scaled).and_then(|l| l.interval(LEVEL))
-    };
+    let location = locate(&scaled);
+    let interval = location.filter(|_| values.len() >= FEWEST);
+    let interval = interval.and_then(|l| l.interval(LEVEL));
     Some(Estimate {
-        value: back(trimmed_mean_value(&scaled)?),
+        value: back(location.map_or_else(|| trimmed_mean_value(&scaled), |l| Some(l.value))?),
         low: interval.map(|i| back(i.low)),
         high: interval.map(|i| back(i.high)),
         trials: values.len(),
+    })
+}
+
+/// A quantile over all latencies of a cell, each trial of the same weight, with its interval over
+/// blocks; none of fewer than three.
+fn tail(cell: &CellTrials<'_>, share: f64) -> Option<Estimate> {
+    let blocks = cell.by_block.keys().map(|block| cell.spread(*block));
+    let blocks: Vec<_> = blocks.filter(|b| !b.is_empty()).collect();
+    let (location, interval) = tail_quantile(&blocks, share, LEVEL)?;
+    Some(Estimate {
+        value: exp(location.value),
+        low: Some(exp(interval.low)),
+        high: Some(exp(interval.high)),
+        trials: blocks.len(),
     })
 }
 

@@ -1,18 +1,18 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
-//! It gives every pair of cells that differ in that axis alone, each with its paired ratio, and the
-//! run's own finding of it where there is one. A verdict is that finding's, which is corrected over
-//! the whole study: a pair that the study does not compare has a ratio and no verdict.
+//! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's own
+//! finding of it where there is one. A verdict is that finding's, which is corrected over the whole
+//! study: a pair that the study does not compare has a ratio and no verdict.
 
-use bytecost_spec::claim::Place;
 use bytecost_spec::{Axis, Better, Metric};
-use bytecost_stats::{Interval, Location, trimmed_mean};
+use bytecost_stats::{Interval, Location, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
-use crate::pairing::{Pairing, contrasted};
+use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
 use crate::trials::CellTrials;
+use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
 /// A ratio with its interval.
@@ -74,16 +74,39 @@ fn located(logs: &[f64]) -> Option<(Location, Interval)> {
     Some((location, location.interval(LEVEL)?))
 }
 
+/// The same of the mean, without trimming.
+fn whole(logs: &[f64]) -> Option<(Location, Interval)> {
+    let location = student_mean(logs).filter(|l| l.count >= FEWEST)?;
+    Some((location, location.interval(LEVEL)?))
+}
+
 impl<'v> PairContrast<'v> {
     /// A pair in a metric, without a finding; none where fewer than three blocks have both.
+    ///
+    /// Its ratio is the trimmed mean over blocks; of a tail the quantiles of all trials together, and
+    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
     pub(crate) fn of(pairing: Pairing<'v, 'v>, metric: Metric) -> Option<PairContrast<'v>> {
-        let (location, interval) = located(&pairing.log_ratios(metric))?;
+        let measure = metric.measure;
+        let (location, interval, p) = if let Some(share) = tail_share(measure) {
+            let of_block =
+                |block: &u32| [pairing.other, pairing.baseline].map(|c| c.spread(*block));
+            let blocks = pairing.baseline.by_block.keys().map(of_block);
+            let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
+            tail_ratio(&blocks, share, LEVEL)?
+        } else {
+            let logs = pairing.log_ratios(metric);
+            let (location, interval) = match is_extreme(measure) {
+                true => whole(&logs)?,
+                false => located(&logs)?,
+            };
+            (location, interval, location.p_value(0.0)?)
+        };
         Some(PairContrast {
             pairing,
             metric,
             location,
             interval,
-            p: location.p_value(0.0)?,
+            p,
             finding: None,
             turned: false,
         })
@@ -139,53 +162,9 @@ impl<'v> PairContrast<'v> {
     }
 }
 
-/// How many contrasts are what.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) better: usize,
-    pub(crate) worse: usize,
-    pub(crate) same: usize,
-    /// Not decided.
-    pub(crate) open: usize,
-    pub(crate) withheld: usize,
-    /// The study does not compare them.
-    pub(crate) not_compared: usize,
-}
-
-impl Tally {
-    pub(crate) fn of<'c>(contrasts: impl IntoIterator<Item = &'c PairContrast<'c>>) -> Tally {
-        let mut tally = Tally::default();
-        for contrast in contrasts {
-            *match contrast.standing() {
-                Standing::Decided(Verdict::Better) => &mut tally.better,
-                Standing::Decided(Verdict::Worse) => &mut tally.worse,
-                Standing::Decided(Verdict::NoDifferenceThatMatters) => &mut tally.same,
-                Standing::Decided(Verdict::NotDecided) => &mut tally.open,
-                Standing::Withheld(_) => &mut tally.withheld,
-                Standing::NotCompared => &mut tally.not_compared,
-            } += 1;
-        }
-        tally
-    }
-}
-
 impl<'v> View<'v> {
-    /// The query: every pair of cells with `value` and with `against` on the axis, at the place,
-    /// that enough blocks measured, in the order of the plan.
-    pub(crate) fn contrasts(
-        &self,
-        metric: Metric,
-        axis: Axis,
-        value: &str,
-        against: &str,
-        place: &Place,
-    ) -> Vec<PairContrast<'v>> {
-        let pairs = contrasted(self.trials, axis, value, against, place);
-        let asked = |pair| self.contrast(pair, metric);
-        pairs.into_iter().filter_map(asked).collect()
-    }
-
-    /// The same of two cells.
+    /// The query: two cells in a metric, with the run's finding of them; none where fewer than three
+    /// blocks have both. [`crate::pairing`] says which cells are pairs.
     pub(crate) fn contrast(
         &self,
         pairing: Pairing<'v, 'v>,

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Metric};
 
-pub(crate) use crate::contrast::Ratio;
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::pairing::{Pairing, pairings};

@@ -230,6 +230,8 @@ impl<'i, 'd> Drawing<'i, 'd> {
                     cell.set(figure.x, x).ok()?;
                     cell.set(figure.series, &line.name).ok()?;
                     let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
+                    // What a cell exceeds is no ceiling of it.
+                    share.share?;
                     Some((share.ceiling.kind, share.ceiling.gbit_per_s.value))
                 });
                 let most = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;

@@ -1,6 +1,6 @@
 //! Comparisons to findings: ratios, intervals, one error rate, verdicts.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bytecost_spec::{Axis, Better, Manifest, Metric, Study};
 use bytecost_stats::{blocks_needed, holm, smallest_detectable};
@@ -43,11 +43,17 @@ pub(crate) fn all(manifest: &Manifest, trials: &Trials<'_>, varied: &[Axis]) -> 
         }
     }
     let corrected = holm(&raws.iter().map(|r| r.contrast.p).collect::<Vec<f64>>());
-    let family = raws.len();
-    raws.iter()
-        .zip(corrected)
-        .map(|(raw, p_holm)| raw.finding(study, p_holm, family, varied))
-        .collect()
+    // The level that the correction asks of the first of the family.
+    let strict = ERROR_RATE / raws.len().max(1) as f64;
+    let mut detectable: BTreeMap<usize, f64> = BTreeMap::new();
+    let told = raws.iter().zip(corrected).map(|(raw, p_holm)| {
+        let count = raw.contrast.location.count;
+        let unit = detectable
+            .entry(count)
+            .or_insert_with(|| smallest_detectable(1.0, count, strict).unwrap_or(f64::INFINITY));
+        raw.finding(study, p_holm, (strict, *unit), varied)
+    });
+    told.collect()
 }
 
 impl<'t> Raw<'t> {
@@ -60,13 +66,21 @@ impl<'t> Raw<'t> {
         })
     }
 
-    fn finding(&self, study: &Study, p_holm: f64, family: usize, varied: &[Axis]) -> Finding {
+    /// The finding, by the level that is asked of the first of the family and the least difference
+    /// that so many blocks of a deviation of 1 find at it.
+    fn finding(
+        &self,
+        study: &Study,
+        p_holm: f64,
+        (strict, unit): (f64, f64),
+        varied: &[Axis],
+    ) -> Finding {
         let bound = study.smallest_effect.ln_1p();
         let verdict = self.verdict(p_holm, bound);
         let PairContrast {
             pairing, location, ..
         } = self.contrast;
-        let detectable = smallest_detectable(location.deviation(), location.count);
+        let detectable = unit * location.deviation();
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let mut finding = Finding {
             id: self.id.clone(),
@@ -85,9 +99,9 @@ impl<'t> Raw<'t> {
             p_holm,
             verdict,
             withheld: None,
-            detectable: as_share(detectable.unwrap_or(f64::INFINITY)),
+            detectable: as_share(detectable),
             blocks_needed: (verdict == Verdict::NotDecided)
-                .then(|| self.blocks_to_decide(bound, family))
+                .then(|| self.blocks_to_decide(bound, strict))
                 .flatten(),
             sentence: String::new(),
         };
@@ -116,17 +130,17 @@ impl<'t> Raw<'t> {
         }
     }
 
-    /// Blocks until either the interval fits within the smallest effect or it leaves out 1 at
-    /// the level that the correction asks of the first of the family, if the estimate stays.
-    fn blocks_to_decide(&self, bound: f64, family: usize) -> Option<u32> {
+    /// Blocks in which, if the estimate stays, the difference is found at the corrected level or the
+    /// interval fits within the smallest effect: either 80 % of the time.
+    fn blocks_to_decide(&self, bound: f64, strict: f64) -> Option<u32> {
         let location = self.contrast.location;
-        let deviation = location.deviation();
+        let (deviation, count) = (location.deviation(), location.count);
         let distance = location.value.abs();
-        let strict = 1.0 - ERROR_RATE / family.max(1) as f64;
-        let apart = blocks_needed(deviation, distance, strict, MOST_BLOCKS);
-        let alike = blocks_needed(deviation, bound - distance, LEVEL, MOST_BLOCKS);
+        let needed = |room, alpha| blocks_needed(deviation, count, room, alpha, MOST_BLOCKS);
+        let apart = needed(distance, strict);
+        let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
-        u32::try_from(needed.max(location.count + 1)).ok()
+        u32::try_from(needed.max(count + 1)).ok()
     }
 }
 

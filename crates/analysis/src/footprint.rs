@@ -6,7 +6,7 @@ use bytecost_spec::evidence::{Footprint, LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::crossovers::Ratio;
+use crate::contrast::Ratio;
 use crate::result::{CellFootprint, Estimate, Input, LevelFootprint};
 
 const KIB: f64 = 1024.0;

@@ -1,10 +1,9 @@
 //! How precise a running study is so far, for the bar and for the rule that ends it.
 
 use bytecost_spec::{Cell, Manifest, Metric, Sample};
-use bytecost_stats::trimmed_mean;
 
-use crate::confidence::{FEWEST, LEVEL};
-use crate::pairing::{Pairing, pairings};
+use crate::contrast::PairContrast;
+use crate::pairing::pairings;
 use crate::trials::Trials;
 
 /// The state of a running study: its least precise comparison.
@@ -43,9 +42,11 @@ pub fn widest_interval(
             continue;
         };
         for pairing in pairings(&manifest.study, &trials, compare.axis, &compare.baseline) {
-            let Some((half_width, blocks)) = half_width(&pairing, metric) else {
+            let Some(contrast) = PairContrast::of(pairing, metric) else {
                 continue;
             };
+            let half_width = as_share(contrast.interval.half_width());
+            let blocks = contrast.location.count;
             comparisons += 1;
             if widest.as_ref().is_none_or(|w| half_width > w.half_width) {
                 widest = Some(Progress {
@@ -60,15 +61,6 @@ pub fn widest_interval(
         }
     }
     widest.map(|w| Progress { comparisons, ..w })
-}
-
-fn half_width(pairing: &Pairing<'_, '_>, metric: Metric) -> Option<(f64, usize)> {
-    let logs = pairing.log_ratios(metric);
-    if logs.len() < FEWEST {
-        return None;
-    }
-    let interval = trimmed_mean(&logs)?.interval(LEVEL)?;
-    Some((as_share(interval.half_width()), logs.len()))
 }
 
 /// Half the width of an interval of log ratios, as a share of the ratio.

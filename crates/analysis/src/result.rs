@@ -239,7 +239,8 @@ pub struct AnswerSentence {
 /// A number with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
-    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back.
+    /// The estimate: the 20 % trimmed mean over trials on a log scale, taken back; of p99 and p99.9
+    /// latency the quantile of all trials together, of the maximum the mean on a log scale.
     pub value: f64,
     /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
     pub low: Option<f64>,
@@ -304,7 +305,8 @@ pub struct Finding {
     pub value: String,
     /// Whether the metric is the first of its comparison.
     pub primary: bool,
-    /// The other's metric over the baseline's: geometric trimmed mean over blocks.
+    /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
+    /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
     pub ratio: f64,
     /// Lower end of the 95 % interval of the ratio.
     pub low: f64,
@@ -321,10 +323,11 @@ pub struct Finding {
     /// Why there is no verdict although it was measured: what the caveat says that withholds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// The smallest difference that this many blocks could have seen (80 % of the time, at
-    /// 5 %), as a share.
+    /// The smallest difference that this many blocks could have seen, 80 % of the time and at the
+    /// level that the correction over all findings asks of the first, as a share.
     pub detectable: f64,
-    /// Blocks that it would take to decide, where it is not decided.
+    /// Blocks that it would take to decide, at that level and 80 % of the time if the ratio stays,
+    /// where it is not decided.
     pub blocks_needed: Option<u32>,
     /// The finding in one sentence.
     pub sentence: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::{Counter, Measure, Metric, Pattern};
+use bytecost_stats::median;
 
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
@@ -17,6 +18,8 @@ const SOME_WAIT: f64 = 0.1;
 const CLUSTERED: f64 = 0.5;
 /// The timer in ms: HZ/25 and what comes on top (include/net/tcp.h, TCP_DELACK_MIN).
 const TIMER_MS: (u64, u64) = (35, 60);
+/// Share of the trials from which a cell that waits in some of them is said to stall.
+const IN_SOME: f64 = 0.15;
 /// How far the smoothed round-trip time must lie above the least.
 const RTT_TIMES: f64 = 10.0;
 
@@ -31,9 +34,20 @@ pub(crate) enum Waits {
 
 /// The cells that stall, by their id.
 #[derive(Debug, Default)]
-pub(crate) struct Stalls(BTreeMap<String, Waits>);
+pub(crate) struct Stalls(BTreeMap<String, Stall>);
 
-/// What can be seen of a stall in a cell: medians over its trials.
+/// What stalls in a cell.
+#[derive(Debug)]
+pub(crate) struct Stall {
+    pub(crate) waits: Waits,
+    /// What is seen of it in the trials that stall.
+    pub(crate) signs: Signs,
+    /// How many trials stall, and of how many.
+    pub(crate) trials: (usize, usize),
+}
+
+/// What can be seen of a stall: of a trial, or medians over several.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Signs {
     pub(crate) delayed_acks: Option<f64>,
     pub(crate) clustered: Option<f64>,
@@ -51,7 +65,7 @@ impl Stalls {
     pub(crate) fn of(trials: &Trials<'_>) -> Stalls {
         let found = trials
             .moving()
-            .filter_map(|cell| Some((cell.id.clone(), Signs::of(cell)?.waits(cell)?)));
+            .filter_map(|cell| Some((cell.id.clone(), Stall::of(cell)?)));
         Stalls(found.collect())
     }
 
@@ -65,42 +79,79 @@ impl Stalls {
         self.any([&finding.baseline, &finding.cell])
     }
 
+    /// What stalls in a cell.
+    pub(crate) fn in_cell(&self, id: &str) -> Option<&Stall> {
+        self.0.get(id)
+    }
+
     /// What waits in a cell.
     pub(crate) fn waits(&self, id: &str) -> Option<Waits> {
-        self.0.get(id).copied()
+        Some(self.in_cell(id)?.waits)
+    }
+}
+
+impl Stall {
+    /// By the trials of a cell in most of which it waits, or in some of them alone; none for cells
+    /// that cannot stall: no TCP, or nothing measured.
+    fn of(cell: &CellTrials<'_>) -> Option<Stall> {
+        if !cell.cell.transport.is_tcp() || cell.by_block.is_empty() {
+            return None;
+        }
+        let all: Vec<Signs> = cell.trials().map(|t| Signs::of(cell, t)).collect();
+        let stalled = all.iter().filter(|s| s.waits(cell).is_some());
+        let stalled: Vec<Signs> = stalled.cloned().collect();
+        let several = stalled.len() as f64 >= IN_SOME * all.len() as f64;
+        let (signs, count) = match several {
+            true => (Signs::typical(&stalled), stalled.len()),
+            false => (Signs::typical(&all), all.len()),
+        };
+        Some(Stall {
+            waits: signs.waits(cell)?,
+            signs,
+            trials: (count, all.len()),
+        })
     }
 }
 
 impl Signs {
-    /// None for cells that cannot stall: no TCP, or nothing measured.
-    pub(crate) fn of(cell: &CellTrials<'_>) -> Option<Signs> {
-        if !cell.cell.transport.is_tcp() || cell.by_block.is_empty() {
-            return None;
-        }
-        let typical = |of: &dyn Fn(&Trial<'_>) -> Option<f64>| cell.typical(of);
-        let metric = |measure| {
-            let metric = Metric::both(measure);
-            typical(&|t| t.value(metric).known())
-        };
-        let sender = |counter| typical(&|t| read(&t.sample.sender, counter).ok());
+    fn of(cell: &CellTrials<'_>, trial: &Trial<'_>) -> Signs {
+        let metric = |measure| trial.value(Metric::both(measure)).known();
+        let sender = |counter| read(&trial.sample.sender, counter).ok();
         let flows = f64::from(cell.cell.threads);
+        // The histograms are read only where a stall can be.
         let can_wait = cell.cell.pattern == Pattern::Ask && !cell.cell.sends_at_once();
-        Some(Signs {
+        let elapsed_ns = sender(Counter::ElapsedNs).filter(|ns| *ns > 0.0);
+        Signs {
             delayed_acks: metric(Measure::DelayedAcksPerMessage),
-            // The histograms are read only where a stall can be.
-            clustered: can_wait.then(|| typical(&clustered)).flatten(),
-            waited: can_wait.then(|| typical(&waited)).flatten(),
+            clustered: can_wait.then(|| clustered(trial)).flatten(),
+            waited: can_wait.then(|| waited(trial)).flatten(),
             latency_us: metric(Measure::LatencyUsP50),
             rtt_us: sender(Counter::TcpRttUs),
             min_rtt_us: sender(Counter::TcpMinRttUs),
-            busy: typical(&|t| {
-                let busy_us = read(&t.sample.sender, Counter::TcpBusyUs).ok()?;
-                let elapsed_ns = read(&t.sample.sender, Counter::ElapsedNs).ok()?;
-                (elapsed_ns > 0.0).then(|| busy_us * 1e3 / elapsed_ns / flows)
-            }),
-            calls: typical(&|t| per_message(t, read(&t.sample.sender, Counter::Calls).ok()?)),
+            busy: sender(Counter::TcpBusyUs)
+                .zip(elapsed_ns)
+                .map(|(busy_us, ns)| busy_us * 1e3 / ns / flows),
+            calls: sender(Counter::Calls).and_then(|calls| per_message(trial, calls)),
             message_ms: metric(Measure::MessagesPerS).map(|rate| 1e3 * flows / rate),
-        })
+        }
+    }
+
+    /// The median of each sign.
+    fn typical(all: &[Signs]) -> Signs {
+        let of = |sign: fn(&Signs) -> Option<f64>| {
+            median(&all.iter().filter_map(sign).collect::<Vec<f64>>())
+        };
+        Signs {
+            delayed_acks: of(|s| s.delayed_acks),
+            clustered: of(|s| s.clustered),
+            waited: of(|s| s.waited),
+            latency_us: of(|s| s.latency_us),
+            rtt_us: of(|s| s.rtt_us),
+            min_rtt_us: of(|s| s.min_rtt_us),
+            busy: of(|s| s.busy),
+            calls: of(|s| s.calls),
+            message_ms: of(|s| s.message_ms),
+        }
     }
 
     fn waits(&self, cell: &CellTrials<'_>) -> Option<Waits> {

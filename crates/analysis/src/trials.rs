@@ -6,7 +6,7 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Sample, Survey};
-use bytecost_stats::{mean, median};
+use bytecost_stats::{BlockTrials, mean, median};
 
 use crate::result::Input;
 use crate::value::Trial;
@@ -164,11 +164,28 @@ impl<'a> CellTrials<'a> {
         self.facts.applies(Axis::Reaping)
     }
 
+    /// Threads that its flows keep running, of both sides: two of a flow, and over wire one
+    /// responder for all flows.
+    pub(crate) fn threads_of_both_sides(&self) -> usize {
+        let flows = self.cell.threads as usize;
+        match self.cell.transport.has_receiver() {
+            true => 2 * flows,
+            false => flows + 1,
+        }
+    }
+
     /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
     pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
         let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
         let known = both.into_iter().flatten();
         known.filter_map(|t| t.value(metric).known()).collect()
+    }
+
+    /// How the latencies of a block are spread: of its own trial, and of its twin's.
+    pub(crate) fn spread(&self, block: u32) -> BlockTrials<'_> {
+        let both = [&self.by_block, &self.twin].map(|trials| trials.get(&block));
+        let known = both.into_iter().flatten();
+        known.filter_map(Trial::distribution).collect()
     }
 
     /// The median over its trials for which a number can be had.

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
+use bytecost_stats::Distribution;
 use hdrhistogram::Histogram;
 
 use crate::histogram;
@@ -43,8 +44,21 @@ pub(crate) const QUANTILES: [(Measure, f64); 5] = [
     (Measure::LatencyUsMax, 1.0),
 ];
 
-/// A trial that counts. Its histogram is read at most once for its quantiles, and not kept: a
-/// thousand of them take half a gigabyte.
+/// The share of all values below a tail, where a measure is a quantile in one: there the trials that
+/// make it are those that a trimmed mean leaves out, so that it is of all trials together.
+pub(crate) fn tail_share(measure: Measure) -> Option<f64> {
+    let tail = [Measure::LatencyUsP99, Measure::LatencyUsP999];
+    let (_, share) = QUANTILES.iter().find(|(m, _)| *m == measure)?;
+    tail.contains(&measure).then_some(*share)
+}
+
+/// Whether a measure is of the one value of a trial that is furthest out, which is never trimmed.
+pub(crate) fn is_extreme(measure: Measure) -> bool {
+    measure == Measure::LatencyUsMax
+}
+
+/// A trial that counts. Its histogram is read at most once for its quantiles and once for its
+/// distribution, and not kept: a thousand of them take half a gigabyte.
 #[derive(Debug)]
 pub(crate) struct Trial<'a> {
     pub(crate) sample: &'a Sample,
@@ -52,6 +66,7 @@ pub(crate) struct Trial<'a> {
     release: Option<Release>,
     is_ping: bool,
     latency: OnceCell<Option<LatencyQuantiles>>,
+    distribution: OnceCell<Option<Distribution>>,
 }
 
 /// What a counter is divided by.
@@ -78,6 +93,7 @@ impl<'a> Trial<'a> {
             release: mover.map(|m| m.release),
             is_ping: mover.is_some_and(|m| m.route.is_ping()),
             latency: OnceCell::new(),
+            distribution: OnceCell::new(),
         }
     }
 
@@ -90,6 +106,18 @@ impl<'a> Trial<'a> {
         *self
             .latency
             .get_or_init(|| Some(latencies(&self.histogram()?)))
+    }
+
+    /// The round-trip times in µs, as they are spread.
+    pub(crate) fn distribution(&self) -> Option<&Distribution> {
+        let read = || {
+            let histogram = self.histogram()?;
+            let steps = histogram.iter_recorded();
+            Distribution::of(
+                steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())),
+            )
+        };
+        self.distribution.get_or_init(read).as_ref()
     }
 
     /// The metric's value. Both sides together are the sum of the sides, each over its own

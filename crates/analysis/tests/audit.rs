@@ -1,4 +1,4 @@
-//! Claims of others held against a run whose truth is known: effects, reasons, stalls.
+//! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
 mod judge;
 mod world;
@@ -13,36 +13,28 @@ fn a_ratio_holds_or_not() {
     let of = |value: &str, expect: &str| test(&ratio(value, "send-fields", NODELAY, expect));
     check(
         &of("sendmsg", "above 1"),
-        Ruling::Holds,
+        Ruling::Confirmed,
         &["in 12 of 12 cells"],
     );
     check(
         &of("sendmsg", "within 1.3..1.8"),
-        Ruling::Holds,
+        Ruling::Confirmed,
         &["from 1.3 to 1.8"],
     );
-    check(
-        &of("sendmsg", "within 4.8..6"),
-        Ruling::DoesNotHold,
-        &["1.5"],
-    );
-    check(
-        &of("sendmsg", "below 1"),
-        Ruling::DoesNotHold,
-        &["12 of 12"],
-    );
+    check(&of("sendmsg", "within 4.8..6"), Ruling::Refuted, &["1.5"]);
+    check(&of("sendmsg", "below 1"), Ruling::Refuted, &["12 of 12"]);
     check(
         &of("send-zerocopy", "above 1"),
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &["6 of 12", "KiB (8 × "],
     );
     let some = of("send-zerocopy", "above 1") + "cells = \"some\"\n";
-    check(&some, Ruling::Holds, &["6 of 12", "The kernel copied"]);
+    check(&some, Ruling::Confirmed, &["6 of 12", "The kernel copied"]);
     // Against a value that no comparison of the study has as its baseline.
     let turned = test(&ratio("send-fields", "sendmsg", NODELAY, "below 1"));
-    check(&turned, Ruling::Holds, &[]);
+    check(&turned, Ruling::Confirmed, &[]);
     let beside = test(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"));
-    check(&beside, Ruling::Holds, &["12 of 12"]);
+    check(&beside, Ruling::Confirmed, &["12 of 12"]);
 }
 
 #[test]
@@ -51,21 +43,21 @@ fn what_was_not_measured_cannot_be_settled() {
     let absent = test(&ratio("sendmsg", "send-fields", veth, "above 1"));
     check(
         &absent,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["transport veth", "sendmsg and send-fields"],
     );
     let cycles = absent
         .replace("throughput_gbit_per_s", "cycles_per_byte")
         .replace(veth, NODELAY);
-    check(&cycles, Ruling::CannotBeSettled, &["no hardware counters"]);
+    check(&cycles, Ruling::Undecided, &["no hardware counters"]);
     check(
         "[[claim.test]]\nkind = \"copies-per-byte\"\nexpect = \"below 1.5\"\n",
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["were not counted"],
     );
     check(
         "[[claim.test]]\nkind = \"not-in-this-run\"\nstudy = \"servers\"\nwhy = \"clients\"\n",
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["servers", "does not have"],
     );
     let mut world = small();
@@ -87,7 +79,7 @@ fn what_is_not_decided_says_what_it_would_take() {
     });
     let test = test(&ratio("sendmsg", "send-fields", NODELAY, "within 1..1.3"));
     let found = judged(&world, &world.analyse(), &test);
-    assert_eq!(found.ruling, Ruling::CannotBeSettled, "{}", found.because);
+    assert_eq!(found.ruling, Ruling::Undecided, "{}", found.because);
     assert!(found.because.contains("more blocks"), "{}", found.because);
     assert!(!found.is_silent());
 }
@@ -100,14 +92,14 @@ fn the_reason_is_judged_after_the_effect() {
         "where = { nodelay = [\"on\"], size = [\"32KiB\", \"128KiB\"] }\n",
         "above 1",
     ));
-    check(&faster, Ruling::Holds, &["6 of 6"]);
+    check(&faster, Ruling::Confirmed, &["6 of 6"]);
     let flag = reason(
         "kind = \"copied-share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = \"below 0.01\"",
         "it was copied",
     );
     check(
         &(faster.clone() + &flag),
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         &["It was copied.", "100 %"],
     );
     let calls = reason(
@@ -117,19 +109,19 @@ fn the_reason_is_judged_after_the_effect() {
     let both = faster.clone() + &flag + &calls;
     check(
         &both,
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         &["It was copied.", "One call against eight."],
     );
     let good = reason(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"), "x");
-    check(&(faster.clone() + &good), Ruling::Holds, &[]);
+    check(&(faster.clone() + &good), Ruling::Confirmed, &[]);
     let open = reason("kind = \"copies-per-byte\"\nexpect = \"below 1.5\"", "x");
     check(
         &(faster + &open),
-        Ruling::CannotBeSettled,
-        &["The effect is there", "were not counted"],
+        Ruling::Undecided,
+        &["The effect is confirmed", "were not counted"],
     );
     let slower = test(&ratio("sendmsg", "send-fields", NODELAY, "below 1"));
-    check(&(slower + &flag), Ruling::DoesNotHold, &[]);
+    check(&(slower + &flag), Ruling::Refuted, &[]);
 }
 
 #[test]
@@ -138,7 +130,7 @@ fn forty_milliseconds_are_no_copying() {
     let level = test(&format!(
         "kind = \"level\"\nmetric = \"latency_us_p50\"\nwhere = {{ {place}, nodelay = [\"off\"] }}\nexpect = \"within 38000..45000\"\n"
     ));
-    check(&level, Ruling::Holds, &["from 38,000 to 45,000 µs"]);
+    check(&level, Ruling::Confirmed, &["from 38,000 to 45,000 µs"]);
     let nodelay = reason(
         &format!(
             "kind = \"ratio\"\nmetric = \"latency_us_p50\"\naxis = \"nodelay\"\nvalue = \"on\"\nagainst = \"off\"\nwhere = {{ {place} }}\nexpect = \"alike\""
@@ -147,12 +139,12 @@ fn forty_milliseconds_are_no_copying() {
     );
     check(
         &(level.clone() + &nodelay),
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         &["It is a timer."],
     );
     check(
         &level.replace("38000..45000", "10..20"),
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &[],
     );
 }
@@ -188,16 +180,16 @@ fn a_stall_on_one_side_is_told_apart_from_the_effect() {
     let only = test(&ratio("sendmsg", "send-fields", off, "above 1"));
     check(
         &only,
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         "delayed acknowledgement",
     );
     // The same cells without the stall were measured too, and count alone.
     let both = test(&ratio("sendmsg", "send-fields", "", "within 1.3..1.8"));
     check(
         &both,
-        Ruling::Holds,
+        Ruling::Confirmed,
         "12 cells in which one side stalls are left aside",
     );
     let hidden = test(&ratio("sendmsg", "send-fields", off, "below 1"));
-    check(&hidden, Ruling::CannotBeSettled, "hides the rest");
+    check(&hidden, Ruling::Undecided, "hides the rest");
 }

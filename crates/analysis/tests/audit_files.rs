@@ -71,7 +71,7 @@ fn read(truth: fn(&Cell) -> True) -> World {
 fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
     let id = "o-aio-slower";
     let slow = |c: &Cell| speed(if c.mover == "pread" { 4.0 } else { 2.0 });
-    let found = check(&read(slow), id, Ruling::Holds, &["8 cells", "1.41"]);
+    let found = check(&read(slow), id, Ruling::Confirmed, &["8 cells", "1.41"]);
     // A figure of the table, and eight cells of each mover.
     assert_eq!(measured(&found), 16, "{found:#?}");
     let by_threads = |c: &Cell| {
@@ -84,7 +84,7 @@ fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
     check(
         &read(by_threads),
         id,
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         &[
             "the threads of the C library",
             "`uring-read` over `pread` is not below 1",
@@ -94,21 +94,21 @@ fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
     check(
         &read(quick),
         id,
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &["`posix-aio` over `pread`"],
     );
     let elsewhere = sends(SENDS, |_| speed(2.0));
     let found = check(
         &elsewhere,
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["`bytecost run file-read` measures them"],
     );
     assert_eq!(measured(&found), 0);
     // What is not there of a reason is left aside.
     let study = sequential().replace(", \"uring-read\"", "");
     let without = reads(&study, slow, |_| 0);
-    check(&without, id, Ruling::Holds, &["8 cells"]);
+    check(&without, id, Ruling::Confirmed, &["8 cells"]);
 }
 
 /// Files sent in two blocks, as the plan lays them out: what does not go by blocks has one.
@@ -202,7 +202,7 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     let found = check(
         &blocks(five_times, 2),
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["--evidence copies", "512", "`sendfile` over `read-write`"],
     );
     assert_eq!(measured(&found), 4, "{found:#?}");
@@ -214,19 +214,19 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     check(
         &counted(1000, 1000),
         id,
-        Ruling::Holds,
+        Ruling::Confirmed,
         &["opies per byte of the sender"],
     );
     check(
         &counted(0, 1000),
         id,
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &["opies per byte of the sender"],
     );
     check(
         &blocks(five_times, 3),
         id,
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &[
             "System calls per MiB of the sender is not from 500 to 525",
             "768",
@@ -237,7 +237,7 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     let found = check(
         &stalling(&study, five_times, "read-write"),
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["--evidence copies"],
     );
     assert!(!found.because.contains("Nagle"), "{found:#?}");
@@ -251,14 +251,14 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
                 .insert(Counter::Calls, Reading::absent("not told"));
         },
     );
-    check(&uncounted, id, Ruling::CannotBeSettled, &["not told"]);
+    check(&uncounted, id, Ruling::Undecided, &["not told"]);
 }
 
 #[test]
 fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
     let id = "f-sixty-five-percent";
     let says = "in the mean of 8 rows 0.427 (0.288 to 0.541)";
-    let found = check(&blocks(five_times, 2), id, Ruling::DoesNotHold, &[says]);
+    let found = check(&blocks(five_times, 2), id, Ruling::Refuted, &[says]);
     // Natively, in blocks of 4 KiB, at two sizes.
     assert_eq!(measured(&found), 2, "{found:#?}");
     let java = SENDS
@@ -276,17 +276,17 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
         })
     };
     let world = sends(&java, third);
-    let found = check(&world, id, Ruling::DoesNotHold, &[says]);
+    let found = check(&world, id, Ruling::Refuted, &[says]);
     assert_eq!(measured(&found), 4, "{found:#?}");
     // Without its own table the run alone decides.
     let mut of_run = built_in(id);
     of_run.tests.remove(0);
     let found = judged(&world, of_run.clone());
-    assert_eq!(found.ruling, Ruling::Holds, "{found:#?}");
+    assert_eq!(found.ruling, Ruling::Confirmed, "{found:#?}");
     let found = judged(&blocks(five_times, 2), of_run.clone());
-    assert_eq!(found.ruling, Ruling::DoesNotHold, "{found:#?}");
+    assert_eq!(found.ruling, Ruling::Refuted, "{found:#?}");
     let found = judged(&read(five_times), of_run);
-    assert_eq!(found.ruling, Ruling::CannotBeSettled);
+    assert_eq!(found.ruling, Ruling::Undecided);
     let told = found.because.matches("bytecost run file-to-socket").count();
     assert_eq!(told, 1, "what is missing is said once: {found:#?}");
 }
@@ -294,13 +294,13 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
 #[test]
 fn five_times_is_looked_for_to_a_socket_or_to_nothing() {
     let id = "o-sendfile-five-times";
-    check(&blocks(five_times, 2), id, Ruling::Holds, &["5.3"]);
+    check(&blocks(five_times, 2), id, Ruling::Confirmed, &["5.3"]);
     let twice = |c: &Cell| speed(if c.mover == "sendfile" { 8.0 } else { 4.0 });
-    check(&blocks(twice, 2), id, Ruling::DoesNotHold, &["2.0"]);
+    check(&blocks(twice, 2), id, Ruling::Refuted, &["2.0"]);
     check(
         &read(five_times),
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["`bytecost run file-copy` measures them"],
     );
 }

@@ -45,11 +45,11 @@ fn whether_pinning_matters_and_for_want_of_moves() {
     let found = check(
         &alike,
         id,
-        Ruling::Holds,
+        Ruling::Confirmed,
         &[
             "Message rate of placement same-cpu over placement free is about 1",
             "Migrations is below 10",
-            "Beside it: Message rate",
+            "Also measured: Message rate",
             "with neighbour spin@all",
         ],
     );
@@ -60,20 +60,20 @@ fn whether_pinning_matters_and_for_want_of_moves() {
     check(
         &work(STUDY, 3, truth(1.3, 2.0, 1.0)),
         id,
-        Ruling::HoldsForAnotherReason,
+        Ruling::ConfirmedForAnotherReason,
         &["does move the free threads", "30"],
     );
     check(
         &work(STUDY, 0, truth(1.3, 2.0, 1.3)),
         id,
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &["is not about 1", "1.3"],
     );
     let free_alone = STUDY.replace("[\"free\", \"same-cpu\"]", "[\"free\"]");
     check(
         &work(&free_alone, 0, truth(1.3, 2.0, 1.0)),
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &["This run has no cells with", "placement same-cpu and free"],
     );
 }
@@ -85,29 +85,29 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     check(
         &work(STUDY, 0, truth(1.25, 2.5, 1.0)),
         id,
-        Ruling::Holds,
+        Ruling::Confirmed,
         &["placement same-cache over placement smt-sibling is from 1.9 to 2.1"],
     );
     check(
         &work(STUDY, 0, truth(1.0, 2.0, 1.0)),
         id,
-        Ruling::HoldsForAnotherReason,
-        &["what doubles is time-slicing", "is not above 1"],
+        Ruling::ConfirmedForAnotherReason,
+        &["what doubles is time slicing", "is not above 1"],
     );
     check(
         &work(STUDY, 0, truth(1.4, 2.0, 1.0)),
         id,
-        Ruling::DoesNotHold,
+        Ruling::Refuted,
         &["is not from 1.9 to 2.1", "1.4"],
     );
     let hidden = without_siblings(work(STUDY, 0, truth(1.4, 2.0, 1.0)));
     let found = check(
         &hidden,
         id,
-        Ruling::CannotBeSettled,
+        Ruling::Undecided,
         &[
             "no two CPUs are threads of one core",
-            "Beside it: Message rate of placement same-cache over placement same-cpu is from 1.9 to 2.1",
+            "Also measured: Message rate of placement same-cache over placement same-cpu is from 1.6 to 2.4",
         ],
     );
     let beside = (found.figures.iter())
@@ -115,10 +115,5 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     assert_eq!(beside.count(), 2, "{found:#?}");
     // What stands beside decides nothing.
     let turns = without_siblings(work(STUDY, 0, truth(1.4, 1.2, 1.0)));
-    check(
-        &turns,
-        id,
-        Ruling::CannotBeSettled,
-        &["is not from 1.9 to 2.1"],
-    );
+    check(&turns, id, Ruling::Undecided, &["is not from 1.6 to 2.4"]);
 }

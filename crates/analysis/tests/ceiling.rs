@@ -167,10 +167,10 @@ fn shares_are_told_drawn_and_explained() {
     };
     let share = |mover, size| cell(mover, size).ceiling.as_ref().unwrap();
     for mover in ["pread", "read-null"] {
-        assert!((share(mover, 65_536).share - 0.5).abs() < 0.03);
-        assert!((share(mover, 4096).share - 0.25).abs() < 0.02);
+        assert!((share(mover, 65_536).share.unwrap() - 0.5).abs() < 0.03);
+        assert!((share(mover, 4096).share.unwrap() - 0.25).abs() < 0.02);
         let one = share(mover, 65_536);
-        assert!(one.low.unwrap() < one.share && one.share < one.high.unwrap());
+        assert!(one.low < one.share && one.share < one.high);
         assert_eq!(one.ceiling.working_set_bytes, 16 << 20);
     }
     assert_eq!(cell("null", 4096).ceiling, None);
@@ -181,7 +181,7 @@ fn shares_are_told_drawn_and_explained() {
         .find(|s| s.contains("of what this core can copy"))
         .unwrap();
     assert!(
-        sentence.contains("at 64 KiB reaches") && sentence.contains("out of a file of 16 MiB"),
+        sentence.contains("at 64 KiB reaches") && sentence.contains("out of 16 MiB"),
         "{sentence}"
     );
     assert!(sentence.contains("the smallest is 25"), "{sentence}");
@@ -207,6 +207,42 @@ fn shares_are_told_drawn_and_explained() {
         assert!(line.words.contains("kernel"), "{line:?}");
     }
     assert_eq!(analysis.ceiling, Some(ceiling));
+}
+
+#[test]
+fn what_exceeds_the_ceiling_has_no_share_and_is_counted() {
+    let mut low = measured();
+    for rate in &mut low.rates {
+        rate.gbit_per_s = bytecost_analysis::Estimate {
+            value: 2.0,
+            low: Some(1.9),
+            high: Some(2.1),
+            ..rate.gbit_per_s
+        };
+    }
+    let analysis = told(STUDY, Some(&low));
+    let sentences = || analysis.answers.iter().map(|a| a.sentence.as_str());
+    // At 64 KiB both exceed 2 Gbit/s, at 4 KiB neither does.
+    assert!(
+        sentences().any(|s| s.starts_with("In 2 cells no share is given, since it would be above")),
+        "{:?}",
+        analysis.answers
+    );
+    let reaches = sentences().find(|s| s.contains("reaches")).unwrap();
+    assert!(reaches.contains("at 4 KiB reaches 80 %"), "{reaches}");
+    let shares = analysis.cells.iter().filter_map(|c| c.ceiling.as_ref());
+    let of = |share: &bytecost_analysis::CeilingShare| share.share.is_some();
+    assert_eq!(shares.map(of).filter(|known| *known).count(), 2);
+    let why = analysis
+        .explanations
+        .iter()
+        .find(|e| e.key == "ceiling-share");
+    assert!(
+        why.unwrap()
+            .evidence
+            .iter()
+            .any(|e| e.contains("in 2 cells no share"))
+    );
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn why_one_server_is_better_is_told_by_what_a_request_takes() {
     }
     let time = answer(&analysis, "cpu-time-by-kind");
     assert!(
-        time.contains("for each request on the server's side"),
+        time.starts_with("On the server's side, `thread` takes "),
         "{time}"
     );
     assert!(!time.contains("protocol"), "it is the same: {time}");

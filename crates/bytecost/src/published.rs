@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::Grounds;
 use bytecost_report::layout::{ColumnLayout, import};
 use bytecost_report::times::TIMES;
-use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, Test};
+use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
 use bytecost_spec::{Published, Table};
 
@@ -108,11 +108,12 @@ impl Library {
     fn named_tables(&self) -> BTreeSet<String> {
         let tests = self.claims.iter().flat_map(|c| {
             let reasons = c.reasons.iter().map(|r| &r.test);
-            c.tests.iter().chain(reasons).chain(&c.beside)
+            let beside = c.beside.iter().map(|b| &b.test);
+            c.tests.iter().chain(reasons).chain(beside)
         });
         let mut names = BTreeSet::new();
         for test in tests {
-            if let Test::Arithmetic(sum) = test {
+            if let TestKind::Arithmetic(sum) = &test.kind {
                 names.insert(sum.term.table.clone());
                 names.extend(sum.against.iter().map(|t| t.table.clone()));
             }

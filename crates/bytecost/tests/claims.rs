@@ -185,10 +185,10 @@ fn claims_are_judged_with_a_ruling_each() {
     fs::write(place.path().join("blog.csv"), "send,sendfile\n10,15\n").unwrap();
     let text = succeeds(&place, &["audit", "--claims", "claims.toml"]);
     for says in [
-        "3 claims: 1 holds here, 1 does not hold here, 1 cannot be settled here.",
+        "3 claims: 1 confirmed; 1 refuted; 1 undecided.",
         "own-table",
         "1.50 (15.0 / 10.0)",
-        "✓ calls (blog): holds here",
+        "✓ calls (blog): confirmed",
         "? elsewhere (post)",
     ] {
         assert!(text.contains(says), "{says}\n{text}");
@@ -208,16 +208,16 @@ fn claims_are_judged_with_a_ruling_each() {
         .iter()
         .map(|c| c["ruling"].as_str().unwrap())
         .collect();
-    assert_eq!(rulings, ["does-not-hold", "holds"]);
+    assert_eq!(rulings, ["refuted", "confirmed"]);
     // The built-in claims against a run that hardly speaks to them: what their own files
     // contradict is told all the same.
     let text = succeeds(&place, &["audit"]);
     for says in [
-        "✗ b-headline-equals-data (pa02-b): does not hold here",
-        "✗ s-pinned-never-migrates (servers): does not hold here",
+        "✗ b-headline-equals-data (pa02-b): refuted by its own table",
+        "✗ s-pinned-never-migrates (servers): refuted by its own table",
         "✗ f-sixty-five-percent",
         "? o-smt-doubles",
-        "Nothing measured speaks to these",
+        "Undecided, as these runs have no figures for them",
     ] {
         assert!(text.contains(says), "{says}\n{text}");
     }

@@ -91,6 +91,7 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     descriptors_per_flow: 1,
     leaves_completions: false,
     caution: None,
+    caution_spares_direct: false,
 };
 
 /// Sends from memory over a socket.

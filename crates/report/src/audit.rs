@@ -25,58 +25,69 @@ pub struct Settled {
 pub(crate) struct RulingRow {
     pub(crate) ruling: Ruling,
     pub(crate) sign: &'static str,
-    /// `holds here`.
+    /// `confirmed`.
     pub(crate) words: &'static str,
     /// Its class on the page.
     pub(crate) class: &'static str,
     pub(crate) ink: Ink,
 }
 
+const fn row(
+    ruling: Ruling,
+    sign: &'static str,
+    words: &'static str,
+    class: &'static str,
+    ink: Ink,
+) -> RulingRow {
+    RulingRow {
+        ruling,
+        sign,
+        words,
+        class,
+        ink,
+    }
+}
+
 /// Every ruling, in the order in which they are counted.
 pub(crate) const RULINGS: &[RulingRow] = &[
-    RulingRow {
-        ruling: Ruling::Holds,
-        sign: "✓",
-        words: "holds here",
-        class: "better",
-        ink: Ink::Good,
-    },
-    RulingRow {
-        ruling: Ruling::HoldsForAnotherReason,
-        sign: "≠",
-        words: "holds for another reason",
-        class: "open",
-        ink: Ink::Warn,
-    },
-    RulingRow {
-        ruling: Ruling::DoesNotHold,
-        sign: "✗",
-        words: "does not hold here",
-        class: "worse",
-        ink: Ink::Bad,
-    },
-    RulingRow {
-        ruling: Ruling::CannotBeSettled,
-        sign: "?",
-        words: "cannot be settled here",
-        class: "same",
-        ink: Ink::Faint,
-    },
+    row(Ruling::Confirmed, "✓", "confirmed", "better", Ink::Good),
+    row(
+        Ruling::ConfirmedInPart,
+        "✓",
+        "confirmed in part",
+        "better",
+        Ink::Good,
+    ),
+    row(
+        Ruling::ConfirmedByLessThanMatters,
+        "=",
+        "confirmed, by less than matters",
+        "same",
+        Ink::Faint,
+    ),
+    row(
+        Ruling::ConfirmedForAnotherReason,
+        "≠",
+        "confirmed for another reason",
+        "open",
+        Ink::Warn,
+    ),
+    row(Ruling::Refuted, "✗", "refuted", "worse", Ink::Bad),
+    row(Ruling::Undecided, "?", "undecided", "same", Ink::Faint),
 ];
 
 /// The row of a ruling.
 pub(crate) fn ruling(of: Ruling) -> &'static RulingRow {
-    RULINGS
-        .iter()
-        .find(|r| r.ruling == of)
-        .unwrap_or(&RULINGS[3])
+    let row = RULINGS.iter().find(|r| r.ruling == of);
+    row.unwrap_or(&RULINGS[RULINGS.len() - 1])
 }
 
-/// For each claim, what the first run that can settle it says; else the first that says anything;
-/// else the first. Each run's claims stand in the same order.
+/// For each claim, what the first run says that decides it by its own figures; else the first that
+/// has figures, else the first of a study that settles the claim. Each run's claims stand in the
+/// same order.
 #[must_use]
 pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
-    let rank = |a: &Audited| (a.ruling == Ruling::CannotBeSettled, a.is_silent());
+    let rank = |a: &Audited| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
     let mut best: Vec<Settled> = Vec::new();
     for (run, audits) in runs {
         for (place, audited) in audits.into_iter().enumerate() {
@@ -93,8 +104,8 @@ pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
     best
 }
 
-/// Renders rulings for a terminal: those that a run says something to with their figures, then
-/// the rest, a line each.
+/// Renders rulings for a terminal: those that a run has figures for with these, then the others, a
+/// line each.
 #[must_use]
 pub fn terminal(settled: &[Settled], style: Style) -> String {
     let mut out = Out {
@@ -112,25 +123,18 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
     out.text
 }
 
-/// `3 claims: 1 holds here, 2 cannot be settled here.`
+/// `3 claims: 1 confirmed, 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
     let counts = RULINGS.iter().filter_map(|row| {
         let n = audits.clone().filter(|a| a.ruling == row.ruling).count();
-        (n > 0).then(|| format!("{n} {}", plural(row.words, n)))
+        (n > 0).then(|| format!("{n} {}", row.words))
     });
     let counts: Vec<String> = counts.collect();
     let all = count(audits.clone().count(), "claim", "claims");
     if counts.is_empty() {
         return format!("{all}.");
     }
-    format!("{all}: {}.", counts.join(", "))
-}
-
-fn plural(words: &str, n: usize) -> String {
-    if n == 1 {
-        return words.to_owned();
-    }
-    words.replace("holds", "hold").replace("does not", "do not")
+    format!("{all}: {}.", counts.join("; "))
 }
 
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
@@ -172,7 +176,7 @@ impl Out {
     fn claim(&mut self, a: &Audited, run: Option<&str>) {
         self.text.push('\n');
         let row = ruling(a.ruling);
-        let head = format!("{} {} ({}): {}", row.sign, a.id, a.source, row.words);
+        let head = format!("{} {} ({}): {}", row.sign, a.id, a.source, clean(&a.words));
         self.prose(Some(row.ink), &head, "", "  ");
         self.prose(None, &format!("Claimed: {}", a.claim), "  ", "    ");
         self.prose(None, &a.because, "  ", "  ");
@@ -216,12 +220,8 @@ impl Out {
             return;
         }
         self.text.push('\n');
-        self.prose(
-            Some(Ink::Strong),
-            "Nothing measured speaks to these:",
-            "",
-            "  ",
-        );
+        let heading = "Undecided, as these runs have no figures for them:";
+        self.prose(Some(Ink::Strong), heading, "", "  ");
         for a in audits {
             let line = format!("{} ({}): {}", a.id, a.source, a.because);
             self.prose(None, &line, "  ? ", "    ");

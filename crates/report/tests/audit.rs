@@ -1,4 +1,4 @@
-//! Rulings on claims: the first run that can settles, and nothing is hidden.
+//! Rulings on claims: the first run that can decides, and nothing is hidden.
 
 use bytecost_analysis::{AuditFigure, Audited, Ruling};
 use bytecost_report::Style;
@@ -10,7 +10,9 @@ fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> Audited {
         source: "blog".to_owned(),
         claim: format!("what {id} says"),
         ruling,
+        words: format!("as {id} is ruled"),
         because: format!("because of {id}."),
+        of_study: false,
         figures: vec![AuditFigure {
             what: "throughput, at 4 KiB".to_owned(),
             published: Some("3.00×".to_owned()),
@@ -22,15 +24,15 @@ fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> Audited {
 
 #[test]
 fn the_first_run_that_can_settles_a_claim() {
-    let open = |measured| audited("c", Ruling::CannotBeSettled, measured);
+    let open = |measured| audited("c", Ruling::Undecided, measured);
     let check = |runs: &[(&str, Audited)], expected: &str| {
         let runs = runs
             .iter()
             .map(|(run, a)| ((*run).to_owned(), vec![a.clone()]));
         assert_eq!(settled(runs.collect())[0].run, expected);
     };
-    let holds = audited("c", Ruling::Holds, Some("2.00×"));
-    let fails = audited("c", Ruling::DoesNotHold, Some("0.50×"));
+    let holds = audited("c", Ruling::Confirmed, Some("2.00×"));
+    let fails = audited("c", Ruling::Refuted, Some("0.50×"));
     check(
         &[
             ("1", open(None)),
@@ -42,6 +44,12 @@ fn the_first_run_that_can_settles_a_claim() {
     check(&[("1", fails), ("2", holds)], "1");
     check(&[("1", open(None)), ("2", open(Some("1×")))], "2");
     check(&[("1", open(None)), ("2", open(None))], "1");
+    // What says why nothing is known is a run that was to measure it.
+    let of_study = Audited {
+        of_study: true,
+        ..open(None)
+    };
+    check(&[("1", open(None)), ("2", of_study)], "2");
 }
 
 #[test]
@@ -51,16 +59,13 @@ fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
         audited,
     };
     let all = [
-        row("r1", audited("one", Ruling::DoesNotHold, Some("0.50×"))),
+        row("r1", audited("one", Ruling::Refuted, Some("0.50×"))),
         row(
             "r2",
-            audited("two", Ruling::HoldsForAnotherReason, Some("2.00×")),
+            audited("two", Ruling::ConfirmedForAnotherReason, Some("2.00×")),
         ),
-        row("r1", audited("three", Ruling::CannotBeSettled, None)),
-        row(
-            "r1",
-            audited("\u{1b}[2Jfour", Ruling::CannotBeSettled, None),
-        ),
+        row("r1", audited("three", Ruling::Undecided, None)),
+        row("r1", audited("\u{1b}[2Jfour", Ruling::Undecided, None)),
     ];
     let style = Style {
         width: 60,
@@ -68,13 +73,13 @@ fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
     };
     let text = terminal(&all, style);
     for says in [
-        "4 claims: 1 holds for another reason, 1 does not hold here,",
-        "✗ one (blog): does not hold here",
-        "≠ two (blog): holds for another reason",
+        "4 claims: 1 confirmed for another reason; 1 refuted;",
+        "✗ one (blog): as one is ruled",
+        "≠ two (blog): as two is ruled",
         "  Claimed: what one says",
         "    · throughput, at 4 KiB: here 0.50×; published 3.00×",
         "from run r2",
-        "Nothing measured speaks to these:",
+        "Undecided, as these runs have no figures for them:",
         "  ? three (blog): because of three.",
     ] {
         assert!(text.contains(says), "{says}\n{text}");
@@ -83,6 +88,6 @@ fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
     assert!(text.lines().all(|l| l.chars().count() <= 60), "{text}");
     let value: serde_json::Value = serde_json::from_str(&json(&all)).unwrap();
     assert_eq!(value["claims"][1]["run"], "r2");
-    assert_eq!(value["claims"][1]["ruling"], "holds-for-another-reason");
+    assert_eq!(value["claims"][1]["ruling"], "confirmed-for-another-reason");
     assert!(terminal(&[], style).contains("0 claims"));
 }

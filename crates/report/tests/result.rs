@@ -81,8 +81,8 @@ fn crossovers_explanations_claims_and_published_numbers_are_told_everywhere() {
             "never costs less CPU time per byte than",
             "Why is zero-copy not always fastest?",
             "cache misses by level: this machine has no hardware counters",
-            "holds for another reason",
-            "cannot be settled here",
+            "confirmed for another reason",
+            "undecided",
             "the two-copy version takes 40.8 ms a message because it copies more",
             "13 of the 24 cells that pa02-a published have a counterpart in this run",
         ] {

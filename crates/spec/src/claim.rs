@@ -45,7 +45,7 @@ pub struct Claim {
     /// Whether it is there for the reason that was given.
     pub reasons: Vec<Reason>,
     /// What is told beside it and decides nothing.
-    pub beside: Vec<Test>,
+    pub beside: Vec<Beside>,
 }
 
 /// A reason that a claim gives, as a test of what would follow from it.
@@ -57,14 +57,25 @@ pub struct Reason {
     pub otherwise: String,
 }
 
+/// What is told beside a ruling.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    /// What is looked up.
+    pub test: Test,
+    /// What it means where it is confirmed.
+    pub says: Option<String>,
+}
+
 /// Conditions on cells: each axis has one of these values.
 pub type Place = Vec<(Axis, Vec<String>)>;
 
-/// How many of the cells a test must hold in.
+/// How many of the cells a test must be confirmed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// In all of them.
     Every,
+    /// In more than half of them.
+    Most,
     /// In at least one.
     Some,
 }
@@ -76,20 +87,28 @@ pub struct Contrast {
     pub axis: Axis,
     /// The value that the claim speaks of.
     pub value: String,
-    /// The value that it is held against.
+    /// The value that it is compared with.
     pub against: String,
-    /// Which cells. A condition on an axis that means nothing to a cell, such as the block of a
+}
+
+/// Something that follows from a claim and that can be looked up in results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Test {
+    /// What is looked up.
+    pub kind: TestKind,
+    /// In which cells. A condition on an axis that means nothing to a cell, such as the block of a
     /// mover that takes a file whole, does not keep it out.
     pub place: Place,
+    /// In how many of them.
+    pub cells: Quantity,
     /// Whether a run without such cells leaves the test aside, as long as another test of the
     /// claim was measured.
     pub if_measured: bool,
 }
 
-/// Something that follows from a claim and that can be looked up in results. Each kind is told
-/// in `published/README.md`.
+/// The kinds of tests. `published/README.md` describes each.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum TestKind {
     /// A metric at one value of an axis over the same at another.
     Ratio {
         /// Which.
@@ -98,8 +117,6 @@ pub enum Test {
         metric: Metric,
         /// The ratio.
         expect: Expected,
-        /// In how many cells.
-        cells: Quantity,
     },
     /// From which value along a third axis one way is better.
     Crossover {
@@ -113,19 +130,13 @@ pub enum Test {
         from: String,
         /// How far beside it the place may lie, as a factor from 1 up.
         tolerance: f64,
-        /// In how many places.
-        cells: Quantity,
     },
     /// A metric by itself, in its own unit.
     Level {
         /// Of what.
         metric: Metric,
-        /// Which cells.
-        place: Place,
         /// The value.
         expect: Expected,
-        /// In how many cells.
-        cells: Quantity,
     },
     /// The first of several metrics, all from hardware counters, falls more than the others.
     Counter {
@@ -133,46 +144,25 @@ pub enum Test {
         contrast: Contrast,
         /// Two at least; the first is the one that the claim speaks of.
         metrics: Vec<Metric>,
-        /// In how many cells.
-        cells: Quantity,
     },
     /// A kind of caveat is there or not.
     Stall {
         /// The kind: [`NAGLE_STALL`] unless it says otherwise.
         caveat: String,
-        /// Which cells.
-        place: Place,
         /// Whether it is expected.
         present: bool,
-        /// In how many cells.
-        cells: Quantity,
     },
     /// A metric of all flows together over their number.
     Scaling {
         /// Of what.
         metric: Metric,
-        /// Which cells.
-        place: Place,
         /// Between which numbers of flows.
         between: Between,
         /// The ratio of the greater number to the lesser.
         expect: Expected,
-        /// In how many places.
-        cells: Quantity,
     },
-    /// Published files against themselves.
+    /// Published files compared with themselves.
     Arithmetic(Arithmetic),
-    /// Bytes copied for each byte of payload, as they were counted in trials of their own.
-    CopiesPerByte {
-        /// On which side.
-        metric: Metric,
-        /// Which cells.
-        place: Place,
-        /// How many copies.
-        expect: Expected,
-        /// In how many cells.
-        cells: Quantity,
-    },
     /// What another study settles.
     NotInThisRun {
         /// Its name.
@@ -198,7 +188,7 @@ pub enum Between {
 pub struct Arithmetic {
     /// What is taken; the mean of the group's rows.
     pub term: Term,
-    /// What it is divided by, or held against where [`Expected::Among`] is expected.
+    /// What it is divided by, or compared with where [`Expected::Among`] is expected.
     pub against: Option<Term>,
     /// The columns that make groups; without any, all rows are one group.
     pub by: Vec<String>,
@@ -206,8 +196,6 @@ pub struct Arithmetic {
     pub expect: Expected,
     /// How far outside it may lie, as a share.
     pub tolerance: f64,
-    /// In how many groups.
-    pub cells: Quantity,
     /// Whether it is the mean of all groups that must be as expected, rather than each of them.
     pub of_mean: bool,
 }
@@ -237,24 +225,6 @@ impl Claim {
 /// The first thing that is wrong, with its line and column.
 pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
     raw::parse(text)
-}
-
-impl Test {
-    /// Its name in claims files.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Test::Ratio { .. } => "ratio",
-            Test::Crossover { .. } => "crossover",
-            Test::Level { .. } => "level",
-            Test::Counter { .. } => "counter",
-            Test::Stall { .. } => "stall",
-            Test::Scaling { .. } => "scaling",
-            Test::Arithmetic(_) => "arithmetic",
-            Test::CopiesPerByte { .. } => "copies-per-byte",
-            Test::NotInThisRun { .. } => "not-in-this-run",
-        }
-    }
 }
 
 /// Whether a cell fulfils the conditions. TCP_NODELAY is taken as it is in effect: `auto` is on

@@ -112,10 +112,17 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3%`.
+/// The largest percentage that is written; beyond it a number says no more.
+const MOST_PERCENT: f64 = 999.0;
+
+/// Writes a share as a percentage with at most one decimal: `0.03` becomes `3%`, `7000.0` becomes
+/// `>999%`.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let p = share * 100.0;
+    if p > MOST_PERCENT {
+        return format!(">{MOST_PERCENT}%");
+    }
     if (p - p.round()).abs() < 0.05 {
         format!("{p:.0}%")
     } else {

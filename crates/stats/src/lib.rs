@@ -1,20 +1,18 @@
 //! Pure arithmetic on slices: locations with their intervals, tests, corrections.
 //!
 //! No function here panics on empty, short or non-finite input: what cannot be computed is `None`.
-//! Everything is deterministic; what resamples takes a seed.
+//! Everything is deterministic.
 
-mod bootstrap;
 mod counts;
 mod distribution;
 mod generator;
 mod holm;
 mod location;
 mod power;
-mod rank;
 mod spread;
+mod tail;
 mod trend;
 
-pub use bootstrap::bootstrap_interval;
 pub use counts::{at_least, poisson_interval, share_interval};
 pub use distribution::{t_quantile, t_two_sided_p};
 pub use generator::Generator;
@@ -23,7 +21,7 @@ pub use location::{
     Interval, Location, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
     trimmed_mean_value,
 };
-pub use power::{blocks_needed, power, smallest_detectable};
-pub use rank::{hodges_lehmann, wilcoxon_signed_rank_p};
+pub use power::{POWER, blocks_needed, power, smallest_detectable};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
+pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio};
 pub use trend::{Trend, mann_kendall};

@@ -55,16 +55,6 @@ def student(values):
     return {"p": test.pvalue, "low": interval.low, "high": interval.high}
 
 
-def wilcoxon(values):
-    """Every assignment of signs for short series, for which SciPy needs no approximation even
-    with ties; else its exact table."""
-    if len(values) <= 12:
-        method = stats.PermutationMethod(n_resamples=np.inf)
-    else:
-        method = "exact"
-    return stats.wilcoxon(values, method=method).pvalue
-
-
 def trend(values):
     n = len(values)
     ties = len(set(values)) < n
@@ -80,12 +70,6 @@ def lag1(values):
     """NumPy has no such function; the definition of Box and Jenkins."""
     x = np.array(values) - np.mean(values)
     return float((x[1:] * x[:-1]).sum() / (x * x).sum())
-
-
-def hodges_lehmann(values):
-    """SciPy has no such function; the definition."""
-    n = len(values)
-    return float(np.median([(values[i] + values[j]) / 2 for i in range(n) for j in range(i, n)]))
 
 
 def holm(p_values):
@@ -108,8 +92,6 @@ def series(name, values):
         "lag1": lag1(values),
         "trimmed": trimmed(values),
         "student": student(values),
-        "hodges_lehmann": hodges_lehmann(values),
-        "wilcoxon_p": wilcoxon(values),
         "trend": trend(values) if len(values) >= 4 else None,
     }
 

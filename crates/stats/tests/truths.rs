@@ -143,14 +143,48 @@ fn found(g: &mut Generator, blocks: usize, alpha: f64, effect: impl Fn(f64) -> f
 #[test]
 fn the_detectable_difference_is_detected_four_times_in_five() {
     let mut g = Generator::new(15);
-    for blocks in [5, 8, 12, 20, 60] {
-        let share = found(&mut g, blocks, 0.05, |deviation| {
-            smallest_detectable(deviation, blocks).expect("an effect")
+    // Alone, and as the first of the comparisons of a study that are corrected together.
+    for (blocks, family) in [
+        (5, 1),
+        (8, 1),
+        (12, 1),
+        (20, 1),
+        (60, 1),
+        (12, 48),
+        (21, 70),
+    ] {
+        let alpha = 0.05 / f64::from(family);
+        let unit = smallest_detectable(1.0, blocks, alpha).expect("an effect");
+        let share = found(&mut g, blocks, alpha, |deviation| unit * deviation);
+        assert!(
+            (0.76..=0.84).contains(&share),
+            "{blocks}, {family}: {share}"
+        );
+        let promised = power(1.0, blocks, blocks, unit, alpha).expect("a power");
+        assert!((promised - 0.8).abs() < 0.01, "{blocks}: {promised}");
+    }
+}
+
+#[test]
+fn the_blocks_needed_find_the_difference_four_times_in_five() {
+    const TIMES: usize = 2_000;
+    let mut g = Generator::new(31);
+    let mut run = |blocks: usize, effect: f64| {
+        let values: Vec<f64> = (0..blocks).map(|_| effect + g.normal()).collect();
+        trimmed_mean(&values).expect("values")
+    };
+    for (known, family) in [(12, 1.0), (21, 70.0)] {
+        let alpha = 0.05 / family;
+        let found = (0..TIMES).filter(|_| {
+            // What the run so far has shown of the noise, and a difference of two thirds of that.
+            let deviation = run(known, 0.0).deviation();
+            let effect = 0.66 * deviation;
+            let needed = blocks_needed(deviation, known, effect, alpha, 10_000);
+            let location = run(needed.expect("a count"), effect);
+            location.value > 0.0 && location.p_value(0.0) < Some(alpha)
         });
-        assert!((0.77..=0.83).contains(&share), "{blocks} blocks: {share}");
-        let effect = smallest_detectable(1.0, blocks).expect("an effect");
-        let promised = power(1.0, blocks, effect, 0.05).expect("a power");
-        assert!((promised - 0.8).abs() < 0.02, "{blocks} blocks: {promised}");
+        let share = found.count() as f64 / TIMES as f64;
+        assert!((0.76..=0.84).contains(&share), "{known}: {share}");
     }
 }
 
@@ -170,7 +204,7 @@ fn a_difference_is_found_as_often_as_its_power_says() {
     let mut g = Generator::new(21);
     for (blocks, deviations, alpha) in [(16, 0.6, 0.0125), (16, 1.0, 0.0125), (24, 0.3, 0.05)] {
         // As many deviations of a run as are asked: the same power, whatever the run has shown.
-        let promised = power(1.0, blocks, deviations, alpha).expect("a power");
+        let promised = power(1.0, blocks, blocks, deviations, alpha).expect("a power");
         let share = found(&mut g, blocks, alpha, |deviation| deviations * deviation);
         assert!(
             (share - promised).abs() < 0.03,
@@ -265,17 +299,110 @@ fn a_trend_is_seen_where_there_is_one() {
     assert!(seen(0.5) > 0.95);
 }
 
+/// A trial of a hundred times that are spread around its level, all of them `stall` times as long
+/// in a share of the trials.
+fn times(g: &mut Generator, level: f64, stalls: f64, stall: f64) -> Distribution {
+    let stalled = (g.below(10_000) as f64) < 1e4 * stalls;
+    let level = level + 0.05 * g.normal() + if stalled { stall.ln() } else { 0.0 };
+    let mut values: Vec<f64> = (0..100).map(|_| (level + 0.3 * g.normal()).exp()).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.dedup();
+    Distribution::of(values.into_iter().map(|v| (v, 1))).expect("values")
+}
+
+/// Of `runs`: how often the interval of a ratio of 1 holds it, and how often it is called different.
+fn alike(blocks: usize, share: f64, stalls: f64, runs: usize) -> (f64, f64) {
+    let mut g = Generator::new(41);
+    let (mut held, mut different) = (0, 0);
+    for _ in 0..runs {
+        let trials: Vec<[Distribution; 2]> = (0..blocks)
+            .map(|_| {
+                let block = 0.1 * g.normal();
+                [0, 1].map(|_| times(&mut g, block, stalls, 100.0))
+            })
+            .collect();
+        let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
+        let (_, interval, p) = tail_ratio(&pairs, share, 0.95).expect("a ratio");
+        held += usize::from(interval.holds(0.0));
+        different += usize::from(p < 0.05);
+    }
+    [held, different].map(|n| n as f64 / runs as f64).into()
+}
+
 #[test]
-fn the_bootstrap_holds_the_median() {
-    const TIMES: usize = 400;
-    let mut g = Generator::new(17);
-    let held = (0..TIMES)
-        .filter(|&seed| {
-            let values: Vec<f64> = (0..40).map(|_| g.normal()).collect();
-            bootstrap_interval(&values, 0.95, 400, seed as u64, median)
-                .is_some_and(|i| i.holds(0.0))
+fn equal_tails_come_out_equal_at_the_promised_rate() {
+    for (blocks, share, stalls) in [
+        (8, 0.99, 0.0),
+        (21, 0.9, 0.0),
+        (21, 0.99, 0.0),
+        (21, 0.99, 0.15),
+        (12, 0.999, 0.05),
+    ] {
+        let (held, different) = alike(blocks, share, stalls, 400);
+        let told = format!("{blocks} blocks, {share}, {stalls}: {held} {different}");
+        assert!(held >= 0.92 && different <= 0.07, "{told}");
+    }
+}
+
+#[test]
+fn a_stall_in_some_trials_is_in_the_tail_and_no_trimming_hides_it() {
+    let mut g = Generator::new(42);
+    let (mut same, mut seen) = (0, 0);
+    for _ in 0..100 {
+        let trials: Vec<[Distribution; 2]> = (0..20)
+            .map(|_| {
+                [
+                    times(&mut g, 0.0, 0.15, 100.0),
+                    times(&mut g, 0.0, 0.0, 1.0),
+                ]
+            })
+            .collect();
+        let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
+        let (location, interval, _) = tail_ratio(&pairs, 0.99, 0.95).expect("a ratio");
+        same += usize::from(interval.low > -0.05 && interval.high < 0.05);
+        seen += usize::from(location.value > 50_f64.ln());
+    }
+    assert_eq!(same, 0);
+    assert!(seen >= 90, "{seen}");
+}
+
+#[test]
+fn a_slower_tail_is_found_with_its_ratio() {
+    let mut g = Generator::new(43);
+    let trials: Vec<[Distribution; 2]> = (0..16)
+        .map(|_| {
+            let block = 0.1 * g.normal();
+            [0.4, 0.0].map(|more| times(&mut g, block + more, 0.0, 1.0))
         })
-        .count();
-    let share = held as f64 / TIMES as f64;
-    assert!((0.91..=0.99).contains(&share), "{share}");
+        .collect();
+    let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
+    let (location, interval, p) = tail_ratio(&pairs, 0.99, 0.95).expect("a ratio");
+    assert!(interval.holds(0.4) && p < 0.01, "{location:?} {p}");
+    // It is the ratio of the two quantiles.
+    let [other, base] = [0, 1].map(|way| {
+        let own: Vec<_> = pairs.iter().map(|pair| pair[way].clone()).collect();
+        let (location, interval) = tail_quantile(&own, 0.99, 0.95).expect("a quantile");
+        assert!(interval.holds(location.value) && interval.half_width() < 0.3);
+        location.value
+    });
+    assert!((other - base - location.value).abs() < 1e-6);
+}
+
+#[test]
+fn distributions_are_of_rising_values() {
+    let of = |values: &[(f64, u64)]| Distribution::of(values.iter().copied());
+    assert!(of(&[(1.0, 2), (3.0, 1)]).is_some());
+    for wrong in [
+        &[][..],
+        &[(1.0, 0)],
+        &[(2.0, 1), (1.0, 1)],
+        &[(f64::NAN, 1)],
+        &[(0.0, 1)],
+    ] {
+        assert_eq!(of(wrong), None);
+    }
+    let one = of(&[(1.0, 2), (3.0, 1)]).expect("values");
+    assert_eq!(tail_quantile(&[vec![&one], vec![&one]], 0.5, 0.95), None);
+    let three = [vec![&one], vec![&one], Vec::new()];
+    assert_eq!(tail_quantile(&three, 0.5, 0.95), None);
 }

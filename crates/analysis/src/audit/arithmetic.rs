@@ -1,33 +1,37 @@
-//! Published files against themselves.
+//! Published tables compared with themselves.
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::claim::{Arithmetic, Expected, Term};
+use bytecost_spec::claim::{Arithmetic, Expected, Term, Test};
 use bytecost_spec::table::{self, Table};
 use bytecost_spec::units;
 
 use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
 
+/// What an item of a table is called.
+pub(super) const NOUN: &str = "row";
+
 /// The numbers of a term by the values of the columns that make groups, in their order.
 type Groups = Vec<(Vec<String>, Vec<f64>)>;
 
-pub(super) fn draft(context: &ClaimContext<'_>, sum: &Arithmetic) -> ClaimTest {
-    match items(context, sum) {
-        Ok(items) if items.is_empty() => {
-            ClaimTest::missing(format!("the table {} has no such row", sum.term.table))
-        }
-        Ok(items) => ClaimTest {
-            subject: subject(sum),
-            expected: sum.expect.to_string(),
-            noun: "row",
-            cells: sum.cells,
-            items,
-            note: None,
-            missing: None,
-        },
-        Err(why) => ClaimTest::missing(why),
+pub(super) fn draft(
+    context: &ClaimContext<'_>,
+    test: &Test,
+    sum: &Arithmetic,
+) -> Result<ClaimTest, String> {
+    let items = items(context, sum)?;
+    if items.is_empty() {
+        return Err(format!("the table {} has no such row", sum.term.table));
     }
+    Ok(ClaimTest {
+        subject: subject(sum),
+        expected: sum.expect.to_string(),
+        noun: NOUN,
+        cells: test.cells,
+        items,
+        note: None,
+    })
 }
 
 /// `throughput_gbps of pa02-b (impl OneCopy over impl TwoCopy)`.
@@ -105,16 +109,12 @@ fn item(value: f64, place: String, met: Option<bool>, published: String) -> Item
     Item {
         value,
         place,
-        state: match met {
+        published: Some(published),
+        ..Item::of(match met {
             Some(true) => CaseResult::Met,
             Some(false) => CaseResult::NotMet,
-            None => CaseResult::Open("there is no number to hold it against".to_owned()),
-        },
-        published: Some(published),
-        measured: None,
-        finding: None,
-        stalled: false,
-        twin: String::new(),
+            None => CaseResult::Absent("there is no number to compare it with".to_owned()),
+        })
     }
 }
 
@@ -150,7 +150,7 @@ fn groups(context: &ClaimContext<'_>, term: &Term, by: &[String]) -> Result<Grou
     let table = context.grounds.tables.iter().find(|t| t.name == term.table);
     let table = table.ok_or_else(|| {
         format!(
-            "the table `{0}` is not there: put {0}.csv beside the claims file",
+            "the table `{0}` is not there: put {0}.csv next to the claims file",
             term.table
         )
     })?;

@@ -2,13 +2,16 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Pattern, Published, Route, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Published, Route, units};
 
 use super::Grounds;
+use super::claim_test::Family;
+use crate::caveats;
+use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, CellResult, Finding, Input};
+use crate::result::{Analysis, Caveat, CaveatEffect, CellResult, Input};
 use crate::trials::{CellTrials, Trials};
 
 /// All that a test of one claim may look at.
@@ -18,7 +21,11 @@ pub(super) struct ClaimContext<'d> {
     pub(super) trials: &'d Trials<'d>,
     pub(super) grounds: &'d Grounds<'d>,
     pub(super) claim: &'d Claim,
+    pub(super) family: &'d Family,
 }
+
+/// What decides whether a small write waits for a timer.
+pub(super) const TIMERS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
 
 /// Axes by which a published cell is told apart; what else it varies in comes to them.
 const TOLD_APART: [Axis; 5] = [
@@ -38,36 +45,73 @@ impl<'d> ClaimContext<'d> {
         self.trials.moving().filter(|c| is_at(c.cell, place))
     }
 
-    /// The pairs of a contrast, in the order of the plan.
-    pub(super) fn pairs<'p>(&'p self, contrast: &'p Contrast) -> Vec<Pairing<'p, 'p>> {
-        contrasted(
-            self.trials,
-            contrast.axis,
-            &contrast.value,
-            &contrast.against,
-            &contrast.place,
-        )
+    /// The pairs of a contrast with their places in words, in the order of the plan.
+    pub(super) fn pairs<'p>(
+        &'p self,
+        contrast: &Contrast,
+        place: &Place,
+    ) -> Result<Vec<(Pairing<'p, 'p>, String)>, String> {
+        let Contrast {
+            axis,
+            value,
+            against,
+        } = contrast;
+        let pairs = contrasted(self.trials, *axis, value, against, place);
+        if pairs.is_empty() {
+            return Err(self.no_cells(place, Some(contrast)));
+        }
+        Ok(self.placed(pairs))
     }
 
-    /// The run's own finding of a pair, and whether it stands the other way round.
-    pub(super) fn finding(
-        &self,
-        metric: Metric,
-        baseline: &str,
-        other: &str,
-    ) -> Option<(&'d Finding, bool)> {
-        let findings = self.analysis.findings.iter().filter(|f| f.metric == metric);
-        findings
-            .filter_map(|f| {
-                if f.baseline == baseline && f.cell == other {
-                    Some((f, false))
-                } else if f.baseline == other && f.cell == baseline {
-                    Some((f, true))
-                } else {
-                    None
-                }
-            })
-            .next()
+    /// Pairs with their places.
+    pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<(Pairing<'p, 'p>, String)> {
+        let cells: Vec<&Cell> = pairs.iter().map(|p| p.other.cell).collect();
+        let axis: Vec<Axis> = pairs.first().map(|p| p.axis).into_iter().collect();
+        let places = self.places(&cells, &axis);
+        pairs.into_iter().zip(places).collect()
+    }
+
+    /// The least difference that matters, on a log scale.
+    pub(super) fn smallest_effect(&self) -> f64 {
+        self.input.manifest.study.smallest_effect.ln_1p()
+    }
+
+    /// Why nothing is decided of a pair in a measure, where a caveat of the run withholds it. A
+    /// stall of one side is weighed by the claim's test itself.
+    pub(super) fn withheld(&self, measure: Measure, pair: &Pairing<'_, '_>) -> Option<String> {
+        let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
+        let caveats = self.analysis.caveats.iter();
+        let caveats = caveats.filter(|c| !(is_weighed && c.kind == NAGLE_STALL));
+        let caveats: Vec<Caveat> = caveats.cloned().collect();
+        let why = caveats::because(&caveats, measure, [&pair.other.id, &pair.baseline.id])?;
+        Some(format!("there is no verdict: {why}"))
+    }
+
+    /// Why nothing is said of a cell by itself: what withholds one measure is about comparisons.
+    pub(super) fn withheld_all(&self, cell: &str, measure: Measure) -> Option<String> {
+        let caveats = self.analysis.caveats.iter();
+        let caveats = caveats.filter(|c| c.effect == CaveatEffect::WithholdsAll);
+        let caveats: Vec<Caveat> = caveats.cloned().collect();
+        let why = caveats::because(&caveats, measure, [cell, cell])?;
+        Some(format!("there is no verdict: {why}"))
+    }
+
+    /// Why cells have no number: what this machine lacks, before what a trial says of itself.
+    pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> String {
+        let noun = phrases::metric(metric);
+        let name = metric.measure.row().name;
+        let mut refused = self.input.manifest.survey.counters_refused.iter();
+        if let Some(refusal) = refused.find(|r| name.starts_with(&r.what)) {
+            return format!("{noun} is not available on this machine: {}", refusal.why);
+        }
+        let of_cell = |c: &&CellTrials<'_>| self.result(&c.id)?.absent.get(&metric);
+        if let Some(why) = cells.iter().find_map(of_cell) {
+            return format!("{noun} is not available: {why}");
+        }
+        if let Some(failure) = cells.iter().find_map(|c| c.failures.first()) {
+            return format!("trials failed: {}", failure.reason);
+        }
+        format!("too few blocks have {noun}: an interval takes {FEWEST}")
     }
 
     /// What was found in a cell.
@@ -86,18 +130,17 @@ impl<'d> ClaimContext<'d> {
     /// Whether one side of a pair waits for a timer and the other does not, where that is not
     /// what they differ in.
     pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
-        let timers = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
-        !timers.contains(&pair.axis)
+        !TIMERS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
                 != self.affected(NAGLE_STALL, &pair.other.id)
     }
 
     /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
-    pub(super) fn copied_note(&self, pairs: &[Pairing<'_, '_>]) -> Option<String> {
+    pub(super) fn copied_note(&self, pairs: &[(Pairing<'_, '_>, String)]) -> Option<String> {
         let copied = |c: &CellTrials<'_>| self.affected("zero-copy-copied", &c.id);
         let mover = pairs
             .iter()
-            .flat_map(|p| [p.other, p.baseline])
+            .flat_map(|(p, _)| [p.other, p.baseline])
             .find(|c| copied(c))
             .map(|c| c.cell.mover.as_str())?;
         Some(format!(
@@ -136,12 +179,18 @@ impl<'d> ClaimContext<'d> {
         published.cells[like].values.get(&metric).copied()
     }
 
-    /// The same of two cells, the first and the second, where they are not the same one there.
-    pub(super) fn published_pair(&self, cells: [&Cell; 2], metric: Metric) -> Option<(f64, f64)> {
+    /// The ratio of two published cells where they are not the same one there, with both.
+    pub(super) fn published_pair(&self, cells: [&Cell; 2], metric: Metric) -> Option<String> {
         let published = self.publication()?;
         let [one, other] = [like(published, cells[0])?, like(published, cells[1])?];
         let value = |place: usize| published.cells[place].values.get(&metric).copied();
-        (one != other).then_some((value(one)?, value(other)?))
+        let (above, below) = (value(one).filter(|_| one != other)?, value(other)?);
+        let both = format!("{} against {}", units::number(above), units::number(below));
+        Some(if below > 0.0 {
+            format!("{}× ({both})", units::number(above / below))
+        } else {
+            both
+        })
     }
 
     fn publication(&self) -> Option<&'d Published> {
@@ -170,7 +219,7 @@ impl<'d> ClaimContext<'d> {
             .filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)))
             .find(|(cell, _)| asked(cell));
         if let Some((_, why)) = refused {
-            return format!("the cells cannot be had here: {why}");
+            return format!("the cells are not available on this machine: {why}");
         }
         let mut wanted: Vec<String> = place
             .iter()
@@ -181,12 +230,13 @@ impl<'d> ClaimContext<'d> {
         }
         let mut runnable = self.claim.studies.iter();
         let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
-        let remedy = match runnable {
-            Some(study) if !self.claim.is_of_study(&self.analysis.study.name) => {
-                format!("; `bytecost run {study}` measures them")
-            }
-            _ => String::new(),
+        let left_out = match self.input.left_out {
+            [] => "",
+            _ => " with a larger --budget",
         };
+        let remedy = runnable.map_or_else(String::new, |study| {
+            format!("; `bytecost run {study}`{left_out} measures them")
+        });
         format!(
             "this run has no cells with {}{remedy}",
             phrases::list(&wanted)
@@ -250,14 +300,4 @@ pub fn beside(published: &Published, cells: &[Cell]) -> Published {
         cells: found.collect(),
         ..published.clone()
     }
-}
-
-/// Threads of a cell that want a CPU at the same time: both of a flow while streaming, and one
-/// where they wait for each other.
-pub(super) fn runnable(cell: &Cell) -> usize {
-    let per_flow = match cell.pattern {
-        Pattern::Stream => 2,
-        Pattern::Ask => 1,
-    };
-    per_flow * cell.threads as usize
 }

@@ -1,7 +1,7 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
 use bytecost_spec::{Failure, Measure, Metric, Side, units};
-use bytecost_stats::{hodges_lehmann, holm, mann_kendall, quantile, trimmed_mean_value};
+use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
 use super::{UnnamedCaveat, in_cells, legs, span};
@@ -10,8 +10,7 @@ use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
-use crate::progress::as_share;
-use crate::result::{Finding, Verdict};
+use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
 use crate::value::served;
 use crate::view::View;
@@ -387,52 +386,5 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedCaveat> {
         ),
         remedy: "--placement, so that each end stays on its CPU".to_owned(),
         cells,
-    }]
-}
-
-/// Where another robust estimate lies outside of the interval, noise is neither symmetric nor
-/// a few outliers.
-pub(super) fn estimators(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let study = &view.input.manifest.study;
-    let mut disagree: Vec<(&Finding, f64)> = Vec::new();
-    for compare in &study.compare {
-        let pairings = pairings(study, view.trials, compare.axis, &compare.baseline);
-        for pairing in &pairings {
-            let of_pair = |f: &&Finding| {
-                f.cell == pairing.other.id
-                    && f.baseline == pairing.baseline.id
-                    && f.verdict != Verdict::NoDifferenceThatMatters
-            };
-            for finding in view.findings.iter().filter(of_pair) {
-                let Some(other) = hodges_lehmann(&pairing.log_ratios(finding.metric)).map(exp)
-                else {
-                    continue;
-                };
-                let slack = as_share(1e-9) * finding.ratio;
-                let outside = other < finding.low - slack || other > finding.high + slack;
-                if outside && !disagree.iter().any(|(f, _)| f.id == finding.id) {
-                    disagree.push((finding, other));
-                }
-            }
-        }
-    }
-    let Some((first, other)) = disagree.first() else {
-        return Vec::new();
-    };
-    let findings: Vec<&Finding> = disagree.iter().map(|(f, _)| *f).collect();
-    vec![UnnamedCaveat {
-        text: format!(
-            "In {} two robust estimates disagree: the trials fall into groups, and no single number tells them all.",
-            phrases::count(findings.len(), "comparison")
-        ),
-        evidence: format!(
-            "{}: interval {} to {}, Hodges-Lehmann {}",
-            first.id,
-            units::number(first.low),
-            units::number(first.high),
-            units::number(*other)
-        ),
-        remedy: "look at the trials in samples.csv; pin both ends with --placement".to_owned(),
-        cells: cells_of(&findings),
     }]
 }

@@ -1,6 +1,6 @@
 //! Caveats about what the kernel did with the bytes.
 
-use bytecost_spec::{Counter, Pattern, Transport, units};
+use bytecost_spec::{Cache, Cell, Counter, Pattern, Transport, units};
 use bytecost_stats::median;
 
 use super::flags::after_all;
@@ -147,7 +147,9 @@ pub(super) fn mover_caution(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let facts = &view.input.manifest.survey.mover_facts;
     let told = facts.iter().filter_map(|mover| {
         let caution = mover.caution.as_ref()?;
-        let cells = ids(view.measured().filter(|c| c.cell.mover == mover.name));
+        let spared = |c: &Cell| mover.caution_spares_direct && c.cache == Cache::Direct;
+        let own = |c: &&CellTrials<'_>| c.cell.mover == mover.name && !spared(c.cell);
+        let cells = ids(view.measured().filter(own));
         (!cells.is_empty()).then(|| UnnamedCaveat {
             text: format!("`{}`: {}.", mover.name, caution.trim_end_matches('.')),
             evidence: format!("measured in {}", phrases::count(cells.len(), "cell")),

@@ -134,11 +134,10 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedCaveat> {
         .saturating_mul(4)
         .checked_next_power_of_two();
     vec![UnnamedCaveat {
-        text: if files {
-            "The file fits into the last level cache and stays hot there: ways that copy look better than they would with a larger file.".to_owned()
-        } else {
-            "The payload fits into the last level cache and stays hot there: copying movers such as `send` look better than they would from fresh memory.".to_owned()
-        },
+        text: format!(
+            "The {} fits into the last level cache and stays hot there: ways that copy look better than they would from memory that is in no cache.",
+            if files { "file" } else { "payload" }
+        ),
         evidence: format!(
             "payload memory of all flows {rings}, level {} cache {}",
             last.level,
@@ -154,15 +153,11 @@ pub(super) fn hot_payload(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 pub(super) fn threads(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let cpus = view.cpus();
-    // Over wire one responder does for all flows.
-    let threads = |c: &CellTrials<'_>| match c.cell.transport.has_receiver() {
-        true => 2 * c.cell.threads,
-        false => c.cell.threads + 1,
-    };
     // Work is where it was put: on one CPU, if that is the question.
-    let crowded = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && threads(c) as usize > cpus.max(2);
+    let crowded =
+        |c: &&CellTrials<'_>| !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2);
     let cells: Vec<&CellTrials<'_>> = view.moved().filter(crowded).collect();
-    let Some(most) = cells.iter().map(|c| threads(c)).max() else {
+    let Some(most) = cells.iter().map(|c| c.threads_of_both_sides()).max() else {
         return Vec::new();
     };
     if cpus == 0 {

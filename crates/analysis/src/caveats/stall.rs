@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use super::{UnnamedCaveat, span};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
-use crate::stalls::{Signs, Waits};
+use crate::stalls::{Signs, Stall, Waits};
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -36,7 +36,7 @@ pub(super) fn completion(view: &View<'_>) -> Vec<UnnamedCaveat> {
 fn told(
     view: &View<'_>,
     waits: Waits,
-    text: impl Fn(&str, &[Signs]) -> String,
+    text: impl Fn(&str, &[&Signs]) -> String,
 ) -> Vec<UnnamedCaveat> {
     let stalled: Vec<&CellTrials<'_>> = view
         .measured()
@@ -49,10 +49,12 @@ fn told(
     };
     let tell = |mover: &str| {
         let cells = of_mover(mover);
-        let signs: Vec<Signs> = cells.iter().filter_map(|c| Signs::of(c)).collect();
+        let stalls = cells.iter().filter_map(|c| view.stalls.in_cell(&c.id));
+        let stalls: Vec<&Stall> = stalls.collect();
+        let signs: Vec<&Signs> = stalls.iter().map(|s| &s.signs).collect();
         UnnamedCaveat {
             text: text(mover, &signs),
-            evidence: evidence(&cells, &signs),
+            evidence: in_some(&stalls) + &evidence(&cells, &signs),
             remedy: remedy(view, &cells, waits),
             cells: super::ids(cells),
         }
@@ -60,8 +62,17 @@ fn told(
     movers.map(tell).collect()
 }
 
+/// How many trials stall, where not all do; what is seen is then of these alone.
+fn in_some(stalls: &[&Stall]) -> String {
+    let sum = |of: fn(&Stall) -> usize| stalls.iter().map(|s| of(s)).sum::<usize>();
+    match (sum(|s| s.trials.0), sum(|s| s.trials.1)) {
+        (some, all) if some < all => format!("in {some} of {all} trials: "),
+        _ => String::new(),
+    }
+}
+
 /// As many signs as are there, each with its numbers.
-fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
+fn evidence(cells: &[&CellTrials<'_>], signs: &[&Signs]) -> String {
     type Sign<'s> = (
         &'s dyn Fn(&Signs) -> Option<f64>,
         &'s dyn Fn(f64) -> String,
@@ -94,7 +105,7 @@ fn evidence(cells: &[&CellTrials<'_>], signs: &[Signs]) -> String {
     let mut parts: Vec<String> = table
         .iter()
         .filter_map(|(of, write, text)| {
-            let known: Vec<f64> = signs.iter().filter_map(of).collect();
+            let known: Vec<f64> = signs.iter().copied().filter_map(of).collect();
             (!known.is_empty()).then(|| text.replace("{}", &span(&known, write)))
         })
         .collect();

@@ -42,7 +42,7 @@ fn measured() -> Ceiling {
     }
 }
 
-/// The rate that a cell is held against.
+/// The rate that a cell is compared with.
 fn of(route: Route, changes: &[(Axis, &str)]) -> Option<f64> {
     on(route, changes, Some(7))
 }
@@ -59,7 +59,7 @@ fn on(route: Route, changes: &[(Axis, &str)], device: Option<u64>) -> Option<f64
 }
 
 #[test]
-fn a_cell_is_held_against_the_copy_at_the_working_set_that_is_nearest() {
+fn a_cell_is_compared_with_the_copy_at_the_working_set_that_is_nearest() {
     let ring = |ring| of(Route::FileToMemory, &[(Axis::Ring, ring)]);
     assert_eq!(ring("64KiB"), Some(200.0));
     assert_eq!(ring("512KiB"), Some(200.0));
@@ -74,13 +74,15 @@ fn a_cell_is_held_against_the_copy_at_the_working_set_that_is_nearest() {
 }
 
 #[test]
-fn what_the_ceiling_says_nothing_of_is_held_against_nothing() {
+fn what_the_ceiling_says_nothing_of_is_compared_with_nothing() {
     let ring = (Axis::Ring, "4MiB");
     for (route, change) in [
         (Route::Nowhere, ring),
         (Route::MemoryToMemory, ring),
         (Route::FileToMemory, (Axis::Threads, "2")),
         (Route::MemoryToSocket, (Axis::Pattern, "ask")),
+        (Route::MemoryToSocket, (Axis::Transport, "wire")),
+        (Route::FileToSocket, (Axis::Transport, "wire")),
         (Route::MemoryToFile, (Axis::Cache, "direct")),
         (Route::MemoryToFile, (Axis::Cache, "cold")),
         (Route::FileToFile, (Axis::Cache, "direct")),
@@ -93,7 +95,7 @@ fn what_the_ceiling_says_nothing_of_is_held_against_nothing() {
 }
 
 #[test]
-fn a_disk_is_held_against_its_own_most_and_another_disk_against_nothing() {
+fn a_disk_is_compared_with_its_own_most_and_another_disk_with_nothing() {
     for cache in ["cold", "direct"] {
         let at = [(Axis::Cache, cache), (Axis::Ring, "1MiB")];
         assert_eq!(of(Route::FileToMemory, &at), Some(16.0), "{cache}");
@@ -114,7 +116,7 @@ fn a_share_has_an_interval_from_those_of_both() {
     let ceiling = rate(CeilingKind::KernelRead, 1, 1, 160.0);
     let found = share(&estimate(80.0, 1.1), &ceiling).unwrap();
     let wide = (1.1_f64.ln() * 2.0_f64.sqrt()).exp();
-    assert!(near(found.share, 0.5), "{found:?}");
+    assert!(near(found.share.unwrap(), 0.5), "{found:?}");
     assert!(near(found.low.unwrap(), 0.5 / wide), "{found:?}");
     assert!(near(found.high.unwrap(), 0.5 * wide), "{found:?}");
     // One that is known for sure adds nothing.
@@ -122,8 +124,8 @@ fn a_share_has_an_interval_from_those_of_both() {
         gbit_per_s: estimate(160.0, 1.0),
         ..ceiling.clone()
     };
-    let found = share(&estimate(200.0, 1.1), &sure).unwrap();
-    assert!(near(found.share, 1.25) && near(found.high.unwrap(), 1.375));
+    let found = share(&estimate(120.0, 1.1), &sure).unwrap();
+    assert!(near(found.share.unwrap(), 0.75) && near(found.high.unwrap(), 0.825));
     let alone = Estimate {
         low: None,
         high: None,
@@ -132,6 +134,16 @@ fn a_share_has_an_interval_from_those_of_both() {
     let found = share(&alone, &ceiling).unwrap();
     assert_eq!((found.low, found.high), (None, None));
     assert_eq!(share(&estimate(0.0, 1.0), &ceiling), None);
+}
+
+#[test]
+fn a_share_above_the_whole_is_withheld_with_its_reason() {
+    let ceiling = rate(CeilingKind::KernelRead, 1, 1, 160.0);
+    let found = share(&estimate(170.0, 1.1), &ceiling).unwrap();
+    assert_eq!((found.share, found.low, found.high), (None, None, None));
+    assert!(found.withheld.unwrap().contains("above 100 %"));
+    let found = share(&estimate(160.0, 1.1), &ceiling).unwrap();
+    assert_eq!((found.share, found.withheld), (Some(1.0), None));
 }
 
 fn host() -> Host {

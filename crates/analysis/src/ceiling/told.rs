@@ -25,21 +25,21 @@ impl CeilingKind {
     pub fn words(self) -> &'static str {
         match self {
             CeilingKind::UserCopy => "memcpy by one core",
-            CeilingKind::KernelRead => "one core's copy in the kernel, out of a file",
-            CeilingKind::KernelWrite => "one core's copy in the kernel, into a file",
+            CeilingKind::KernelRead => "one core's copy out of the kernel",
+            CeilingKind::KernelWrite => "one core's copy into the kernel",
             CeilingKind::DiskSequential => "this disk in order",
             CeilingKind::DiskRandom => "this disk in random order",
         }
     }
 }
 
-/// What the rate is a rate of: `what this core can copy, out of a file of 4 MiB (159 Gbit/s)`.
+/// What the rate is a rate of: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
 fn of_what(rate: &CeilingRate) -> String {
     let set = units::bytes_in_words(rate.working_set_bytes);
     let what = match rate.kind {
         CeilingKind::UserCopy => format!("what this core copies by itself, out of {set}"),
-        CeilingKind::KernelRead => format!("what this core can copy, out of a file of {set}"),
-        CeilingKind::KernelWrite => format!("what this core can copy, into a file of {set}"),
+        CeilingKind::KernelRead => format!("what this core can copy, out of {set}"),
+        CeilingKind::KernelWrite => format!("what this core can copy, into {set}"),
         CeilingKind::DiskSequential => "what this disk gives in order".to_owned(),
         CeilingKind::DiskRandom => {
             let size = units::bytes_in_words(rate.size_bytes);
@@ -50,12 +50,12 @@ fn of_what(rate: &CeilingRate) -> String {
 }
 
 fn with_interval(share: &CeilingShare) -> String {
-    let value = percent(share.share);
+    let value = percent(share);
     match (share.low, share.high) {
         (Some(low), Some(high)) => format!(
             "{value} (95 % interval {} to {})",
-            percent(low),
-            percent(high)
+            in_percent(low),
+            in_percent(high)
         ),
         _ => value,
     }
@@ -63,15 +63,30 @@ fn with_interval(share: &CeilingShare) -> String {
 
 /// Cells with a share of one sort of ceiling, the largest share first; then in their order.
 fn shares<'v>(view: &View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
-    let own = view
-        .cells
-        .iter()
-        .filter_map(|c| Some((c, c.ceiling.as_ref()?)));
+    let own = all(view.cells);
     let mut own: Vec<_> = own
-        .filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk)
+        .filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk && s.share.is_some())
         .collect();
-    own.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+    own.sort_by(|a, b| {
+        b.1.share
+            .unwrap_or(0.0)
+            .total_cmp(&a.1.share.unwrap_or(0.0))
+    });
     own
+}
+
+fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
+    cells.iter().filter_map(|c| Some((c, c.ceiling.as_ref()?)))
+}
+
+/// In how many cells the share is withheld, and why.
+fn withheld(view: &View<'_>) -> Option<String> {
+    let why: Vec<&String> = all(view.cells)
+        .filter_map(|(_, s)| s.withheld.as_ref())
+        .collect();
+    let cells = phrases::count(why.len(), "cell");
+    why.first()
+        .map(|why| format!("in {cells} no share is given, since {why}"))
 }
 
 fn named(cell: &CellResult, varied: &[Axis]) -> String {
@@ -91,6 +106,7 @@ pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
     [false, true]
         .into_iter()
         .filter_map(|of_disk| sentence(&shares(view, of_disk), varied))
+        .chain(withheld(view).map(|why| phrases::capital(&phrases::sentence(&why))))
         .chain(too_low(view))
         .map(|sentence| AnswerSentence {
             sentence,
@@ -102,7 +118,7 @@ pub(crate) fn answers(view: &View<'_>, varied: &[Axis]) -> Vec<AnswerSentence> {
 /// What is to be known of shares of a ceiling that was disturbed, where there are any.
 fn too_low(view: &View<'_>) -> Option<String> {
     view.input.ceiling?.disturbed.as_ref()?;
-    let any = view.cells.iter().any(|c| c.ceiling.is_some());
+    let any = all(view.cells).next().is_some();
     any.then(|| {
         format!(
             "{}: `bytecost ceiling` measures it again.",
@@ -122,7 +138,7 @@ fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<
     Some(match shares.split_last() {
         Some(((worst, least), rest)) if !rest.is_empty() => format!(
             "{head}, the largest share here; the smallest is {}, {}.",
-            percent(least.share),
+            percent(least),
             named(worst, varied)
         ),
         _ => format!("{head}."),
@@ -143,7 +159,7 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
         let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
             continue;
         };
-        let [most, least] = [most, least].map(|(_, s)| percent(s.share));
+        let [most, least] = [most, least].map(|(_, s)| percent(s));
         spans.push(match most == least {
             true => format!("{most} of {of}"),
             false => format!("{least} to {most} of {of}"),
@@ -159,9 +175,10 @@ pub(crate) fn explanation(view: &View<'_>, varied: &[Axis]) -> Option<Explanatio
     numbers.truncate(ROWS_MOST);
     let day = ceiling.started.get(..10).unwrap_or(&ceiling.started);
     let mut evidence = vec![format!(
-        "run {} of {day} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache; a way that copies less than once can reach more than 100 %",
+        "run {} of {day} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache",
         ceiling.run
     )];
+    evidence.extend(withheld(view));
     evidence.extend(ceiling.disturbed.iter().map(|evidence| {
         format!("{TOO_LOW} ({evidence}): measure it again on the quiet machine, `bytecost ceiling`")
     }));
@@ -197,8 +214,12 @@ fn bests<'v>(
     bests
 }
 
+fn percent(share: &CeilingShare) -> String {
+    share.share.map_or_else(|| "–".to_owned(), in_percent)
+}
+
 /// A share as a percentage, as finely as it bears: `62 %`, `0.4 %`.
-fn percent(share: f64) -> String {
+fn in_percent(share: f64) -> String {
     match share {
         s if s >= 0.1 => format!("{:.0} %", 100.0 * s),
         s => phrases::percent(s),

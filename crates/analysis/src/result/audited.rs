@@ -1,4 +1,4 @@
-//! Claims of others, held against the results, as findings.json tells them.
+//! Published claims compared with the results, as findings.json gives them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,17 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ruling {
-    /// It holds here.
-    Holds,
-    /// It does not.
-    DoesNotHold,
+    /// It is so here.
+    Confirmed,
+    /// It is so in most of the cells; in the others it is not, or that is not decided.
+    ConfirmedInPart,
+    /// It is so here, by a difference that is smaller than what matters.
+    ConfirmedByLessThanMatters,
     /// The effect is there, but not for the reason that was given.
-    HoldsForAnotherReason,
-    /// It cannot be settled here.
-    CannotBeSettled,
+    ConfirmedForAnotherReason,
+    /// It is not so.
+    Refuted,
+    /// Neither is decided here.
+    Undecided,
 }
 
-/// A claim held against the results.
+/// A claim compared with the results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Audited {
     /// The claim's id.
@@ -28,9 +32,13 @@ pub struct Audited {
     pub claim: String,
     /// The ruling.
     pub ruling: Ruling,
-    /// Why, in a sentence or two; where it holds for another reason, that reason.
+    /// It in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
+    pub words: String,
+    /// Why, in a sentence or two; where it is confirmed for another reason, that reason.
     pub because: String,
-    /// Published beside measured, a row each.
+    /// Whether the run is of a study that settles the claim.
+    pub of_study: bool,
+    /// Published next to measured, a row each.
     pub figures: Vec<AuditFigure>,
     /// [`crate::Finding::id`]s behind it.
     pub findings: Vec<String>,

@@ -61,14 +61,17 @@ pub struct Ceiling {
 /// A cell's throughput as a share of a ceiling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CeilingShare {
-    /// The ceiling that it is held against.
+    /// The ceiling that it is compared with.
     pub ceiling: CeilingRate,
-    /// The cell's throughput over it: 0.62 is 62 %.
-    pub share: f64,
+    /// The cell's throughput over it, at most 1: 0.62 is 62 %. Absent where it is withheld.
+    pub share: Option<f64>,
     /// Lower end of the 95 % interval; absent where either has none.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
+    /// Why there is no share, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<String>,
 }
 
 /// What is drawn of a ceiling.

@@ -1,4 +1,4 @@
-//! A run with known truths, and claims held against it.
+//! A run with known truths, and claims compared with it.
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::sync::OnceLock;
@@ -56,7 +56,7 @@ pub fn truth(cell: &Cell) -> True {
 
 pub fn world() -> World {
     let mut world = World::new(STUDY).run(5, 12, 0.005, truth);
-    world.manifest.host.cpus_allowed = vec![0, 1];
+    world.manifest.host.cpus_allowed = vec![0, 1, 2, 3];
     world
 }
 
@@ -64,7 +64,7 @@ pub fn world() -> World {
 pub fn small() -> World {
     let study = STUDY.replace("\"2KiB\", \"8KiB\", \"32KiB\", \"128KiB\"", "\"2KiB\"");
     let mut world = World::new(&study).run(5, 12, 0.005, truth);
-    world.manifest.host.cpus_allowed = vec![0, 1];
+    world.manifest.host.cpus_allowed = vec![0, 1, 2, 3];
     world
 }
 

@@ -18,6 +18,7 @@ pub const MOVER: Mover = Mover {
         caution: Some(
             "without O_DIRECT the kernel reads within io_submit, so that nothing is asynchronous",
         ),
+        caution_spares_direct: true,
         ..FILE_READ
     },
     states: FROM_FILE.by(&[

@@ -6,12 +6,16 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test};
-use crate::metric::Metric;
+use super::{
+    Beside, Claim, MAX_CLAIMS, MAX_CLAIMS_BYTES, MAX_TESTS, MAX_TEXT_BYTES, Reason, Test, TestKind,
+};
+use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
 use crate::study::raw::{RawAxes, RawText, Reader, at, one_line};
 
 mod kinds;
+
+use kinds::Expects;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,8 +69,11 @@ struct RawTest {
     rows: Option<Spanned<BTreeMap<String, RawText>>>,
     by: Option<Spanned<Vec<String>>>,
     other: Option<Spanned<RawTerm>>,
-    otherwise: Option<Spanned<String>>,
     if_measured: Option<Spanned<bool>>,
+    /// Of a reason alone.
+    otherwise: Option<Spanned<String>>,
+    /// Of what stands beside alone.
+    says: Option<Spanned<String>>,
 }
 
 /// A term of a calculation; what it leaves out is as in the test's own.
@@ -78,61 +85,27 @@ struct RawTerm {
     rows: Option<BTreeMap<String, RawText>>,
 }
 
-/// Each kind with the keys that it takes besides `kind` and `otherwise`.
-pub(super) const KINDS: &[(&str, &[&str])] = &[
+/// Each kind with the keys that it takes besides `kind`.
+pub(super) const KINDS: &[(&str, &str)] = &[
     (
         "ratio",
-        &[
-            "metric",
-            "axis",
-            "value",
-            "against",
-            "where",
-            "expect",
-            "cells",
-            "if-measured",
-        ],
+        "metric axis value against where expect cells if-measured",
     ),
     (
         "crossover",
-        &[
-            "metric",
-            "axis",
-            "value",
-            "against",
-            "where",
-            "expect",
-            "cells",
-            "along",
-            "tolerance",
-        ],
+        "metric axis value against where expect cells along tolerance",
     ),
-    ("level", &["metric", "where", "expect", "cells"]),
-    ("copied-share", &["where", "expect", "cells"]),
-    (
-        "counter",
-        &["metrics", "axis", "value", "against", "where", "cells"],
-    ),
-    ("stall", &["caveat", "where", "expect", "cells"]),
-    (
-        "scaling",
-        &["metric", "where", "threads", "expect", "cells"],
-    ),
+    ("level", "metric where expect cells"),
+    ("copied-share", "where expect cells"),
+    ("copies-per-byte", "metric where expect cells"),
+    ("counter", "metrics axis value against where cells"),
+    ("stall", "caveat where expect cells"),
+    ("scaling", "metric where threads expect cells"),
     (
         "arithmetic",
-        &[
-            "table",
-            "column",
-            "rows",
-            "other",
-            "by",
-            "expect",
-            "tolerance",
-            "cells",
-        ],
+        "table column rows other by expect tolerance cells",
     ),
-    ("copies-per-byte", &["metric", "where", "expect", "cells"]),
-    ("not-in-this-run", &["study", "why"]),
+    ("not-in-this-run", "study why"),
 ];
 
 pub(super) fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
@@ -182,6 +155,10 @@ impl Reader<'_> {
                 "`otherwise` belongs to [[claim.reason]]: a test says whether the effect is there",
             );
         }
+        let mut not_beside = row.tests.iter().chain(&row.reasons);
+        if let Some(odd) = not_beside.find_map(|t| t.says.as_ref()) {
+            return self.fail(odd.span(), "`says` belongs to [[claim.beside]]");
+        }
         let source = self.take(&row.source, |t| name(t))?;
         if row.studies.len() > MAX_TESTS {
             return self.fail(row.id.span(), format!("at most {MAX_TESTS} studies"));
@@ -198,21 +175,14 @@ impl Reader<'_> {
             claim: self.prose(&row.claim)?,
             published: row.published.as_ref().map(|t| self.prose(t)).transpose()?,
             settled_by: self.prose(&row.settled_by)?,
-            tests: row
-                .tests
-                .iter()
-                .map(|t| self.test(t))
-                .collect::<Result<_, _>>()?,
-            reasons: row
-                .reasons
-                .iter()
-                .map(|t| self.reason(t))
-                .collect::<Result<_, _>>()?,
-            beside: row
-                .beside
-                .iter()
-                .map(|t| self.test(t))
-                .collect::<Result<_, _>>()?,
+            tests: all(&row.tests, |t| self.test(t))?,
+            reasons: all(&row.reasons, |t| self.reason(t))?,
+            beside: all(&row.beside, |t| {
+                Ok(Beside {
+                    test: self.test(t)?,
+                    says: t.says.as_ref().map(|s| self.prose(s)).transpose()?,
+                })
+            })?,
         })
     }
 
@@ -241,51 +211,61 @@ impl Reader<'_> {
         let kind = raw.kind.get_ref().as_str();
         let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == kind) else {
             let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
-            let message = format!(
-                "kind `{kind}` is not known: choose from {}",
-                names.join(", ")
-            );
+            let names = names.join(", ");
+            let message = format!("kind `{kind}` is not known: choose from {names}");
             return self.fail(raw.kind.span(), message);
         };
-        if let Some((key, place)) = raw.given().into_iter().find(|(key, _)| !keys.contains(key)) {
-            let known = if keys.is_empty() {
-                "none".to_owned()
-            } else {
-                keys.join(", ")
-            };
+        let is_key = |key: &str| keys.split(' ').any(|k| k == key);
+        if let Some((key, place)) = raw.given().into_iter().find(|(key, _)| !is_key(key)) {
+            let known = keys.replace(' ', ", ");
             let message = format!("a {kind} test has no `{key}`; its keys: {known}");
             return self.fail(place, message);
         }
-        Ok(match kind {
-            "ratio" => Test::Ratio {
+        let test = Test {
+            kind: self.kind(kind, raw)?,
+            place: match &raw.place {
+                Some(axes) => self.axes(axes.get_ref())?,
+                None => Vec::new(),
+            },
+            cells: self.cells(raw)?,
+            if_measured: raw.if_measured.as_ref().is_some_and(|b| *b.get_ref()),
+        };
+        if let TestKind::Ratio { contrast, .. }
+        | TestKind::Crossover { contrast, .. }
+        | TestKind::Counter { contrast, .. } = &test.kind
+            && test.place.iter().any(|(axis, _)| *axis == contrast.axis)
+        {
+            let axis = contrast.axis.name();
+            let message = format!("`where` cannot name `{axis}`, which is compared");
+            return self.fail(raw.kind.span(), message);
+        }
+        Ok(test)
+    }
+
+    fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, StudyError> {
+        let level = |metric: Metric| {
+            let expect = self.expected(raw, Expects::Number)?;
+            Ok(TestKind::Level { metric, expect })
+        };
+        match kind {
+            "ratio" => Ok(TestKind::Ratio {
                 contrast: self.contrast(raw)?,
                 metric: self.metric(raw)?,
-                expect: self.expected(raw, false)?,
-                cells: self.cells(raw)?,
-            },
-            "crossover" => self.crossover(raw)?,
-            "level" => Test::Level {
-                metric: self.metric(raw)?,
-                place: self.place(raw)?,
-                expect: self.expected(raw, false)?,
-                cells: self.cells(raw)?,
-            },
-            "copied-share" => Test::Level {
-                metric: Metric::both(crate::Measure::CopiedShare),
-                place: self.place(raw)?,
-                expect: self.expected(raw, false)?,
-                cells: self.cells(raw)?,
-            },
-            "counter" => self.counter(raw)?,
-            "stall" => self.stall(raw)?,
-            "scaling" => self.scaling(raw)?,
-            "arithmetic" => self.arithmetic(raw)?,
-            "copies-per-byte" => self.copies(raw)?,
-            _ => Test::NotInThisRun {
+                expect: self.expected(raw, Expects::Ratio)?,
+            }),
+            "crossover" => self.crossover(raw),
+            "level" => level(self.metric(raw)?),
+            "copied-share" => level(Metric::both(Measure::CopiedShare)),
+            "copies-per-byte" => level(self.copies(raw)?),
+            "counter" => self.counter(raw),
+            "stall" => self.stall(raw),
+            "scaling" => self.scaling(raw),
+            "arithmetic" => self.arithmetic(raw),
+            _ => Ok(TestKind::NotInThisRun {
                 study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
                 why: self.prose(self.needed(raw, &raw.why, "why")?)?,
-            },
-        })
+            }),
+        }
     }
 
     fn needed<'r, T>(
@@ -339,6 +319,14 @@ impl RawTest {
         .flatten()
         .collect()
     }
+}
+
+/// Reads each row of a list.
+fn all<T>(
+    rows: &[RawTest],
+    read: impl Fn(&RawTest) -> Result<T, StudyError>,
+) -> Result<Vec<T>, StudyError> {
+    rows.iter().map(read).collect()
 }
 
 fn name(text: &str) -> Result<String, String> {

@@ -170,6 +170,9 @@ pub struct MoverFacts<T = String> {
     pub leaves_completions: bool,
     /// A known weakness that every report must tell, if any.
     pub caution: Option<T>,
+    /// Whether that is none where requests pass the page cache (O_DIRECT).
+    #[serde(default)]
+    pub caution_spares_direct: bool,
 }
 
 impl<T> MoverFacts<T> {
@@ -222,6 +225,7 @@ impl MoverFacts<&str> {
             descriptors_per_flow: self.descriptors_per_flow,
             leaves_completions: self.leaves_completions,
             caution: self.caution.map(str::to_owned),
+            caution_spares_direct: self.caution_spares_direct,
         }
     }
 }

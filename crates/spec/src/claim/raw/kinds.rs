@@ -7,7 +7,7 @@ use toml::Spanned;
 use super::{RawTest, name};
 use crate::axis::Axis;
 use crate::claim::{
-    Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Place, Quantity, Term, Test,
+    Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Quantity, Term, TestKind,
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
@@ -20,93 +20,81 @@ const CROSSOVER_TOLERANCE: f64 = 2.0;
 /// What stands for the mean of all groups in the place of how many of them.
 const MEAN: &str = "mean";
 
+/// What an expectation is of, which says what it may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expects {
+    /// A number by itself.
+    Number,
+    /// A ratio, which may be about 1.
+    Ratio,
+    /// A ratio, or a number among others.
+    Among,
+}
+
 impl Reader<'_> {
     pub(super) fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         self.take(self.needed(raw, &raw.metric, "metric")?, |m| m.parse())
     }
 
-    /// What is expected; `among` only where there is something to be among.
-    pub(super) fn expected(&self, raw: &RawTest, among: bool) -> Result<Expected, StudyError> {
-        self.take(
-            self.needed(raw, &raw.expect, "expect")?,
-            |text| match text.parse()? {
-                Expected::Among if !among => {
-                    Err("`among` is for an arithmetic test with `other`".to_owned())
-                }
-                expected => Ok(expected),
-            },
-        )
+    pub(super) fn expected(&self, raw: &RawTest, of: Expects) -> Result<Expected, StudyError> {
+        let expect = self.needed(raw, &raw.expect, "expect")?;
+        self.take(expect, |text| match text.parse()? {
+            Expected::Among if of != Expects::Among => {
+                Err("`among` is for an arithmetic test with `other`".to_owned())
+            }
+            Expected::Alike if of == Expects::Number => {
+                Err("a number is `above`, `below`, `within` or `is` another".to_owned())
+            }
+            expected => Ok(expected),
+        })
     }
 
     pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, StudyError> {
         let Some(cells) = &raw.cells else {
             return Ok(Quantity::Every);
         };
+        let is_sum = raw.kind.get_ref() == "arithmetic";
         self.take(cells, |text| match text.as_str() {
             "every" => Ok(Quantity::Every),
+            "most" => Ok(Quantity::Most),
             "some" => Ok(Quantity::Some),
+            MEAN if is_sum => Ok(Quantity::Every),
             MEAN => Err(format!(
-                "`{MEAN}` is for an arithmetic test: write `every` or `some`"
+                "`{MEAN}` is for an arithmetic test: write `every`, `most` or `some`"
             )),
-            other => Err(format!("cells `{other}`: write `every` or `some`")),
+            other => Err(format!("cells `{other}`: write `every`, `most` or `some`")),
         })
-    }
-
-    pub(super) fn place(&self, raw: &RawTest) -> Result<Place, StudyError> {
-        match &raw.place {
-            Some(axes) => self.axes(axes.get_ref()),
-            None => Ok(Vec::new()),
-        }
     }
 
     pub(super) fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
         let axis = self.axis(self.needed(raw, &raw.axis, "axis")?)?;
         let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
-        let against = self.needed(raw, &raw.against, "against")?;
-        let contrast = Contrast {
+        let other = self.needed(raw, &raw.against, "against")?;
+        let against = self.value(axis, other)?;
+        if value == against {
+            return self.fail(other.span(), "`value` and `against` are the same");
+        }
+        Ok(Contrast {
             axis,
             value,
-            against: self.value(axis, against)?,
-            place: self.place(raw)?,
-            if_measured: raw.if_measured.as_ref().is_some_and(|b| *b.get_ref()),
-        };
-        if contrast.value == contrast.against {
-            return self.fail(against.span(), "`value` and `against` are the same");
-        }
-        if contrast.place.iter().any(|(a, _)| *a == axis) {
-            let message = format!("`where` cannot name `{}`, which is compared", axis.name());
-            return self.fail(raw.kind.span(), message);
-        }
-        Ok(contrast)
-    }
-
-    /// Of both sides unless it names one.
-    pub(super) fn copies(&self, raw: &RawTest) -> Result<Test, StudyError> {
-        let metric = match &raw.metric {
-            None => Metric::both(Measure::CopiesPerByte),
-            Some(name) => self.take(name, |text| match text.parse::<Metric>()? {
-                metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
-                other => Err(format!(
-                    "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
-                )),
-            })?,
-        };
-        Ok(Test::CopiesPerByte {
-            metric,
-            place: self.place(raw)?,
-            expect: self.take(self.needed(raw, &raw.expect, "expect")?, |text| match text
-                .parse()?
-            {
-                Expected::Among | Expected::Alike => {
-                    Err("a count is `above`, `below`, `within` or `is` a number".to_owned())
-                }
-                expected => Ok(expected),
-            })?,
-            cells: self.cells(raw)?,
+            against,
         })
     }
 
-    pub(super) fn crossover(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    /// The metric of a count of copies: of both sides unless it names one.
+    pub(super) fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+        let Some(name) = &raw.metric else {
+            return Ok(Metric::both(Measure::CopiesPerByte));
+        };
+        self.take(name, |text| match text.parse::<Metric>()? {
+            metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
+            other => Err(format!(
+                "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
+            )),
+        })
+    }
+
+    pub(super) fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let along = match &raw.along {
             Some(along) => self.axis(along)?,
             None => Axis::Size,
@@ -131,30 +119,28 @@ impl Reader<'_> {
             })?,
             None => CROSSOVER_TOLERANCE,
         };
-        Ok(Test::Crossover {
+        Ok(TestKind::Crossover {
             contrast: self.contrast(raw)?,
             metric: self.metric(raw)?,
             along,
             from,
             tolerance,
-            cells: self.cells(raw)?,
         })
     }
 
-    pub(super) fn counter(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    pub(super) fn counter(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let list = self.needed(raw, &raw.metrics, "metrics")?;
         if list.get_ref().len() < 2 {
             return self.fail(list.span(), "a counter test compares at least two metrics");
         }
         let metrics = list.get_ref().iter().map(|m| self.take(m, |m| m.parse()));
-        Ok(Test::Counter {
+        Ok(TestKind::Counter {
             metrics: metrics.collect::<Result<_, _>>()?,
             contrast: self.contrast(raw)?,
-            cells: self.cells(raw)?,
         })
     }
 
-    pub(super) fn stall(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    pub(super) fn stall(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let present = match &raw.expect {
             None => true,
             Some(expect) => self.take(expect, |text| match text.as_str() {
@@ -164,15 +150,13 @@ impl Reader<'_> {
             })?,
         };
         let caveat = raw.caveat.as_ref();
-        Ok(Test::Stall {
+        Ok(TestKind::Stall {
             caveat: caveat.map_or(Ok(NAGLE_STALL.to_owned()), |d| self.take(d, |d| name(d)))?,
-            place: self.place(raw)?,
             present,
-            cells: self.cells(raw)?,
         })
     }
 
-    pub(super) fn scaling(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    pub(super) fn scaling(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let between = self.take(self.needed(raw, &raw.threads, "threads")?, |text| {
             let numbers = || {
                 let (low, high) = text.0.split_once("..")?;
@@ -187,16 +171,14 @@ impl Reader<'_> {
                 }),
             }
         })?;
-        Ok(Test::Scaling {
+        Ok(TestKind::Scaling {
             metric: self.metric(raw)?,
-            place: self.place(raw)?,
             between,
-            expect: self.expected(raw, false)?,
-            cells: self.cells(raw)?,
+            expect: self.expected(raw, Expects::Ratio)?,
         })
     }
 
-    pub(super) fn arithmetic(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    pub(super) fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let term = Term {
             table: self.needed(raw, &raw.table, "table")?.get_ref().clone(),
             column: self.needed(raw, &raw.column, "column")?.get_ref().clone(),
@@ -221,9 +203,15 @@ impl Reader<'_> {
             None => 0.0,
         };
         let of_mean = raw.cells.as_ref().is_some_and(|c| c.get_ref() == MEAN);
-        Ok(Test::Arithmetic(Arithmetic {
+        Ok(TestKind::Arithmetic(Arithmetic {
             // A mean is a number, and has nothing to be among.
-            expect: self.expected(raw, against.is_some() && !of_mean)?,
+            expect: self.expected(
+                raw,
+                match against.is_some() && !of_mean {
+                    true => Expects::Among,
+                    false => Expects::Ratio,
+                },
+            )?,
             term,
             against,
             by: raw
@@ -232,11 +220,6 @@ impl Reader<'_> {
                 .map(|by| by.get_ref().clone())
                 .unwrap_or_default(),
             tolerance,
-            cells: if of_mean {
-                Quantity::Every
-            } else {
-                self.cells(raw)?
-            },
             of_mean,
         }))
     }

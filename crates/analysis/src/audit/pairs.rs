@@ -1,0 +1,388 @@
+//! Pairs of cells: a metric at one value of an axis over the same at another.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::claim::{Between, Contrast, Expected, Test};
+use bytecost_spec::{Axis, Better, Measure, Metric, units};
+use bytecost_stats::trimmed_mean;
+
+use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, tested, with_interval};
+use super::context::{ClaimContext, TIMERS};
+use crate::cells::exp;
+use crate::confidence::{ERROR_RATE, FEWEST};
+use crate::contrast::{PairContrast, Standing};
+use crate::footprint::against;
+use crate::pairing::Pairing;
+use crate::phrases;
+use crate::result::{Finding, Verdict};
+use crate::trials::CellTrials;
+
+/// How an item begins that no counter has told.
+const BY_TIMING: &str = "by timing";
+/// What is said of such items.
+const INSTEAD: &str = "No counter shows this: what is displaced from the caches of the sending CPU was found by timing (prime and probe) instead, and each interval stands by itself.";
+
+pub(super) fn ratio(
+    context: &ClaimContext<'_>,
+    test: &Test,
+    contrast: &Contrast,
+    metric: Metric,
+    expect: Expected,
+) -> Result<ClaimTest, String> {
+    let pairs = context.pairs(contrast, &test.place)?;
+    let items = pairs.iter().map(|(pair, place)| Item {
+        place: place.clone(),
+        stalled: !is_counted(metric) && context.stalls_apart(pair),
+        twin: twin(pair),
+        ..compared(context, pair, metric, expect)
+    });
+    Ok(ClaimTest {
+        subject: subject(contrast, metric),
+        expected: expect.to_string(),
+        noun: "cell",
+        cells: test.cells,
+        items: items.collect(),
+        note: context.copied_note(&pairs),
+    })
+}
+
+/// ``throughput of `sendmsg` over `send-fields` ``.
+fn subject(contrast: &Contrast, metric: Metric) -> String {
+    format!(
+        "{} of {} over {}",
+        phrases::metric(metric),
+        contrast.axis.subject(&contrast.value),
+        contrast.axis.subject(&contrast.against)
+    )
+}
+
+/// Whether a metric is a count of calls, to which a timer makes no difference.
+fn is_counted(metric: Metric) -> bool {
+    matches!(
+        metric.measure,
+        Measure::CallsPerMessage | Measure::CallsPerMib
+    )
+}
+
+/// The name of a pair without what timers it is under.
+fn twin(pair: &Pairing<'_, '_>) -> String {
+    let free = [&TIMERS[..], &[pair.axis, Axis::Reaping]].concat();
+    pair.other.cell.id_without(&free)
+}
+
+/// A pair's ratio compared with what is expected, without its place.
+pub(super) fn compared(
+    context: &ClaimContext<'_>,
+    pair: &Pairing<'_, '_>,
+    metric: Metric,
+    expect: Expected,
+) -> Item {
+    let cells = [pair.other, pair.baseline];
+    let Some(contrast) = PairContrast::of(*pair, metric) else {
+        let absent = context.absent(&cells, metric);
+        let published = context.published_pair(cells.map(|c| c.cell), metric);
+        return Item {
+            published,
+            ..Item::of(CaseResult::Absent(absent))
+        };
+    };
+    let contrast = contrast.found(&context.analysis.findings);
+    let ratio = contrast.ratio();
+    let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(times);
+    Item {
+        value: contrast.location.value,
+        published: context.published_pair(cells.map(|c| c.cell), metric),
+        measured: Some(with_interval(value, &low, &high)),
+        finding: contrast.finding().map(|f| f.id.clone()),
+        ..Item::of(state(context, &contrast, expect))
+    }
+}
+
+/// A ratio: `1.80×`.
+fn times(ratio: f64) -> String {
+    format!("{}×", units::number(ratio))
+}
+
+/// What becomes of a pair. The run's own verdict stays as its report gives it.
+fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expected) -> CaseResult {
+    if let Some(why) = context.withheld(contrast.metric.measure, &contrast.pairing) {
+        return CaseResult::Open(why);
+    }
+    let bound = context.smallest_effect();
+    let is_same = contrast.is(Verdict::NoDifferenceThatMatters);
+    match expect {
+        Expected::Above(1.0) | Expected::Below(1.0) => {
+            let wants_more = matches!(expect, Expected::Above(_));
+            direction(context, contrast, wants_more)
+        }
+        Expected::Alike if is_same => CaseResult::Met,
+        Expected::Alike => {
+            let alike = Expected::Within(exp(-bound), exp(bound));
+            tested(&contrast.location, alike, f64::ln, context.family)
+        }
+        _ => tested(&contrast.location, expect, f64::ln, context.family),
+    }
+}
+
+/// Whether the other cell has more, or less. What is decided and smaller than what matters is met
+/// by less; what is shown to be no difference that matters, and decided neither way, is not met.
+fn direction(
+    context: &ClaimContext<'_>,
+    contrast: &PairContrast<'_>,
+    wants_more: bool,
+) -> CaseResult {
+    let (location, bound) = (contrast.location, context.smallest_effect());
+    let is_so = (location.value > 0.0) == wants_more;
+    let interval = contrast.interval;
+    let is_tiny = interval.low >= -bound && interval.high <= bound;
+    let apart = interval.low > 0.0 || interval.high < 0.0;
+    let by_sign = match (is_so, is_tiny) {
+        (true, true) => CaseResult::MetByLess,
+        (true, false) => CaseResult::Met,
+        (false, _) => CaseResult::NotMet,
+    };
+    match (contrast.standing(), contrast.finding()) {
+        (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
+        (Standing::Decided(Verdict::NoDifferenceThatMatters), Some(finding)) => {
+            match apart && finding.p_holm < ERROR_RATE {
+                true => by_sign,
+                false => CaseResult::NotMet,
+            }
+        }
+        (Standing::Decided(_), Some(finding)) => CaseResult::Open(needs(finding)),
+        _ if is_tiny && !apart => {
+            let p = |bound| location.p_value(bound).unwrap_or(1.0);
+            match context.family.decides(p(-bound).max(p(bound))) {
+                true => CaseResult::NotMet,
+                false => CaseResult::Open(MORE_BLOCKS.to_owned()),
+            }
+        }
+        _ => match context.family.decides(contrast.p) {
+            true => by_sign,
+            false => CaseResult::Open(MORE_BLOCKS.to_owned()),
+        },
+    }
+}
+
+fn needs(finding: &Finding) -> String {
+    finding.blocks_needed.map_or_else(
+        || MORE_BLOCKS.to_owned(),
+        |n| format!("about {n} blocks would decide it"),
+    )
+}
+
+pub(super) fn scaling(
+    context: &ClaimContext<'_>,
+    test: &Test,
+    metric: Metric,
+    between: Between,
+    expect: Expected,
+) -> Result<ClaimTest, String> {
+    let mut groups: BTreeMap<String, Vec<&CellTrials<'_>>> = BTreeMap::new();
+    for cell in context.cells(&test.place) {
+        let group = cell.cell.id_without(&[Axis::Threads]);
+        groups.entry(group).or_default().push(cell);
+    }
+    groups.retain(|_, cells| cells.len() > 1);
+    if groups.is_empty() {
+        let why = context.no_cells(&test.place, None);
+        return Err(format!("{why} over several numbers of threads"));
+    }
+    let pairs = groups.values_mut().filter_map(|group| {
+        group.sort_by_key(|c| c.cell.threads);
+        let (baseline, other) = chosen(group, between, context.cpus())?;
+        Some(Pairing {
+            axis: Axis::Threads,
+            baseline,
+            other,
+        })
+    });
+    let pairs = context.placed(pairs.collect());
+    if pairs.is_empty() {
+        return Err(nothing(between, context.cpus()));
+    }
+    let items = pairs.iter().map(|(pair, place)| {
+        let more = phrases::count(pair.other.cell.threads as usize, "flow");
+        let threads = format!("with {more} against {}", pair.baseline.cell.threads);
+        let place = [place.clone(), threads].into_iter();
+        let place: Vec<String> = place.filter(|p| !p.is_empty()).collect();
+        Item {
+            place: place.join(", "),
+            ..compared(context, pair, metric, expect)
+        }
+    });
+    let which = match between {
+        Between::Numbers(low, high) => {
+            format!("from {low} to {}", phrases::count(high as usize, "flow"))
+        }
+        Between::WithinCpus => "while every thread has a CPU".to_owned(),
+        Between::BeyondCpus => "once there are more threads than CPUs".to_owned(),
+    };
+    let of = phrases::metric(metric);
+    Ok(ClaimTest {
+        subject: format!("the ratio of {of} of all flows {which}"),
+        expected: expect.to_string(),
+        noun: "place",
+        cells: test.cells,
+        items: items.collect(),
+        note: None,
+    })
+}
+
+/// The cells of the lesser and the greater number of flows, of a group in the order of threads.
+fn chosen<'c>(
+    group: &[&'c CellTrials<'c>],
+    between: Between,
+    cpus: usize,
+) -> Option<(&'c CellTrials<'c>, &'c CellTrials<'c>)> {
+    let of = |threads: u32| group.iter().copied().find(|c| c.cell.threads == threads);
+    let fits = |c: &&&CellTrials<'_>| c.threads_of_both_sides() <= cpus;
+    let fitting = group.iter().rfind(fits).copied();
+    let (low, high) = match between {
+        Between::Numbers(low, high) => (of(low)?, of(high)?),
+        Between::WithinCpus => (*group.first()?, fitting?),
+        Between::BeyondCpus => (fitting?, *group.last()?),
+    };
+    (low.cell.threads < high.cell.threads).then_some((low, high))
+}
+
+fn nothing(between: Between, cpus: usize) -> String {
+    let cpus = phrases::count(cpus, "CPU");
+    match between {
+        Between::Numbers(low, high) => {
+            format!("the run has no cells with {low} and with {high} flows")
+        }
+        Between::WithinCpus => format!(
+            "with {cpus} no two numbers of flows leave every thread a CPU, and a flow has two threads: what flows do to caches cannot be told apart from waiting for a CPU; a machine with more CPUs would tell"
+        ),
+        Between::BeyondCpus => format!(
+            "with {cpus} the run has no two numbers of flows of which only the greater has more threads than there are CPUs"
+        ),
+    }
+}
+
+/// Whether the first of several counted metrics falls more than the others.
+pub(super) fn counter(
+    context: &ClaimContext<'_>,
+    test: &Test,
+    contrast: &Contrast,
+    metrics: &[Metric],
+) -> Result<ClaimTest, String> {
+    let pairs = context.pairs(contrast, &test.place)?;
+    let (first, others) = metrics.split_first().ok_or("no metric is named")?;
+    let nouns: Vec<String> = others.iter().map(|m| phrases::metric(*m)).collect();
+    let items = pairs.iter().map(|(pair, place)| Item {
+        place: place.clone(),
+        stalled: context.stalls_apart(pair),
+        twin: twin(pair),
+        ..by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))
+    });
+    let items: Vec<Item> = items.collect();
+    let timed = |i: &Item| i.measured.iter().any(|m| m.starts_with(BY_TIMING));
+    Ok(ClaimTest {
+        subject: subject(contrast, *first),
+        expected: format!("below that of {}", phrases::list(&nouns)),
+        noun: "cell",
+        cells: test.cells,
+        note: items.iter().any(timed).then(|| INSTEAD.to_owned()),
+        items,
+    })
+}
+
+/// Of each block the ratio of the first metric over that of another one, so that what disturbs
+/// both falls out.
+fn fall(
+    context: &ClaimContext<'_>,
+    pair: &Pairing<'_, '_>,
+    first: Metric,
+    others: &[Metric],
+) -> Item {
+    let cells = [pair.other, pair.baseline];
+    let own: BTreeMap<u32, f64> = pair.log_ratios_by_block(first).into_iter().collect();
+    let mut told = Vec::new();
+    let mut apart = Vec::new();
+    for metric in std::iter::once(first).chain(others.iter().copied()) {
+        let Some(contrast) = PairContrast::of(*pair, metric) else {
+            return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
+        };
+        if let Some(why) = context.withheld(metric.measure, pair) {
+            return Item::of(CaseResult::Open(why));
+        }
+        let text = times(contrast.ratio().value);
+        told.push(format!("{} {text}", phrases::metric(metric)));
+        let blocks = pair.log_ratios_by_block(metric).into_iter();
+        let logs = blocks.filter_map(|(block, log)| Some(own.get(&block)? - log));
+        let logs: Vec<f64> = logs.collect();
+        if metric != first {
+            apart.extend(trimmed_mean(&logs).filter(|_| logs.len() >= FEWEST));
+        }
+    }
+    // As sure as the least sure of them.
+    let p = |l: &bytecost_stats::Location| l.p_value(0.0).unwrap_or(1.0);
+    let below = apart.len() == others.len() && apart.iter().all(|l| l.value < 0.0);
+    let p = match below {
+        true => apart.iter().map(p).reduce(f64::max),
+        false => apart
+            .iter()
+            .filter(|l| l.value > 0.0)
+            .map(p)
+            .reduce(f64::min),
+    };
+    let state = match (p.is_some_and(|p| context.family.decides(p)), below) {
+        (true, true) => CaseResult::Met,
+        (true, false) => CaseResult::NotMet,
+        (false, _) => CaseResult::Open(MORE_BLOCKS.to_owned()),
+    };
+    Item {
+        value: apart.first().map_or(0.0, |l| l.value),
+        measured: Some(told.join(", ")),
+        ..Item::of(state)
+    }
+}
+
+/// Where the nearest and the last cache were to be counted and were not: what is displaced from
+/// them, found by timing.
+fn by_timing(
+    context: &ClaimContext<'_>,
+    pair: &Pairing<'_, '_>,
+    metrics: &[Metric],
+) -> Option<Item> {
+    const CACHES: [Metric; 2] = [
+        Metric::both(Measure::L1dLoadMissesPerKib),
+        Metric::both(Measure::LlcLoadMissesPerKib),
+    ];
+    let counted = CACHES.iter().all(|m| PairContrast::of(*pair, *m).is_some());
+    let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);
+    let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
+    let levels = [one.levels.first()?.level, one.levels.last()?.level];
+    if counted || metrics != CACHES || levels[0] == levels[1] {
+        return None;
+    }
+    let ratio = |level| against(&[(one.level(level)?, baseline.level(level)?)]);
+    let (near, last) = (ratio(levels[0])?, ratio(levels[1])?);
+    let state = if near.high < last.low {
+        CaseResult::Met
+    } else if near.low > last.high {
+        CaseResult::NotMet
+    } else {
+        CaseResult::Open("their intervals, found by timing, overlap".to_owned())
+    };
+    Some(Item {
+        measured: Some(format!(
+            "{BY_TIMING}: displaced from L{} {}, from L{} {}",
+            levels[0],
+            times(near.value),
+            levels[1],
+            times(last.value)
+        )),
+        ..Item::of(state)
+    })
+}
+
+/// The direction in which a metric is better, as a ratio.
+pub(super) fn better(metric: Metric) -> Expected {
+    match metric.better() {
+        Better::Higher => Expected::Above(1.0),
+        Better::Lower => Expected::Below(1.0),
+    }
+}

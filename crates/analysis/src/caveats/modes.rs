@@ -1,0 +1,180 @@
+//! Cells whose trials fall into two groups.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::{Measure, Metric, units};
+use bytecost_stats::median;
+
+use super::{UnnamedCaveat, in_cells, is_of_time, of_cpu_time};
+use crate::cells::exp;
+use crate::grid;
+use crate::phrases::{self, percent};
+use crate::trials::{CellTrials, of_block};
+use crate::view::View;
+
+/// Fewest blocks over which groups are looked for.
+const FEWEST: usize = 12;
+/// Least share of the trials that is a group; fewer are outliers, which a trimmed mean leaves out.
+const LEAST_SHARE: f64 = 0.15;
+/// How far the groups lie apart at least, as a factor.
+const APART: f64 = 1.25;
+/// From which factor on neither stands for the other, and no interval of one number holds.
+const FAR_APART: f64 = 1.5;
+/// The most cells that are shown.
+const MOST_SHOWN: usize = 3;
+
+/// The two groups of a cell in a metric.
+struct Modes<'v> {
+    cell: &'v CellTrials<'v>,
+    metric: Metric,
+    /// Their means on a log scale, taken back.
+    values: [f64; 2],
+    /// The share of the trials in the upper one.
+    upper: f64,
+}
+
+/// Where sorted values part into two groups: how many are in the lower one. The groups must lie many
+/// deviations within them apart; so far that values of one group, normal or with heavy tails, are
+/// parted in fewer than one of a thousand cells, and exponential ones in one of a hundred.
+fn parted(sorted: &[f64]) -> Option<usize> {
+    let count = sorted.len();
+    let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(3);
+    if count < FEWEST {
+        return None;
+    }
+    let apart = |at: usize| {
+        let (low, high) = sorted.split_at(at);
+        let means = [low, high].map(|of| of.iter().sum::<f64>() / of.len() as f64);
+        let squares = |of: &[f64], mean: f64| of.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        let within = (squares(low, means[0]) + squares(high, means[1])) / (count - 2) as f64;
+        (means[1] - means[0]) / within.sqrt().max(1e-9)
+    };
+    let all = (least..=count - least).map(|at| (at, apart(at)));
+    let (at, most) = all.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (most >= 4.0 + 30.0 / count as f64).then_some(at)
+}
+
+/// The cells of a metric, without what whole blocks have in common.
+fn of_metric<'v>(view: &View<'v>, metric: Metric) -> Vec<Modes<'v>> {
+    let of_cell = |cell: &'v CellTrials<'v>| {
+        let known = cell.by_block.keys().filter_map(|b| {
+            let value = of_block(&cell.known(*b, metric)).filter(|v| *v > 0.0)?;
+            Some((*b, value.ln()))
+        });
+        let logs: Vec<(u32, f64)> = known.collect();
+        let middle = median(&logs.iter().map(|(_, log)| *log).collect::<Vec<f64>>())?;
+        Some((cell, middle, logs))
+    };
+    let cells: Vec<_> = view.measured().filter_map(of_cell).collect();
+    let mut blocks: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (_, middle, logs) in &cells {
+        for (block, log) in logs {
+            blocks.entry(*block).or_default().push(log - middle);
+        }
+    }
+    let common = |block: &u32| {
+        median(&blocks[block])
+            .filter(|_| cells.len() > 2)
+            .unwrap_or(0.0)
+    };
+    let found = cells.iter().filter_map(|(cell, _, logs)| {
+        let mut own: Vec<f64> = logs.iter().map(|(b, log)| log - common(b)).collect();
+        own.sort_unstable_by(f64::total_cmp);
+        let (low, high) = own.split_at(parted(&own)?);
+        let values = [low, high].map(|of| exp(of.iter().sum::<f64>() / of.len() as f64));
+        Some(Modes {
+            cell,
+            metric,
+            values,
+            upper: high.len() as f64 / own.len() as f64,
+        })
+    });
+    found.collect()
+}
+
+/// Those of the compared metrics that are asked for, so far apart.
+fn between<'v>(view: &View<'v>, of: fn(Measure) -> bool, least: f64, most: f64) -> Vec<Modes<'v>> {
+    let compares = view.input.manifest.study.compare.iter();
+    let mut metrics: Vec<Metric> = compares.flat_map(|c| c.metrics.iter().copied()).collect();
+    metrics.sort_unstable();
+    metrics.dedup();
+    metrics.retain(|m| of(m.measure));
+    let mut found: Vec<Modes<'v>> = metrics.iter().flat_map(|m| of_metric(view, *m)).collect();
+    found.retain(|m| (least..most).contains(&(m.values[1] / m.values[0])));
+    found
+}
+
+/// Groups that a reader should know of.
+pub(super) fn near(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    let either = |m| of_cpu_time(m) || is_of_time(m);
+    told(view, &between(view, either, APART, FAR_APART))
+}
+
+/// Groups of CPU time that no one number stands for.
+pub(super) fn far_in_cpu_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    told(view, &between(view, of_cpu_time, FAR_APART, f64::INFINITY))
+}
+
+/// The same of rates and times.
+pub(super) fn far_in_time(view: &View<'_>) -> Vec<UnnamedCaveat> {
+    told(view, &between(view, is_of_time, FAR_APART, f64::INFINITY))
+}
+
+fn told(view: &View<'_>, modes: &[Modes<'_>]) -> Vec<UnnamedCaveat> {
+    if modes.is_empty() {
+        return Vec::new();
+    }
+    let mut cells: Vec<String> = modes.iter().map(|m| m.cell.id.clone()).collect();
+    cells.dedup();
+    let varied = grid::varied(view.cells.iter().map(|c| &c.cell));
+    let shown = modes.iter().take(MOST_SHOWN).map(|m| {
+        let unit = m.metric.measure.row().unit;
+        let [low, high] = m.values.map(|v| format!("{} {unit}", units::number(v)));
+        format!(
+            "{}, {}: {low} in {} of the trials, {high} in {}",
+            phrases::circumstances(&grid::coordinates(m.cell.cell, &varied)),
+            phrases::metric(m.metric),
+            percent(1.0 - m.upper),
+            percent(m.upper)
+        )
+    });
+    let mut shown: Vec<String> = shown.collect();
+    if modes.len() > MOST_SHOWN {
+        shown.push(format!("{} more", modes.len() - MOST_SHOWN));
+    }
+    vec![UnnamedCaveat {
+        text: format!(
+            "The trials fall into two groups {}. No single number stands for both.",
+            in_cells(cells.len())
+        ),
+        evidence: shown.join("; "),
+        remedy: "--placement, so that each end stays on its CPU; samples.csv has the trials"
+            .to_owned(),
+        cells,
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytecost_stats::Generator;
+
+    #[test]
+    fn two_groups_are_parted_and_one_is_not() {
+        let mut g = Generator::new(5);
+        let mut share = |count: usize, apart: f64| {
+            let found = (0..2000).filter(|_| {
+                let mut values: Vec<f64> = (0..count)
+                    .map(|_| g.normal() + if g.below(10) < 4 { apart } else { 0.0 })
+                    .collect();
+                values.sort_unstable_by(f64::total_cmp);
+                parted(&values).is_some()
+            });
+            found.count() as f64 / 2000.0
+        };
+        for count in [12, 21, 40] {
+            assert!(share(count, 0.0) <= 0.003, "{count}");
+        }
+        assert!(share(21, 8.0) > 0.9);
+    }
+}

@@ -1,0 +1,186 @@
+//! Tails: quantiles of all values of several trials together, with intervals over blocks.
+//!
+//! A trimmed mean of the trials' own quantiles leaves out just those trials that make the tail. Here
+//! each trial has the same weight, however many values it has, and a quantile is that of all of them
+//! together. Its interval turns a test round (Woodruff, "Confidence intervals for medians and other
+//! position measures", Journal of the American Statistical Association 47, 1952): it holds the values
+//! beyond which as many values lie as should, as far as blocks differ in that.
+
+use crate::distribution::{t_quantile, t_two_sided_p};
+use crate::location::{Interval, Location, student_mean};
+use crate::spread::mean;
+
+/// How often an end is halved: to a millionth of the range that values have.
+const HALVES: usize = 40;
+
+/// How the values of a trial are spread: each with the share of all that are no larger.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution(Vec<(f64, f64)>);
+
+impl Distribution {
+    /// From values, each above zero and above the one before, with how many there are of each.
+    ///
+    /// `None` for none at all, and for values that are not finite, not above zero or do not rise.
+    #[must_use]
+    pub fn of(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Distribution> {
+        let mut all = 0.0;
+        let mut steps = Vec::new();
+        for (value, count) in counts {
+            let rises = steps.last().is_none_or(|(last, _)| *last < value);
+            if !rises || !value.is_finite() || value <= 0.0 {
+                return None;
+            }
+            all += count as f64;
+            steps.push((value, all));
+        }
+        steps.iter_mut().for_each(|(_, sum)| *sum /= all);
+        (all > 0.0).then_some(Distribution(steps))
+    }
+
+    /// The share of the values that are larger.
+    fn beyond(&self, value: f64) -> f64 {
+        let at = self.0.partition_point(|(v, _)| *v <= value);
+        1.0 - at.checked_sub(1).map_or(0.0, |last| self.0[last].1)
+    }
+
+    fn ends(&self) -> (f64, f64) {
+        let of = |step: Option<&(f64, f64)>| step.map_or(1.0, |(value, _)| *value);
+        (of(self.0.first()), of(self.0.last()))
+    }
+}
+
+/// The trials of one way in one block: usually one.
+pub type BlockTrials<'d> = Vec<&'d Distribution>;
+
+/// The mean of the trials' shares beyond a value.
+fn beyond(trials: &[&Distribution], value: f64) -> f64 {
+    trials.iter().map(|t| t.beyond(value)).sum::<f64>() / trials.len().max(1) as f64
+}
+
+/// The logarithms of the least and the greatest of all values.
+fn range<'d>(trials: impl Iterator<Item = &'d &'d Distribution>) -> Option<(f64, f64)> {
+    let ends = trials.map(|t| t.ends());
+    let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    // A little beyond, so that each end has all values on one side.
+    Some((low.ln() - 1e-9, high.ln() + 1e-9))
+}
+
+/// The place within a range up to which something holds.
+fn turn((mut low, mut high): (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..HALVES {
+        let middle = (low + high) / 2.0;
+        match holds(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// How far the mean of some differences lies from zero, in standard errors.
+fn statistic(differences: &[f64]) -> f64 {
+    match student_mean(differences) {
+        Some(l) if l.standard_error > 0.0 => l.value / l.standard_error,
+        Some(l) if l.value != 0.0 => f64::INFINITY.copysign(l.value),
+        _ => 0.0,
+    }
+}
+
+/// The logarithm of a quantile of all values of some blocks, with its interval.
+///
+/// `share` is 0.99 for the 99th percentile. `None` for fewer than three blocks, a block without
+/// trials, a share or a level that is not between 0 and 1.
+#[must_use]
+pub fn tail_quantile(
+    blocks: &[BlockTrials<'_>],
+    share: f64,
+    level: f64,
+) -> Option<(Location, Interval)> {
+    let critical = critical(blocks.len(), share, level)?;
+    if blocks.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let all = range(blocks.iter().flatten())?;
+    let excess = |log: f64| -> Vec<f64> {
+        let value = log.exp();
+        let of = |trials: &BlockTrials<'_>| beyond(trials, value) - (1.0 - share);
+        blocks.iter().map(of).collect()
+    };
+    let value = turn(all, |log| mean(&excess(log)).is_some_and(|m| m > 0.0));
+    let interval = Interval {
+        low: turn((all.0, value), |log| statistic(&excess(log)) > critical),
+        high: turn((value, all.1), |log| statistic(&excess(log)) >= -critical),
+    };
+    Some((located(value, interval, blocks.len(), critical), interval))
+}
+
+/// The logarithm of a quantile of all values of one way over that of another, with its interval and
+/// the two-sided p value of their being equal.
+///
+/// A block is the trials of the other and those of the baseline. The test asks whether as many
+/// values of both lie beyond the quantile of both together; the interval holds the ratios by which
+/// the other's values can be divided so that this may be. Its ends lie within the ratios that the
+/// values have at all. `None` as for [`tail_quantile`].
+#[must_use]
+pub fn tail_ratio(
+    blocks: &[[BlockTrials<'_>; 2]],
+    share: f64,
+    level: f64,
+) -> Option<(Location, Interval, f64)> {
+    let critical = critical(blocks.len(), share, level)?;
+    if blocks.iter().flatten().any(Vec::is_empty) {
+        return None;
+    }
+    let [other, base] = [0, 1].map(|way| range(blocks.iter().flat_map(move |b| &b[way])));
+    let (other, base) = (other?, base?);
+    // The differences of the shares beyond the quantile of both, were the ratio that.
+    let apart = |log_ratio: f64| -> Vec<f64> {
+        let both = (
+            base.0.min(other.0 - log_ratio),
+            base.1.max(other.1 - log_ratio),
+        );
+        let shares = |log: f64| {
+            let (at_other, at_base) = ((log + log_ratio).exp(), log.exp());
+            let of =
+                move |b: &[BlockTrials<'_>; 2]| [beyond(&b[0], at_other), beyond(&b[1], at_base)];
+            blocks.iter().map(of)
+        };
+        let most = 2.0 * (1.0 - share) * blocks.len() as f64;
+        let at = turn(both, |log| shares(log).flatten().sum::<f64>() > most);
+        shares(at).map(|[other, base]| other - base).collect()
+    };
+    let quantile = |way: usize, all| {
+        let most = (1.0 - share) * blocks.len() as f64;
+        let sum = |log: f64| {
+            blocks
+                .iter()
+                .map(|b| beyond(&b[way], log.exp()))
+                .sum::<f64>()
+        };
+        turn(all, |log| sum(log) > most)
+    };
+    let value = quantile(0, other) - quantile(1, base);
+    let most = (other.0 - base.1, other.1 - base.0);
+    let interval = Interval {
+        low: turn((most.0, value), |log| statistic(&apart(log)) > critical),
+        high: turn((value, most.1), |log| statistic(&apart(log)) >= -critical),
+    };
+    let p = t_two_sided_p(statistic(&apart(0.0)), (blocks.len() - 1) as f64)?;
+    let location = located(value, interval, blocks.len(), critical);
+    Some((location, interval, p))
+}
+
+fn critical(blocks: usize, share: f64, level: f64) -> Option<f64> {
+    let fits = blocks >= 3 && share > 0.0 && share < 1.0 && level > 0.0;
+    fits.then(|| t_quantile(0.5 + level / 2.0, (blocks - 1) as f64))?
+}
+
+/// As if the interval were one of Student's.
+fn located(value: f64, interval: Interval, count: usize, critical: f64) -> Location {
+    Location {
+        value,
+        standard_error: interval.half_width() / critical,
+        degrees: (count - 1) as f64,
+        count,
+    }
+}
