@@ -207,9 +207,14 @@ const CAVEATS: &[Row] = &[
     ("two-modes", TOLD, modes::near),
 ];
 
+/// The names of all caveats that are looked for, in the order in which they are told.
+pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
+    CAVEATS.iter().map(|(kind, ..)| *kind)
+}
+
 /// Whether there is a caveat of that kind at all.
 pub(crate) fn is_looked_for(kind: &str) -> bool {
-    CAVEATS.iter().any(|(name, ..)| *name == kind)
+    caveat_kinds().any(|name| name == kind)
 }
 
 /// Every caveat that the run gives rise to: those that withhold verdicts, which need none, or,
@@ -297,6 +302,44 @@ fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
         least
     } else {
         format!("{least} to {most}")
+    }
+}
+
+/// What a caveat says: its text, its evidence and its remedy.
+type Words = (String, String, &'static str);
+
+/// One caveat of all cells in which something shows, told by the numbers that it shows in each; none
+/// where it shows in no cell. A number that is not known of a cell is left out.
+fn of_cells<'v, const N: usize>(
+    cells: impl Iterator<Item = &'v CellTrials<'v>>,
+    shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
+    tell: impl FnOnce(&[&'v CellTrials<'v>], [Vec<f64>; N]) -> Words,
+) -> Vec<UnnamedCaveat> {
+    let (mut shown, mut numbers) = (Vec::new(), [const { Vec::new() }; N]);
+    for cell in cells {
+        if let Some(found) = shows(cell) {
+            shown.push(cell);
+            let known = numbers.iter_mut().zip(found);
+            known.for_each(|(all, number)| all.extend(number));
+        }
+    }
+    if shown.is_empty() {
+        return Vec::new();
+    }
+    let (text, evidence, remedy) = tell(&shown, numbers);
+    vec![UnnamedCaveat {
+        text,
+        evidence,
+        remedy: remedy.to_owned(),
+        cells: ids(shown),
+    }]
+}
+
+/// The same text around a span of numbers, or nothing where none is known.
+fn clause(text: &str, values: &[f64], write: impl Fn(f64) -> String) -> String {
+    match values {
+        [] => String::new(),
+        _ => text.replace("{}", &span(values, write)),
     }
 }
 

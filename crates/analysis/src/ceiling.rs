@@ -21,8 +21,6 @@ pub const STUDY: &str = "ceiling";
 const MEMORY_TOLERANCE: f64 = 0.02;
 /// Movers that copy nothing of what they move, so that no copy is their ceiling.
 const COPIES_NOTHING: [&str; 1] = ["sendfile-null"];
-/// Why a share above 100 % is not given.
-const ABOVE: &str = "it would be above 100 %: the cell copies each byte less than once, or the ceiling was measured too low";
 /// The size of the random requests that the disk's ceiling is measured with, in bytes.
 const RANDOM_BYTES: u64 = 4096;
 
@@ -215,7 +213,7 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
             share: None,
             low: None,
             high: None,
-            withheld: Some(ABOVE.to_owned()),
+            withheld: Some(above(rate.kind)),
         });
     }
     let far = |a: Option<f64>, b: Option<f64>| {
@@ -231,6 +229,15 @@ fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
         high,
         withheld: None,
     })
+}
+
+/// Why a share above 100 % is not given.
+fn above(kind: CeilingKind) -> String {
+    let why = match kind.is_of_disk() {
+        true => "not all bytes came from the disk",
+        false => "the cell copies each byte less than once",
+    };
+    format!("it would be above 100 %: {why}, or the ceiling was measured too low")
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod view;
 
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use causes::pairs_to_count;
+pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
 pub use progress::{Progress, widest_interval};

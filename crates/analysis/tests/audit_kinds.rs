@@ -4,11 +4,11 @@ mod judge;
 mod world;
 
 use bytecost_analysis::{Grounds, Ruling, audit, beside};
-use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
+use bytecost_spec::evidence::CopyPlace;
 use bytecost_spec::{
-    Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table, TrialKey,
+    Axis, Cell, Counter, Measure, Metric, Published, PublishedCell, Reading, Table,
 };
-use judge::{NODELAY, STUDY, check, claims, common, judged, ratio, small, test};
+use judge::{NODELAY, STUDY, check, claims, common, count_copies, judged, ratio, small, test};
 use world::World;
 
 #[test]
@@ -43,41 +43,19 @@ fn a_caveat_is_found_or_not() {
 #[test]
 fn copies_are_as_many_as_was_claimed_or_not() {
     let mut world = small();
-    let counted = |mover: &str, into_kernel: u64| {
-        let place = |c: &Cell| c.mover == mover && c.size_bytes == 2048;
-        let cell = world.cells.iter().position(place).unwrap();
-        let leg = |leg, bytes| Copied {
-            leg,
-            means: Some(CopyMeans::Functions),
-            bytes: Reading::Measured(bytes),
+    count_copies(&mut world, |cell| {
+        let into_kernel = match cell.mover.as_str() {
+            "sendmsg" => 1000,
+            "send-zerocopy" => 0,
+            _ => return None,
         };
-        TrialEvidence {
-            trial: TrialKey {
-                block: 0,
-                cell: cell as u32,
-                attempt: 1,
-            },
-            cell: world.cells[cell].id(),
-            started_ms: 0,
-            sent_bytes: 1000,
-            sent_messages: 10,
-            trial_ms: 1,
-            elapsed_ns: 1,
-            time: None,
-            copies: Some(CopiedBytes {
-                payload_bytes: 1000,
-                legs: vec![
-                    leg(CopyPlace::IntoKernel, into_kernel),
-                    leg(CopyPlace::ToReader, 1000),
-                ],
-                gaps: Vec::new(),
-            }),
-            footprint: None,
-            accounts: None,
-            counts: Vec::new(),
-        }
-    };
-    world.evidence = vec![counted("sendmsg", 1000), counted("send-zerocopy", 0)];
+        Some([
+            (CopyPlace::IntoKernel, into_kernel),
+            (CopyPlace::ToReader, 1000),
+            (CopyPlace::FromFile, 0),
+            (CopyPlace::Delivery, 0),
+        ])
+    });
     let analysis = world.analyse();
     let of = |metric: &str, mover: &str, expect: &str, ruling: Ruling, says: &str| {
         let found = judged(
@@ -99,7 +77,7 @@ fn copies_are_as_many_as_was_claimed_or_not() {
         "sendmsg",
         "below 1.05",
         Ruling::Refuted,
-        "2.00, counted by functions",
+        "2.00, counted by tracepoints",
     );
     of("", "sendmsg", "within 1.9..2.1", Ruling::Confirmed, "");
     of(

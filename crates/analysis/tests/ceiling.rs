@@ -308,7 +308,16 @@ fn without_a_ceiling_nothing_is_claimed() {
 
 #[test]
 fn the_disk_is_told_where_files_come_from_it() {
-    let analysis = told(&STUDY.replace("\"warm\"", "\"cold\""), Some(&measured()));
+    let cold = STUDY.replace("\"warm\"", "\"cold\"");
+    let slow = told(&cold, Some(&measured()));
+    let withheld = slow
+        .cells
+        .iter()
+        .filter_map(|c| c.ceiling.as_ref()?.withheld.as_ref());
+    assert!(withheld.clone().count() == 4 && withheld.into_iter().all(|w| w.contains("disk")));
+    let mut quick = measured();
+    quick.rates[4].gbit_per_s.value = 16.0;
+    let analysis = told(&cold, Some(&quick));
     let cell = analysis.cells.iter().find(|c| c.cell.mover == "pread");
     let share = cell.unwrap().ceiling.as_ref().unwrap();
     assert_eq!(share.ceiling.kind, CeilingKind::DiskSequential);

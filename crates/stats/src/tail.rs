@@ -10,6 +10,8 @@ use crate::distribution::{t_quantile, t_two_sided_p};
 use crate::location::{Interval, Location, student_mean};
 use crate::spread::mean;
 
+/// How wide the steps are in which values are told, as a share of them: three digits.
+const STEP: f64 = 1e-3;
 /// How often an end is halved: to a millionth of the range that values have.
 const HALVES: usize = 40;
 
@@ -37,10 +39,17 @@ impl Distribution {
         (all > 0.0).then_some(Distribution(steps))
     }
 
-    /// The share of the values that are larger.
+    /// The share of the values that are larger. Those that are told as one value lie anywhere in a
+    /// step that ends there.
     fn beyond(&self, value: f64) -> f64 {
         let at = self.0.partition_point(|(v, _)| *v <= value);
-        1.0 - at.checked_sub(1).map_or(0.0, |last| self.0[last].1)
+        let (before, below) = at.checked_sub(1).map_or((0.0, 0.0), |last| self.0[last]);
+        let Some((next, up_to)) = self.0.get(at) else {
+            return 0.0;
+        };
+        let begins = before.max(next * (1.0 - STEP));
+        let part = ((next - value) / (next - begins)).min(1.0);
+        1.0 - up_to + part * (up_to - below)
     }
 
     fn ends(&self) -> (f64, f64) {
@@ -62,7 +71,7 @@ fn range<'d>(trials: impl Iterator<Item = &'d &'d Distribution>) -> Option<(f64,
     let ends = trials.map(|t| t.ends());
     let (low, high) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
     // A little beyond, so that each end has all values on one side.
-    Some((low.ln() - 1e-9, high.ln() + 1e-9))
+    Some((low.ln() - 2.0 * STEP, high.ln() + STEP))
 }
 
 /// The place within a range up to which something holds.

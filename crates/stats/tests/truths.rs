@@ -389,6 +389,19 @@ fn a_slower_tail_is_found_with_its_ratio() {
 }
 
 #[test]
+fn tails_of_few_values_are_told_apart_too() {
+    let at = |value: f64| Distribution::of([(value, 100)]).expect("values");
+    let trials: Vec<[Distribution; 2]> = (0..8).map(|_| [at(25.0), at(100.0)]).collect();
+    let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
+    let (location, interval, p) = tail_ratio(&pairs, 0.99, 0.95).expect("a ratio");
+    assert!(
+        p < 1e-6 && interval.holds(0.25_f64.ln()),
+        "{location:?} {p}"
+    );
+    assert!(interval.half_width() < 0.01, "{interval:?}");
+}
+
+#[test]
 fn distributions_are_of_rising_values() {
     let of = |values: &[(f64, u64)]| Distribution::of(values.iter().copied());
     assert!(of(&[(1.0, 2), (3.0, 1)]).is_some());

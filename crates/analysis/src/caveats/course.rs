@@ -4,7 +4,7 @@ use bytecost_spec::{Failure, Measure, Metric, Side, units};
 use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{UnnamedCaveat, in_cells, legs, span};
+use super::{UnnamedCaveat, in_cells, legs, of_cells, span};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::findings::half_width;
@@ -12,7 +12,7 @@ use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
 use crate::result::Finding;
 use crate::trials::{CellTrials, Trials};
-use crate::value::served;
+use crate::value::{Trial, served};
 use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
@@ -354,37 +354,24 @@ pub(super) fn who_pays(view: &View<'_>) -> Vec<UnnamedCaveat> {
         measure: Measure::CpuSPerGb,
         side,
     };
-    let mut cells = Vec::new();
-    let mut spreads = Vec::new();
-    for cell in view.measured() {
-        let shares: Vec<f64> = cell
-            .trials()
-            .filter_map(|t| {
-                let sender = t.value(of(Side::Sender)).known()?;
-                let both = t.value(of(Side::Both)).known()?;
-                (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
-            })
-            .collect();
-        if shares.len() < FEWEST_FOR_TREND {
-            continue;
-        }
-        if let (Some(low), Some(high)) = (quantile(&shares, 0.1), quantile(&shares, 0.9))
-            && high - low > SHIFT
-        {
-            cells.push(cell.id.clone());
-            spreads.push(high - low);
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Who pays moves between the sides from trial to trial: trust the sum of both sides rather than the split.".to_owned(),
-        evidence: format!(
-            "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
-            span(&spreads, |s| units::number((100.0 * s).round()))
-        ),
-        remedy: "--placement, so that each end stays on its CPU".to_owned(),
-        cells,
-    }]
+    let share = |t: &Trial<'_>| {
+        let sender = t.value(of(Side::Sender)).known()?;
+        let both = t.value(of(Side::Both)).known()?;
+        (both > 0.0 && t.sample.receiver.is_some()).then(|| sender / both)
+    };
+    let shows = |cell: &CellTrials<'_>| {
+        let shares: Vec<f64> = cell.trials().filter_map(share).collect();
+        let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
+        (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
+    };
+    of_cells(view.measured(), shows, |_, [spreads]| {
+        (
+            "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.".to_owned(),
+            format!(
+                "the sender's share of the CPU time spreads over {} points of 100 from its 10 % to its 90 % quantile",
+                span(&spreads, |s| units::number((100.0 * s).round()))
+            ),
+            "--placement, so that each end stays on its CPU",
+        )
+    })
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Reaping, units};
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, clause, of_cells};
 use crate::trials::CellTrials;
 use crate::view::View;
 
@@ -18,25 +18,24 @@ fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut times) = (Vec::new(), Vec::new());
-    for cell in view.moved().filter(|c| waits(view, c)) {
-        let flows = f64::from(cell.cell.threads);
+    let shows = |cell: &CellTrials<'_>| {
         let rate = Metric::both(Measure::MessagesPerS);
         let rate = cell.typical(|t| t.value(rate).known());
-        times.extend(rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE)));
-        cells.push(cell.id.clone());
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let each = match times.is_empty() {
-        true => String::new(),
-        false => format!(", {} µs a message", span(&times, units::number)),
+        let flows = f64::from(cell.cell.threads);
+        Some([rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE))])
     };
-    vec![UnnamedCaveat {
-        text: "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.".to_owned(),
-        evidence: format!("the ring holds one message, and completions are taken before it is used again{each}"),
-        remedy: "several buffers in flight: --ring 4MiB or more".to_owned(),
-        cells,
-    }]
+    of_cells(
+        view.moved().filter(|c| waits(view, c)),
+        shows,
+        |_, [times]| {
+            (
+            "These zero-copy senders have one buffer, and wait for each completion before they send again: this is the usual wrong use, and shows the wait more than the sending.".to_owned(),
+            format!(
+                "the ring holds one message, and completions are taken before it is used again{}",
+                clause(", {} µs a message", &times, units::number)
+            ),
+            "several buffers in flight: --ring 4MiB or more",
+        )
+        },
+    )
 }

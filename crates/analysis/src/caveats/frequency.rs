@@ -3,10 +3,10 @@
 use bytecost_spec::Counter;
 use bytecost_stats::quantile;
 
-use super::{UnnamedCaveat, ids};
+use super::{UnnamedCaveat, ids, of_cells};
 use crate::phrases;
 use crate::trials::CellTrials;
-use crate::value::machine;
+use crate::value::{Trial, machine};
 use crate::view::View;
 
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
@@ -43,28 +43,25 @@ pub(super) fn changes(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// Windows in which heat made a core or a package slower.
 pub(super) fn throttled(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut times, mut trials) = (Vec::new(), 0.0, 0);
-    for cell in view.measured() {
-        let counts = cell
+    let shows = |cell: &CellTrials<'_>| {
+        let count = |t: &Trial<'_>| machine(t.sample, Counter::ThermalThrottles).ok();
+        let counts: Vec<f64> = cell
             .trials()
-            .filter_map(|t| machine(t.sample, Counter::ThermalThrottles).ok());
-        let counts: Vec<f64> = counts.filter(|n| *n > 0.0).collect();
-        if !counts.is_empty() {
-            trials += counts.len();
-            times += counts.iter().sum::<f64>();
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Heat made CPUs slower during these trials.".to_owned(),
-        evidence: format!(
-            "thermal_throttle: slowed down {times:.0} times in {}",
-            phrases::count(trials, "trial")
-        ),
-        remedy: "cool the machine, or hold its frequency below what it can keep up".to_owned(),
-        cells,
-    }]
+            .filter_map(count)
+            .filter(|n| *n > 0.0)
+            .collect();
+        let sums = [counts.iter().sum::<f64>(), counts.len() as f64];
+        (!counts.is_empty()).then(|| sums.map(Some))
+    };
+    of_cells(view.measured(), shows, |_, [times, trials]| {
+        (
+            "Heat made CPUs slower during these trials.".to_owned(),
+            format!(
+                "thermal_throttle: slowed down {:.0} times in {}",
+                times.iter().sum::<f64>(),
+                phrases::count(trials.iter().sum::<f64>() as usize, "trial")
+            ),
+            "cool the machine, or hold its frequency below what it can keep up",
+        )
+    })
 }

@@ -2,10 +2,10 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedCaveat, kernel, span};
+use super::{UnnamedCaveat, kernel, of_cells, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
-use crate::value::read;
+use crate::value::{Trial, read};
 use crate::view::View;
 
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
@@ -25,24 +25,21 @@ pub(super) fn fill(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut shares, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
-    for cell in view.moved().filter(|c| fill(view, c)) {
-        shares.extend(kernel::buffer_holds(cell));
-        sizes.extend(cell.typical(|t| read(&t.sample.sender, Counter::HugeMemoryBytes).ok()));
-        cells.push(cell.id.clone());
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let size = |bytes: f64| units::bytes_in_words(bytes as u64);
-    vec![UnnamedCaveat {
-        text: "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.".to_owned(),
-        evidence: format!(
-            "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",
-            span(&sizes, size),
-            span(&shares, percent)
-        ),
-        remedy: "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them".to_owned(),
-        cells,
-    }]
+    let huge = |t: &Trial<'_>| read(&t.sample.sender, Counter::HugeMemoryBytes).ok();
+    let shows = |cell: &CellTrials<'_>| Some([kernel::buffer_holds(cell), cell.typical(huge)]);
+    of_cells(
+        view.moved().filter(|c| fill(view, c)),
+        shows,
+        |_, [shares, sizes]| {
+            (
+            "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.".to_owned(),
+            format!(
+                "{} of the sender's memory in huge pages; limited by the send buffer for {} of the busy time (TCP_INFO)",
+                span(&sizes, |bytes| units::bytes_in_words(bytes as u64)),
+                span(&shares, percent)
+            ),
+            "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them",
+        )
+        },
+    )
 }

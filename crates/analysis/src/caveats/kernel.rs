@@ -5,7 +5,7 @@ use bytecost_stats::median;
 
 use super::flags::after_all;
 use super::wire::whole;
-use super::{UnnamedCaveat, huge_pages, ids, packet_socket, span};
+use super::{UnnamedCaveat, clause, huge_pages, ids, of_cells, packet_socket, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -206,32 +206,21 @@ fn pacing_over_delivery(trial: &Trial<'_>) -> Option<f64> {
 }
 
 pub(super) fn send_buffer(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let mut cells = Vec::new();
-    let (mut shares, mut buffers) = (Vec::new(), Vec::new());
     // Where huge pages fill it, a larger one does not help, and another caveat says so.
-    for cell in view.measured().filter(|c| !huge_pages::fill(view, c)) {
-        let Some(share) = buffer_holds(cell) else {
-            continue;
-        };
-        cells.push(cell.id.clone());
-        shares.push(share);
-        buffers.extend(buffer_bytes(cell));
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let sizes = if buffers.is_empty() {
-        String::new()
-    } else {
-        let size = |b: f64| format!("{} B", units::number(b));
-        format!(", SO_SNDBUF {}", span(&buffers, size))
-    };
-    vec![UnnamedCaveat {
-        text: "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
-        evidence: format!("TCP_INFO: limited by the send buffer for {} of the busy time{sizes}", span(&shares, percent)),
-        remedy: "a larger --socket-buffer, or auto".to_owned(),
-        cells,
-    }]
+    let cells = view.measured().filter(|c| !huge_pages::fill(view, c));
+    let shows = |cell: &CellTrials<'_>| Some([Some(buffer_holds(cell)?), buffer_bytes(cell)]);
+    of_cells(cells, shows, |_, [shares, buffers]| {
+        let bytes = |b| format!("{} B", units::number(b));
+        (
+            "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.".to_owned(),
+            format!(
+                "TCP_INFO: limited by the send buffer for {} of the busy time{}",
+                span(&shares, percent),
+                clause(", SO_SNDBUF {}", &buffers, bytes)
+            ),
+            "a larger --socket-buffer, or auto",
+        )
+    })
 }
 
 /// The share of the busy time for which the send buffer held a cell back, where that is most.
@@ -253,33 +242,16 @@ fn buffer_bytes(cell: &CellTrials<'_>) -> Option<f64> {
 }
 
 pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let mut cells = Vec::new();
-    let mut times = 0.0;
-    let mut is_apart = false;
-    for cell in view.measured() {
+    let shows = |cell: &CellTrials<'_>| {
         let refused = |t: &Trial<'_>| read(&t.sample.sender, Counter::Enobufs).ok();
         let sum: f64 = cell.trials().filter_map(refused).sum();
-        if sum > 0.0 {
-            times += sum;
-            is_apart |= !matches!(cell.cell.transport, Transport::Loopback | Transport::Unix);
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let own = match is_apart {
-        true => {
-            "; veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring"
-        }
-        false => "",
+        (sum > 0.0).then_some([Some(sum)])
     };
-    vec![UnnamedCaveat {
-        text: "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
-        evidence: format!("ENOBUFS {} times", whole(times)),
-        remedy: format!(
-            "raise net.core.optmem_max and the locked-memory limit (ulimit -l){own}"
-        ),
-        cells,
-    }]
+    of_cells(view.measured(), shows, |_, [times]| {
+        (
+            "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
+            format!("ENOBUFS {} times", whole(times.iter().sum())),
+            "raise net.core.optmem_max and the locked-memory limit (ulimit -l); veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring",
+        )
+    })
 }

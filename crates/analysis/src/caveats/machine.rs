@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, units};
-use bytecost_stats::median;
 
-use super::{UnnamedCaveat, ids};
+use super::{UnnamedCaveat, ids, of_cells};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -20,10 +19,6 @@ const STEAL: f64 = 0.01;
 const WAKE_UP_US: f64 = 15.0;
 /// Time in µs that a wake-up takes at most; what takes longer waits for something else.
 const WAKE_UP_MOST_US: f64 = 200.0;
-
-fn share(measure: Measure) -> impl Fn(&Trial<'_>) -> Option<f64> {
-    move |trial| trial.value(Metric::both(measure)).known()
-}
 
 /// Of the blocks that stand: those that were measured again are no part of the result.
 pub(super) fn other_processes(view: &View<'_>) -> Vec<UnnamedCaveat> {
@@ -209,38 +204,28 @@ pub(super) fn one_cpu(view: &View<'_>) -> Vec<UnnamedCaveat> {
 }
 
 pub(super) fn wake_ups(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let mut cells = Vec::new();
-    let (mut waits, mut latencies) = (Vec::new(), Vec::new());
     // What waits for a timer is woken late for another reason.
     let asks =
         |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Ask && view.stalls.waits(&c.id).is_none();
-    for cell in view.moved().filter(asks) {
-        let slept: Vec<f64> = cell.trials().filter_map(waits_per_message).collect();
-        let p50 = share(Measure::LatencyUsP50);
-        let times: Vec<f64> = cell.trials().filter_map(p50).collect();
-        let (Some(slept), Some(time)) = (median(&slept), median(&times)) else {
-            continue;
-        };
+    let p50 = Metric::both(Measure::LatencyUsP50);
+    let shows = |cell: &CellTrials<'_>| {
+        let slept = cell.typical(waits_per_message)?;
+        let time = cell.typical(|t| t.value(p50).known())?;
         // A long message waits often, and for its bytes.
-        if slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US {
-            waits.push(slept);
-            latencies.push(time);
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.".to_owned(),
-        evidence: format!(
-            "{} voluntary context switches a message, median latency {} µs",
-            super::span(&waits, |w| format!("{w:.1}")),
-            super::span(&latencies, units::number)
-        ),
-        remedy: "--placement with both ends on one CPU shows the calls themselves".to_owned(),
-        cells,
-    }]
+        let most = slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US;
+        most.then(|| [slept, time].map(Some))
+    };
+    of_cells(view.moved().filter(asks), shows, |_, [waits, latencies]| {
+        (
+            "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.".to_owned(),
+            format!(
+                "{} voluntary context switches a message, median latency {} µs",
+                super::span(&waits, |w| format!("{w:.1}")),
+                super::span(&latencies, units::number)
+            ),
+            "--placement with both ends on one CPU shows the calls themselves",
+        )
+    })
 }
 
 fn waits_per_message(trial: &Trial<'_>) -> Option<f64> {

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Counter, Nearness, Placement, SideReadings};
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, of_cells, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -48,8 +48,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut shares) = (Vec::new(), Vec::new());
-    for cell in view.moved().filter(|c| should_run(view, c)) {
+    let shows = |cell: &CellTrials<'_>| {
         let threads = cell.cell.threads;
         let share = cell.typical(|t| {
             let queued = waited(&t.sample.sender, threads);
@@ -57,21 +56,20 @@ pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
             let away = away(t, threads).filter(|_| cell.route.is_work());
             [queued, other, away].into_iter().flatten().reduce(f64::max)
         });
-        if let Some(share) = share.filter(|s| *s > WAITED) {
-            cells.push(cell.id.clone());
-            shares.push(share);
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.".to_owned(),
-        evidence: format!(
-            "waited for a CPU for {} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)",
-            span(&shares, percent)
-        ),
-        remedy: "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates".to_owned(),
-        cells,
-    }]
+        Some([Some(share.filter(|s| *s > WAITED)?)])
+    };
+    of_cells(
+        view.moved().filter(|c| should_run(view, c)),
+        shows,
+        |_, [shares]| {
+            (
+            "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies hold this wait; CPU time does not.".to_owned(),
+            format!(
+                "waited for a CPU for {} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)",
+                span(&shares, percent)
+            ),
+            "stop what else runs; --placement with a CPU for each end; compare CPU time rather than rates",
+        )
+        },
+    )
 }

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Counter, units};
 
-use super::{UnnamedCaveat, receiver_bound, span};
+use super::{UnnamedCaveat, clause, of_cells, receiver_bound, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -19,35 +19,28 @@ fn held(trial: &Trial<'_>) -> Option<f64> {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut shares, mut buffers) = (Vec::new(), Vec::new(), Vec::new());
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| !receiver_bound::is_busy(c);
-    for cell in view.moved().filter(has_time) {
-        if let Some(share) = cell.typical(held).filter(|s| *s > HELD) {
-            cells.push(cell.id.clone());
-            shares.push(share);
-            let buffer =
-                |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
-            buffers.extend(cell.typical(buffer));
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let sizes = match buffers.is_empty() {
-        true => String::new(),
-        false => format!(
-            ", SO_RCVBUF {}",
-            span(&buffers, |b| format!("{} B", units::number(b)))
-        ),
+    let buffer =
+        |t: &Trial<'_>| read(t.sample.receiver.as_ref()?, Counter::ReceiveBufferBytes).ok();
+    let shows = |cell: &CellTrials<'_>| {
+        let share = cell.typical(held).filter(|s| *s > HELD)?;
+        Some([Some(share), cell.typical(buffer)])
     };
-    vec![UnnamedCaveat {
-        text: "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
-        evidence: format!(
-            "TCP_INFO: limited by the receive window for {} of the busy time{sizes}",
-            span(&shares, percent)
-        ),
-        remedy: "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone".to_owned(),
-        cells,
-    }]
+    of_cells(
+        view.moved().filter(has_time),
+        shows,
+        |_, [shares, buffers]| {
+            let bytes = |b| format!("{} B", units::number(b));
+            (
+            "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.".to_owned(),
+            format!(
+                "TCP_INFO: limited by the receive window for {} of the busy time{}",
+                span(&shares, percent),
+                clause(", SO_RCVBUF {}", &buffers, bytes)
+            ),
+            "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone",
+        )
+        },
+    )
 }

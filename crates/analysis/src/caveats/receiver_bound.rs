@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Measure, Metric, Pattern, Side};
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, of_cells, span};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::view::View;
@@ -31,29 +31,24 @@ pub(super) fn is_busy(cell: &CellTrials<'_>) -> bool {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut senders, mut receivers) = (Vec::new(), Vec::new(), Vec::new());
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
-    for cell in view.moved().filter(streams) {
-        let Some((sender, receiver)) = busy(cell) else {
-            continue;
-        };
-        if receiver >= BUSY && sender <= IDLE {
-            cells.push(cell.id.clone());
-            senders.push(sender);
-            receivers.push(receiver);
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.".to_owned(),
-        evidence: format!(
-            "CPU time over elapsed time: receiver {}, sender {}",
-            span(&receivers, percent),
-            span(&senders, percent)
-        ),
-        remedy: "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do".to_owned(),
-        cells,
-    }]
+    let shows = |cell: &CellTrials<'_>| {
+        let (sender, receiver) = busy(cell)?;
+        (receiver >= BUSY && sender <= IDLE).then_some([Some(receiver), Some(sender)])
+    };
+    of_cells(
+        view.moved().filter(streams),
+        shows,
+        |_, [receivers, senders]| {
+            (
+            "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.".to_owned(),
+            format!(
+                "CPU time over elapsed time: receiver {}, sender {}",
+                span(&receivers, percent),
+                span(&senders, percent)
+            ),
+            "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do",
+        )
+        },
+    )
 }

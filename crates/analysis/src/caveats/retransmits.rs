@@ -2,7 +2,7 @@
 
 use bytecost_spec::Counter;
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, clause, of_cells};
 use crate::phrases::percent;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -18,31 +18,23 @@ fn sum(cell: &CellTrials<'_>, counter: Counter) -> f64 {
 }
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut cells, mut shares, mut again) = (Vec::new(), Vec::new(), 0.0);
-    for cell in view.measured() {
-        let (sent, resent) = (
-            sum(cell, Counter::TcpDataSegments),
-            sum(cell, Counter::TcpRetransmits),
-        );
+    let shows = |cell: &CellTrials<'_>| {
+        let sent = sum(cell, Counter::TcpDataSegments);
+        let again = sum(cell, Counter::TcpRetransmits);
         // Older logs do not have the segments.
-        let share = if sent > 0.0 { resent / sent } else { 1.0 };
-        if resent > 0.0 && share > FEW {
-            again += resent;
-            shares.extend((sent > 0.0).then_some(share));
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let of = match shares.is_empty() {
-        true => String::new(),
-        false => format!(", {} of a cell's segments", span(&shares, percent)),
+        let share = (sent > 0.0).then(|| again / sent);
+        let many = again > 0.0 && share.is_none_or(|s| s > FEW);
+        many.then_some([Some(again), share])
     };
-    vec![UnnamedCaveat {
-        text: "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.".to_owned(),
-        evidence: format!("TCP_INFO: {again:.0} retransmitted{of}"),
-        remedy: "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late".to_owned(),
-        cells,
-    }]
+    of_cells(view.measured(), shows, |_, [again, shares]| {
+        (
+            "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.".to_owned(),
+            format!(
+                "TCP_INFO: {:.0} retransmitted{}",
+                again.iter().sum::<f64>(),
+                clause(", {} of a cell's segments", &shares, percent)
+            ),
+            "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late",
+        )
+    })
 }

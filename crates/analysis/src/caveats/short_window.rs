@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Cache, Counter, Pattern};
 
-use super::{UnnamedCaveat, span};
+use super::{UnnamedCaveat, of_cells, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -44,42 +44,36 @@ fn kept(trial: &Trial<'_>) -> Option<f64> {
 
 pub(super) fn detect(view: &View<'_>) -> Vec<UnnamedCaveat> {
     let matters = view.input.manifest.study.smallest_effect;
-    let (mut cells, mut messages, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
-    let mut edges = Vec::new();
     let by_clock = |c: &&CellTrials<'_>| {
         let by_passes = c.cell.size_bytes >= LONG_BYTES || c.cell.cache == Cache::Cold;
         !by_passes && view.stalls.waits(&c.id).is_none()
     };
-    for cell in view.moved().filter(by_clock) {
+    let shows = |cell: &CellTrials<'_>| {
         let flows = f64::from(cell.cell.threads.max(1));
         let of = |counter| cell.typical(|t| read(&t.sample.sender, counter).ok());
-        let (Some(n), Some(ns)) = (of(Counter::Messages), of(Counter::ElapsedNs)) else {
-            continue;
-        };
+        let (n, ns) = (of(Counter::Messages)? / flows, of(Counter::ElapsedNs)?);
         // Whole exchanges leave nothing in the buffers.
         let streams = cell.cell.pattern == Pattern::Stream;
         let kept = cell.typical(kept).filter(|_| streams).unwrap_or(0.0).abs();
         let apart = cell.typical(apart).unwrap_or(0.0);
-        if n / flows < FEW || kept > matters || apart > APART {
-            cells.push(cell.id.clone());
-            messages.push(n / flows);
-            lengths.push(ns / 1e6);
-            edges.push(kept.max(apart));
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "These windows are too short: so little happened in them that where they begin and end is a part of the result.".to_owned(),
-        evidence: format!(
-            "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
-            span(&messages, |n| format!("{n:.0}")),
-            span(&lengths, |ms| format!("{ms:.0}")),
-            span(&edges, percent),
-            phrases::count(cells.len(), "cell")
-        ),
-        remedy: "a longer --window, such as --window 500ms".to_owned(),
-        cells,
-    }]
+        let short = n < FEW || kept > matters || apart > APART;
+        short.then(|| [n, ns / 1e6, kept.max(apart)].map(Some))
+    };
+    of_cells(
+        view.moved().filter(by_clock),
+        shows,
+        |cells, [messages, lengths, edges]| {
+            (
+            "These windows are too short: so little happened in them that where they begin and end is a part of the result.".to_owned(),
+            format!(
+                "{} messages of a flow within {} ms, and {} between the windows of the two sides or of the machine; medians of {}",
+                span(&messages, |n| format!("{n:.0}")),
+                span(&lengths, |ms| format!("{ms:.0}")),
+                span(&edges, percent),
+                phrases::count(cells.len(), "cell")
+            ),
+            "a longer --window, such as --window 500ms",
+        )
+        },
+    )
 }

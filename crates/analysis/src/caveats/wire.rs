@@ -2,9 +2,8 @@
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Counter, units};
-use bytecost_stats::median;
 
-use super::{UnnamedCaveat, ids, span};
+use super::{UnnamedCaveat, ids, of_cells, span};
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine, read};
@@ -67,59 +66,41 @@ pub(super) fn one_side(view: &View<'_>) -> Vec<UnnamedCaveat> {
 
 /// Packets that did not come in order, once.
 pub(super) fn strays(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut gaps, mut repeats, mut packets, mut cells) = (0.0, 0.0, 0.0, Vec::new());
-    for cell in over_wire(view) {
+    let shows = |cell: &CellTrials<'_>| {
         let sum = |counter| -> f64 {
             let known = |t: &Trial<'_>| machine(t.sample, counter).ok();
             cell.trials().filter_map(known).sum()
         };
         let (early, again) = (sum(Counter::WireGaps), sum(Counter::WireRepeats));
-        if early + again > 0.0 {
-            gaps += early;
-            repeats += again;
-            packets += sum(Counter::WirePackets);
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
-        evidence: format!(
-            "{} packets began after what was expected and {} brought nothing new, of {}",
-            whole(gaps),
-            whole(repeats),
-            whole(packets)
-        ),
-        remedy: "give the responder a CPU of its own with --placement, so that acknowledgements are not late".to_owned(),
-        cells,
-    }]
+        let all = [early, again, sum(Counter::WirePackets)];
+        (early + again > 0.0).then(|| all.map(Some))
+    };
+    of_cells(over_wire(view), shows, |_, sums| {
+        let [early, again, all] = sums.map(|of| whole(of.iter().sum()));
+        (
+            "Not all packets over wire came in order and once, though nothing can be lost there: the sender sent some again, and that is in its cost.".to_owned(),
+            format!(
+                "{early} packets began after what was expected and {again} brought nothing new, of {all}"
+            ),
+            "give the responder a CPU of its own with --placement, so that acknowledgements are not late",
+        )
+    })
 }
 
 /// Work of the sender's that the kernel did while an acknowledgement was written.
 pub(super) fn responder(view: &View<'_>) -> Vec<UnnamedCaveat> {
-    let (mut shares, mut cells) = (Vec::new(), Vec::new());
-    for cell in over_wire(view) {
-        let known: Vec<f64> = cell.trials().filter_map(aside).collect();
-        if let Some(share) = median(&known).filter(|s| *s > ASIDE) {
-            shares.push(share);
-            cells.push(cell.id.clone());
-        }
-    }
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    vec![UnnamedCaveat {
-        text: "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
-        evidence: format!(
-            "writing acknowledgements took {} of the sender's CPU time, median of {}",
-            span(&shares, percent),
-            phrases::count(cells.len(), "cell")
-        ),
-        remedy: "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for".to_owned(),
-        cells,
-    }]
+    let shows = |cell: &CellTrials<'_>| Some([Some(cell.typical(aside).filter(|s| *s > ASIDE)?)]);
+    of_cells(over_wire(view), shows, |cells, [shares]| {
+        (
+            "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.".to_owned(),
+            format!(
+                "writing acknowledgements took {} of the sender's CPU time, median of {}",
+                span(&shares, percent),
+                phrases::count(cells.len(), "cell")
+            ),
+            "a larger --ack-bytes has fewer of them; add this share where what the machine pays is asked for",
+        )
+    })
 }
 
 fn aside(trial: &Trial<'_>) -> Option<f64> {

@@ -3,11 +3,26 @@
 
 use std::sync::OnceLock;
 
-use bytecost_analysis::{Analysis, Audited, Grounds, Ruling, audit};
-use bytecost_spec::Cell;
+use bytecost_analysis::{Analysis, Audited, Caveat, CaveatEffect, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
+use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
+use bytecost_spec::{Cell, Reading, Table, TrialKey};
 
 use crate::world::{True, World};
+
+const BUILT_IN: &str = include_str!("../../../../published/claims.toml");
+const TABLES: [(&str, &str); 4] = [
+    (
+        "file-transfer",
+        include_str!("../../../../published/file-transfer.csv"),
+    ),
+    (
+        "os-features",
+        include_str!("../../../../published/os-features.csv"),
+    ),
+    ("pa02-b", include_str!("../../../../published/pa02-b.csv")),
+    ("servers", include_str!("../../../../published/servers.csv")),
+];
 
 pub const STUDY: &str = r#"
 name = "blog"
@@ -91,12 +106,19 @@ pub fn judged(world: &World, analysis: &Analysis, tests: &str) -> Audited {
     audit(world.input(), analysis, &grounds).remove(0)
 }
 
+#[track_caller]
 pub fn check(tests: &str, ruling: Ruling, says: &[&str]) {
     let (world, analysis) = common();
+    check_in(world, analysis, tests, ruling, says);
+}
+
+#[track_caller]
+pub fn check_in(world: &World, analysis: &Analysis, tests: &str, ruling: Ruling, says: &[&str]) {
     let found = judged(world, analysis, tests);
-    assert_eq!(found.ruling, ruling, "{tests}\n{}", found.because);
+    assert_eq!(found.ruling, ruling, "{tests}\n{found:#?}");
     for word in says {
-        assert!(found.because.contains(word), "{word}: {}", found.because);
+        let told = found.because.contains(word) || found.words.contains(word);
+        assert!(told, "no `{word}` in {found:#?}");
     }
 }
 
@@ -114,4 +136,89 @@ pub fn test(body: &str) -> String {
 
 pub fn reason(body: &str, otherwise: &str) -> String {
     format!("[[claim.reason]]\n{body}\notherwise = \"{otherwise}\"\n")
+}
+
+/// A caveat of that kind and effect that affects those cells.
+pub fn caveat<'c>(
+    kind: &str,
+    effect: CaveatEffect,
+    cells: impl Iterator<Item = &'c Cell>,
+) -> Caveat {
+    Caveat {
+        kind: kind.to_owned(),
+        effect,
+        text: String::new(),
+        evidence: String::new(),
+        remedy: String::new(),
+        cells: cells.map(Cell::id).collect(),
+    }
+}
+
+/// Of the cells for which there are bytes: what was counted of 1,000 bytes at each place.
+pub fn count_copies(world: &mut World, of: impl Fn(&Cell) -> Option<[(CopyPlace, u64); 4]>) {
+    let leg = |(leg, bytes)| Copied {
+        leg,
+        means: Some(CopyMeans::Tracepoints),
+        bytes: Reading::Measured(bytes),
+    };
+    let evidence = |(place, cell): (usize, &Cell)| {
+        Some(TrialEvidence {
+            trial: TrialKey {
+                block: 0,
+                cell: place as u32,
+                attempt: 1,
+            },
+            cell: cell.id(),
+            started_ms: 0,
+            sent_bytes: 1000,
+            sent_messages: 1,
+            trial_ms: 1,
+            elapsed_ns: 1,
+            time: None,
+            copies: Some(CopiedBytes {
+                payload_bytes: 1000,
+                legs: of(cell)?.map(leg).to_vec(),
+                gaps: Vec::new(),
+            }),
+            footprint: None,
+            accounts: None,
+            counts: Vec::new(),
+        })
+    };
+    let cells = world.cells.iter().enumerate();
+    world.evidence = cells.filter_map(evidence).collect();
+}
+
+/// A claim of those that are built in.
+pub fn built_in(id: &str) -> Claim {
+    let claims = claim::parse(BUILT_IN).expect("claims");
+    claims.into_iter().find(|c| c.id == id).expect(id)
+}
+
+/// What a run says of it, with the published tables.
+pub fn settled(world: &World, claim: Claim) -> Audited {
+    let grounds = Grounds {
+        claims: &[claim],
+        tables: &TABLES.map(|(name, text)| Table::parse(name, text).expect(name)),
+        studies: &["file-read", "file-copy", "file-to-socket", "os-features"],
+        ..Grounds::default()
+    };
+    audit(world.input(), &world.analyse(), &grounds).remove(0)
+}
+
+#[track_caller]
+pub fn check_built_in(world: &World, id: &str, ruling: Ruling, says: &[&str]) -> Audited {
+    let found = settled(world, built_in(id));
+    assert_eq!(found.ruling, ruling, "{found:#?}");
+    for word in says {
+        let told = found.because.contains(word) || found.words.contains(word);
+        assert!(told, "no `{word}` in {found:#?}");
+    }
+    found
+}
+
+/// Figures in which a measured number stands.
+pub fn measured(found: &Audited) -> usize {
+    let of = |f: &&bytecost_analysis::AuditFigure| f.measured.is_some();
+    found.figures.iter().filter(of).count()
 }

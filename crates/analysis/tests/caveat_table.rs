@@ -1,0 +1,503 @@
+//! Every row of the table of caveats is tested both ways: planted here, or by tests that are named.
+
+mod rules;
+mod server_worlds;
+mod world;
+
+use std::fs;
+
+use bytecost_analysis::{CaveatEffect, Finding, Verdict, caveat_kinds};
+use bytecost_spec::{Cell, Counter, Failure, Reading, Sample, TrialKey};
+use rules::{MOVERS, fires, put, quiet, run, silent};
+use world::{True, World};
+
+/// Rows with worlds of their own: the file, and the tests that plant the one way and the other.
+const ELSEWHERE: [(&str, &str, &str, &str); 21] = [
+    (
+        "twins-differ",
+        "twins",
+        "more_different_twins_than_chance_explains_are_a_caveat",
+        "equal_twins_are_the_noise_floor_and_no_caveat",
+    ),
+    (
+        "nagle-stall",
+        "stalls",
+        "a_stall_is_named_with_its_evidence_and_its_measured_remedy",
+        "what_does_not_wait_for_the_timer_is_not_named",
+    ),
+    (
+        "completion-waits-for-ack",
+        "stalls",
+        "completions_that_wait_for_the_acknowledgement_are_named",
+        "completions_that_wait_for_the_acknowledgement_are_named",
+    ),
+    (
+        "flags-contradicted",
+        "counted",
+        "flags_that_counts_contradict_are_told_and_not_believed",
+        "flags_that_counts_contradict_are_told_and_not_believed",
+    ),
+    (
+        "books-open",
+        "books",
+        "hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others",
+        "books_without_a_hole_are_closed_and_add_up",
+    ),
+    (
+        "books-not-closed",
+        "books",
+        "a_clock_that_is_too_coarse_does_not_pass",
+        "books_without_a_hole_are_closed_and_add_up",
+    ),
+    (
+        "no-books",
+        "books",
+        "a_run_of_old_says_that_it_has_no_books",
+        "books_without_a_hole_are_closed_and_add_up",
+    ),
+    (
+        "repeats-matter",
+        "books",
+        "first_attempts_that_say_something_else_are_told",
+        "first_attempts_that_say_something_else_are_told",
+    ),
+    (
+        "clients-limited",
+        "servers",
+        "clients_that_were_the_limit_withhold_the_verdict",
+        "clients_that_were_the_limit_withhold_the_verdict",
+    ),
+    (
+        "cpu-clock",
+        "cpu_clock",
+        "a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place",
+        "a_clock_that_could_not_be_tested_is_told",
+    ),
+    (
+        "other-processes",
+        "caveats",
+        "other_processes_are_named_where_they_used_more_than_the_study_allows",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "steal",
+        "caveats",
+        "steal_is_told_of_the_run_as_a_whole",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "drift",
+        "caveats",
+        "drift_within_a_cell_is_told_and_noise_is_not",
+        "drift_within_a_cell_is_told_and_noise_is_not",
+    ),
+    (
+        "not-steady",
+        "steady",
+        "a_planted_ramp_is_told_of_its_cell_with_its_size",
+        "steady_windows_small_changes_and_samples_of_old_are_passed_over",
+    ),
+    (
+        "one-side",
+        "wire",
+        "that_one_side_is_measured_is_always_said",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "wire-strays",
+        "wire",
+        "what_came_out_of_order_is_counted_and_told",
+        "what_came_out_of_order_is_counted_and_told",
+    ),
+    (
+        "wire-responder",
+        "wire",
+        "work_on_the_responders_account_is_told_from_a_share_on",
+        "work_on_the_responders_account_is_told_from_a_share_on",
+    ),
+    (
+        "hot-payload",
+        "caveats",
+        "payload_that_stays_in_the_cache_is_told",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "threads",
+        "caveats",
+        "crowded_and_shared_cpus_are_told",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "one-cpu",
+        "caveats",
+        "crowded_and_shared_cpus_are_told",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "wake-ups",
+        "caveats",
+        "wake_ups_that_drown_the_rest_are_told",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+];
+
+/// The source of a file of tests.
+fn source(name: &str) -> String {
+    let path = format!("{}/tests/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(path).expect("a file of tests")
+}
+
+#[test]
+fn every_row_is_tested_both_ways() {
+    let own: String = ["caveat_table", "caveat_rules", "legs", "way"]
+        .iter()
+        .map(|name| source(name).split_whitespace().collect::<String>())
+        .collect();
+    for kind in caveat_kinds() {
+        let elsewhere = ELSEWHERE.iter().find(|(k, ..)| *k == kind);
+        if let Some((_, file, fires, silent)) = elsewhere {
+            let text = source(file);
+            assert!(text.contains(kind), "{kind}: {file}");
+            for name in [fires, silent] {
+                let there = text.contains(name) || source("caveats").contains(name);
+                assert!(there, "{kind}: {file} has no test {name}");
+            }
+            continue;
+        }
+        let named = format!("\"{kind}\"");
+        let called = |what: &str| {
+            let mut calls = own.split(what).skip(1);
+            calls.any(|rest| rest.split(';').next().is_some_and(|c| c.contains(&named)))
+        };
+        assert!(
+            called("fires(") || called("both("),
+            "{kind} fires in no test"
+        );
+        assert!(
+            called("silent(") || called("both("),
+            "{kind} is silent in no test"
+        );
+    }
+}
+
+/// What a row withholds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Withholds {
+    Nothing,
+    CpuTime,
+    Times,
+    All,
+}
+
+/// The caveat is not there without what is planted, is there with it, and withholds what it should
+/// of the cells that it affects.
+#[track_caller]
+fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evidence: &str) {
+    silent(without, kind);
+    let analysis = with.analyse();
+    let caveat = analysis.caveats.iter().find(|c| c.kind == kind);
+    let caveat = caveat.unwrap_or_else(|| panic!("{kind}: {:#?}", analysis.caveats));
+    assert!(caveat.evidence.contains(evidence), "{caveat:#?}");
+    let effect = match withholds {
+        Withholds::Nothing => CaveatEffect::Annotates,
+        Withholds::All => CaveatEffect::WithholdsAll,
+        Withholds::CpuTime | Withholds::Times => CaveatEffect::WithholdsMetric,
+    };
+    assert_eq!(caveat.effect, effect, "{kind}");
+    let affected = |f: &Finding| {
+        let named = |id: &String| caveat.cells.is_empty() || caveat.cells.contains(id);
+        named(&f.cell) || named(&f.baseline)
+    };
+    for finding in &analysis.findings {
+        let is_cpu = finding.metric.to_string().contains("cpu");
+        let expected = affected(finding)
+            && match withholds {
+                Withholds::Nothing => false,
+                Withholds::CpuTime => is_cpu,
+                Withholds::Times => !is_cpu,
+                Withholds::All => true,
+            };
+        assert_eq!(finding.withheld.is_some(), expected, "{kind}: {finding:#?}");
+        assert!(!expected || finding.verdict == Verdict::NotDecided);
+    }
+    let any = analysis.findings.iter().any(|f| f.withheld.is_some());
+    assert_eq!(any, withholds != Withholds::Nothing, "{kind}");
+}
+
+fn is_sendfile(cell: &Cell) -> bool {
+    cell.mover == "sendfile" && cell.size_bytes == 4096
+}
+
+/// Trials of `sendfile` at 4 KiB that failed in so many blocks.
+fn failed(world: &mut World, blocks: u32, reason: &str) {
+    let at = world.cells.iter().position(is_sendfile).expect("a cell");
+    for block in 0..blocks {
+        let trial = TrialKey {
+            block,
+            cell: at as u32,
+            attempt: 0,
+        };
+        let cell = world.cells[at].id();
+        world.samples.retain(|s| s.trial != trial);
+        world.failures.push(Failure {
+            trial,
+            cell,
+            started_ms: 0,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+fn planted(plant: impl Fn(&mut World)) -> World {
+    let mut world = quiet();
+    plant(&mut world);
+    world
+}
+
+/// More blocks than most have.
+fn long() -> World {
+    World::new(&rules::study(MOVERS)).run(1, 30, 0.003, |_| True::costs(0.2))
+}
+
+#[test]
+fn the_course_of_the_run() {
+    use Withholds::{All, Nothing};
+    let early = planted(|w| w.ended_early = Some("Ctrl-C".to_owned()));
+    both("ended-early", &quiet(), &early, Nothing, "of the log");
+    let changed = planted(|w| w.notes = vec!["`cubic` is not available".to_owned()]);
+    both("changed-plan", &quiet(), &changed, Nothing, "the plan");
+    let short = planted(|w| w.samples.retain(|s| s.trial.block < 5));
+    both("few-blocks", &quiet(), &short, Nothing, "5 blocks");
+    let noisy = World::new(&rules::study(MOVERS)).run(4, 12, 0.06, |_| True::costs(0.2));
+    both("imprecise", &quiet(), &noisy, Nothing, "95 % intervals");
+
+    let killed = "the receiver was killed by SIGKILL.";
+    let mut once = long();
+    failed(&mut once, 1, killed);
+    both("failed-trials", &long(), &once, Nothing, "SIGKILL");
+    let mut often = long();
+    failed(&mut often, 3, killed);
+    both(
+        "many-failed-trials",
+        &once,
+        &often,
+        All,
+        "10 % of their trials",
+    );
+    silent(&often, "failed-trials");
+}
+
+#[test]
+fn a_mover_that_delivered_wrong_bytes_once_has_no_verdict_at_any_size() {
+    let wrong = "receiver: what arrived is not what was sent: byte 7 of the stream is wrong";
+    let mut world = long();
+    failed(&mut world, 1, wrong);
+    let mut other = long();
+    failed(&mut other, 1, "the receiver was killed by SIGKILL");
+    both(
+        "wrong-bytes",
+        &other,
+        &world,
+        Withholds::All,
+        "1 trial, the first: receiver: what",
+    );
+    let found = fires(&world, "wrong-bytes", 2, "byte 7");
+    assert!(found.cells.iter().all(|id| id.contains("/sendfile/")));
+    assert_eq!(
+        found.text,
+        "`sendfile` delivered wrong bytes. Nothing is said of it."
+    );
+}
+
+fn times(reading: &mut Reading, times: f64) {
+    let value = reading.measured().unwrap_or(0) as f64;
+    *reading = Reading::Measured((times * value) as u64);
+}
+
+/// So many times as much CPU time in a third of the blocks.
+fn dear(factor: f64) -> impl FnMut(&mut Sample) {
+    move |s| {
+        let sides = [Some(&mut s.sender), s.receiver.as_mut()];
+        for side in sides
+            .into_iter()
+            .flatten()
+            .filter(|_| s.trial.block % 3 == 0)
+        {
+            times(
+                side.readings.get_mut(&Counter::CpuNs).expect("CPU time"),
+                factor,
+            );
+        }
+    }
+}
+
+#[test]
+fn trials_in_two_groups() {
+    let cost = |factor| planted(|w| w.change(is_sendfile, dear(factor)));
+    let near = cost(1.35);
+    both(
+        "two-modes",
+        &quiet(),
+        &near,
+        Withholds::Nothing,
+        "in 33.3 %",
+    );
+    silent(&near, "two-modes-cpu-time");
+    let far = cost(3.0);
+    both(
+        "two-modes-cpu-time",
+        &near,
+        &far,
+        Withholds::CpuTime,
+        "at 4 KiB, CPU time per byte: 0.3",
+    );
+    silent(&far, "two-modes");
+    let slow = planted(|w| {
+        w.change(is_sendfile, |s| {
+            let third = s.trial.block % 3 == 0;
+            let sides = [Some(&mut s.sender), s.receiver.as_mut()];
+            for flow in sides.into_iter().flatten().flat_map(|side| &mut side.flows) {
+                flow.elapsed_ns *= if third { 3 } else { 1 };
+            }
+        });
+    });
+    both(
+        "two-modes-time",
+        &far,
+        &slow,
+        Withholds::Times,
+        "throughput: ",
+    );
+}
+
+#[test]
+fn what_sets_the_rates_withholds_them() {
+    let times = Withholds::Times;
+    let bbr = run(&format!("congestion = [\"bbr\"]\n{MOVERS}"), |_| {
+        True::costs(0.2)
+    });
+    both("pacing", &quiet(), &bbr, times, "bbr");
+    let receiver = |receiver_ns_per_byte, sender| {
+        run(MOVERS, move |_| True {
+            receiver_ns_per_byte,
+            gbit_per_s: 20.0,
+            ..True::costs(sender)
+        })
+    };
+    let both_busy = receiver(0.4, 0.4);
+    both(
+        "receiver-bound",
+        &both_busy,
+        &receiver(0.4, 0.2),
+        times,
+        "receiver 100 %",
+    );
+    let held = |limited: u64| {
+        let mut world = receiver(0.1, 0.1);
+        world.change(
+            |_| true,
+            |s| {
+                put(&mut s.sender.readings, Counter::TcpBusyUs, 100_000);
+                put(&mut s.sender.readings, Counter::TcpRwndLimitedUs, limited);
+            },
+        );
+        world
+    };
+    both(
+        "receive-window",
+        &held(20_000),
+        &held(80_000),
+        times,
+        "for 80 %",
+    );
+}
+
+#[test]
+fn cautions_are_told_where_they_are_true() {
+    let caution = |w: &mut World, spares: bool| {
+        let facts = &mut w.manifest.survey.mover_facts[2];
+        facts.caution = Some("it is not asynchronous".to_owned());
+        facts.caution_spares_direct = spares;
+    };
+    let cautioned = planted(|w| caution(w, true));
+    both(
+        "mover-caution",
+        &quiet(),
+        &cautioned,
+        Withholds::Nothing,
+        "2 cells",
+    );
+    let axes = format!("cache = [\"direct\"]\n{MOVERS}");
+    let mut direct = run(&axes, |_| True::costs(0.2));
+    caution(&mut direct, true);
+    silent(&direct, "mover-caution");
+    caution(&mut direct, false);
+    fires(&direct, "mover-caution", 2, "2 cells");
+}
+
+#[test]
+fn a_shift_of_the_split_between_the_sides() {
+    let shifted = planted(|w| {
+        w.change(is_sendfile, |s| {
+            let receiver = s.receiver.as_mut().expect("a receiver");
+            if s.trial.block % 2 == 0 {
+                std::mem::swap(
+                    s.sender
+                        .readings
+                        .get_mut(&Counter::CpuNs)
+                        .expect("CPU time"),
+                    receiver
+                        .readings
+                        .get_mut(&Counter::CpuNs)
+                        .expect("CPU time"),
+                );
+            }
+        });
+    });
+    both(
+        "who-pays",
+        &quiet(),
+        &shifted,
+        Withholds::Nothing,
+        "points of 100",
+    );
+}
+
+#[test]
+fn requests_that_failed_and_servers_with_a_caution() {
+    let usual = server_worlds::run();
+    let with = |timeouts: u64| {
+        let mut world = server_worlds::run();
+        let select = |c: &Cell| server_worlds::server(c) == "select";
+        world.change(select, |s| {
+            put(&mut s.sender.readings, Counter::ErrorsTimeout, timeouts);
+        });
+        world
+    };
+    let answers = |w: &World| w.samples[0].sender.readings[&Counter::Messages].measured();
+    let many = answers(&usual).expect("a count") / 5;
+    both(
+        "failed-requests",
+        &usual,
+        &with(1 + many / 50),
+        Withholds::Nothing,
+        "not answered in time",
+    );
+    both(
+        "many-failed-requests",
+        &with(1 + many / 50),
+        &with(many),
+        Withholds::All,
+        "not answered in time",
+    );
+    let mut cautioned = server_worlds::run();
+    let serving = cautioned.manifest.survey.serving.as_mut().expect("servers");
+    serving.servers[0].caution = Some("it hides its children".to_owned());
+    both(
+        "server-caution",
+        &usual,
+        &cautioned,
+        Withholds::Nothing,
+        "the table of servers",
+    );
+}
