@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
-use bytecost_stats::median;
+use bytecost_stats::{mean, median};
 
 use crate::result::{
     CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
@@ -23,20 +23,25 @@ pub(crate) struct CountedCells {
 }
 
 impl CountedCells {
-    /// All that was counted, in the order of the plan; the first evidence of a cell counts. Where
+    /// All that was counted, in the order of the plan: of a cell the mean over its trials. Where
     /// copies were not counted, completion flags are told of cells that have them.
     pub(crate) fn of(input: &Input<'_>, cells: &[CellResult]) -> CountedCells {
-        let mut by_cell: BTreeMap<u32, &TrialEvidence> = BTreeMap::new();
+        let mut by_cell: BTreeMap<u32, Vec<&TrialEvidence>> = BTreeMap::new();
         let counted = |e: &&TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
         for evidence in input.evidence.iter().filter(counted) {
-            by_cell.entry(evidence.trial.cell).or_insert(evidence);
+            let there = usize::try_from(evidence.trial.cell).ok();
+            let there = there.and_then(|i| input.cells.get(i));
+            if there.is_some_and(|c| c.id() == evidence.cell) {
+                by_cell
+                    .entry(evidence.trial.cell)
+                    .or_default()
+                    .push(evidence);
+            }
         }
-        by_cell.retain(|cell, evidence| {
-            let there = usize::try_from(*cell).ok().and_then(|i| input.cells.get(i));
-            there.is_some_and(|c| c.id() == evidence.cell)
-        });
-        let all = || by_cell.values().copied();
-        let mut copies: Vec<CellCopies> = all().filter_map(copies).collect();
+        let mut copies: Vec<CellCopies> = by_cell
+            .values()
+            .filter_map(|all| mean_copies(all))
+            .collect();
         for cell in cells {
             if copies.iter().all(|c| c.cell != cell.id) {
                 copies.extend(flagged(cell));
@@ -46,10 +51,38 @@ impl CountedCells {
         copies.sort_by_key(|c| place(&c.cell));
         CountedCells {
             copies,
-            counts: all().filter_map(|e| counts(e, input)).collect(),
+            counts: by_cell
+                .values()
+                .filter_map(|all| mean_counts(all, input))
+                .collect(),
             cost: cost(&by_cell, cells),
         }
     }
+}
+
+/// The mean of what is known; none where nothing is.
+fn mean_known(known: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    mean(&known.flatten().collect::<Vec<f64>>())
+}
+
+fn mean_copies(trials: &[&TrialEvidence]) -> Option<CellCopies> {
+    let all: Vec<CellCopies> = trials.iter().filter_map(|e| copies(e)).collect();
+    let mut found = all.first()?.clone();
+    for leg in &mut found.legs {
+        leg.per_byte = mean_known(all.iter().map(|c| c.at(leg.leg)));
+    }
+    Some(found)
+}
+
+fn mean_counts(trials: &[&TrialEvidence], input: &Input<'_>) -> Option<CellCounts> {
+    let all: Vec<CellCounts> = trials.iter().filter_map(|e| counts(e, input)).collect();
+    let mut found = all.first()?.clone();
+    for rate in &mut found.events {
+        let same = |e: &&EventRate| (e.event, e.side) == (rate.event, rate.side);
+        let of_trial = |c: &CellCounts| c.events.iter().find(same)?.per_message;
+        rate.per_message = mean_known(all.iter().map(of_trial));
+    }
+    Some(found)
 }
 
 /// None where nothing was sent.
@@ -123,7 +156,10 @@ fn counts(evidence: &TrialEvidence, input: &Input<'_>) -> Option<CellCounts> {
     })
 }
 
-fn cost(by_cell: &BTreeMap<u32, &TrialEvidence>, cells: &[CellResult]) -> Option<CountingCost> {
+fn cost(
+    by_cell: &BTreeMap<u32, Vec<&TrialEvidence>>,
+    cells: &[CellResult],
+) -> Option<CountingCost> {
     if by_cell.is_empty() {
         return None;
     }
@@ -132,7 +168,7 @@ fn cost(by_cell: &BTreeMap<u32, &TrialEvidence>, cells: &[CellResult]) -> Option
         let rate = cell.estimates.get(&Metric::both(Measure::MessagesPerS))?;
         (rate.value > 0.0).then_some(rate.value)
     };
-    let rates = by_cell.values().filter_map(|e| {
+    let rates = by_cell.values().flatten().filter_map(|e| {
         let counted = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
         (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
     });
@@ -144,14 +180,19 @@ fn cost(by_cell: &BTreeMap<u32, &TrialEvidence>, cells: &[CellResult]) -> Option
         c.estimates.contains_key(&rate)
     };
     Some(CountingCost {
-        took_s: by_cell.values().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,
+        took_s: by_cell
+            .values()
+            .flatten()
+            .map(|e| e.trial_ms as f64)
+            .sum::<f64>()
+            / 1e3,
         cells: by_cell.len(),
         of_cells: cells.iter().filter(moves).count().max(by_cell.len()),
         rate: median(&rates.collect::<Vec<f64>>()),
     })
 }
 
-/// Gives cells the metric, from one trial and so without an interval; or says why there is none.
+/// Gives cells the metric, without an interval since most cells have one trial; or says why there is none.
 pub(crate) fn take(
     cells: &mut [CellResult],
     copies: &[CellCopies],
@@ -163,6 +204,8 @@ pub(crate) fn take(
     for (cell, trials) in cells.iter_mut().zip(&trials.cells) {
         let counted = copies.iter().find(|c| c.cell == cell.id);
         let counted = counted.filter(|c| !c.is_flagged_only());
+        let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
+        let counted_in = input.evidence.iter().filter(own).count();
         for side in [Side::Both, Side::Sender, Side::Receiver] {
             let metric = Metric {
                 measure: Measure::CopiesPerByte,
@@ -175,7 +218,7 @@ pub(crate) fn take(
                         value,
                         low: None,
                         high: None,
-                        trials: 1,
+                        trials: counted_in,
                     };
                     cell.estimates.insert(metric, estimate);
                 }

@@ -1,6 +1,6 @@
 //! Questions about why, each answered from the run or said what is missing.
 
-use bytecost_spec::evidence::Means;
+use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::{Axis, Cell, Measure, Metric};
 
 use crate::phrases;
@@ -10,11 +10,10 @@ use crate::view::View;
 mod asked;
 mod cache_levels;
 mod cache_steps;
+mod causes;
 mod copies;
 mod cpu_time;
-mod faster;
 mod files;
-mod largest_differences;
 mod ranges;
 mod servers;
 mod sockets;
@@ -26,6 +25,9 @@ use asked::Asked;
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 const MOST_ROWS: usize = 8;
+
+/// What is missing where evidence was asked for, and no cell has it.
+const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resume";
 
 /// All that a question may look at.
 pub(crate) struct Why<'v> {
@@ -67,7 +69,7 @@ enum Answers {
 
 /// All questions, in the order in which they are answered.
 const QUESTIONS: [&[Question]; 7] = [
-    &[faster::QUESTION, copies::QUESTION, cpu_time::QUESTION],
+    &[causes::QUESTION, copies::QUESTION, cpu_time::QUESTION],
     sockets::QUESTIONS,
     &[threads::QUESTION, cache_levels::QUESTION],
     files::QUESTIONS,
@@ -167,14 +169,10 @@ impl<'v> Why<'v> {
         self.view.cells.iter().find(|c| c.id == id)
     }
 
-    /// What was said to a means of evidence that was asked for; none where nobody asked for it.
-    fn refusal(&self, means: Means) -> Option<Missing> {
+    /// What became of a means of evidence; none where it was not looked for.
+    fn asked(&self, means: Means) -> Option<&'v EvidenceAsked> {
         let mut all = self.view.input.manifest.evidence.iter();
-        let asked = all.find(|a| a.means == means && !a.unasked)?;
-        Some(match &asked.refused {
-            Some(why) => why.as_str().into(),
-            None => "no cell was counted to its end: continue with --resume".into(),
-        })
+        all.find(|a| a.means == means)
     }
 
     /// Why the first cell that fits was refused.

@@ -7,6 +7,7 @@ mod advice;
 mod audit;
 mod bisection;
 mod books;
+mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
@@ -40,6 +41,7 @@ mod view;
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use bisection::bisected;
+pub use causes::pairs_to_count;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
@@ -79,8 +81,8 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         caveats: &[],
         cpu_time: &cpu_time,
         copies: &counted.copies,
-        counts: &counted.counts,
         cost: counted.cost,
+        causes: &[],
         footprints: &footprints,
         books: &books,
         twins: &twins,
@@ -99,6 +101,11 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     let caveats = caveats::all(&view);
     let view = view::View {
         caveats: &caveats,
+        ..view
+    };
+    let causes = causes::all(&view, &study.varied);
+    let view = view::View {
+        causes: &causes,
         ..view
     };
     let speed_ups = speed_ups::all(&view);
@@ -133,6 +140,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         cpu_time,
         copies: counted.copies,
         counts: counted.counts,
+        causes: causes.clone(),
         books: books.clone(),
         roles: roles::all(&trials),
         counting_cost: counted.cost,

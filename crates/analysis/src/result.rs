@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 mod answer;
 mod audited;
 mod books;
+mod causes;
 mod ceiling;
 mod counted;
 mod cpu_time;
@@ -29,6 +30,7 @@ pub use answer::{
 };
 pub use audited::{AuditFigure, Audited, Ruling};
 pub use books::{BookLine, CellBooks, Closed};
+pub use causes::{Cause, CauseOf, FindingCauses, Uncertain};
 pub use counted::{CellCopies, CellCounts, CountersCost, CountingCost, EventRate, LegCopies};
 pub use cpu_time::{CellTime, FunctionTime, KindTime, TimePer};
 pub use figure::{FigureData, Point, Series};
@@ -138,6 +140,9 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
+    /// Why the cells of decided findings differ; none in findings of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<FindingCauses>,
     /// Who used the CPUs in the windows of each cell; none in runs of old.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub books: Vec<CellBooks>,

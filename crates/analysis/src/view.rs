@@ -3,8 +3,8 @@
 use bytecost_spec::{Measure, Metric};
 
 use crate::result::{
-    Caveat, CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost,
-    Finding, Input, NoiseFloor, Twin,
+    Caveat, CellBooks, CellCopies, CellFootprint, CellResult, CellTime, CountingCost, Finding,
+    FindingCauses, Input, NoiseFloor, Twin,
 };
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -20,8 +20,9 @@ pub(crate) struct View<'v> {
     pub(crate) caveats: &'v [Caveat],
     pub(crate) cpu_time: &'v [CellTime],
     pub(crate) copies: &'v [CellCopies],
-    pub(crate) counts: &'v [CellCounts],
     pub(crate) cost: Option<CountingCost>,
+    /// Empty until caveats have said which findings have a verdict.
+    pub(crate) causes: &'v [FindingCauses],
     pub(crate) footprints: &'v [CellFootprint],
     pub(crate) books: &'v [CellBooks],
     pub(crate) twins: &'v [Twin],

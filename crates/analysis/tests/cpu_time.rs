@@ -130,12 +130,6 @@ fn looks_become_nanoseconds_for_each_kib() {
         (Party::Rest, Kind::User, 500)
     );
     assert!((sendfile.total() - 1313.0 * per_look).abs() < 1e-9);
-    let told = &question(&analysis).unwrap().evidence;
-    assert!(
-        told.iter()
-            .any(|e| e.ends_with("what else ran did user 100 %")),
-        "{told:?}"
-    );
 }
 
 #[test]
@@ -159,13 +153,6 @@ fn the_difference_is_told_by_kind_of_work() {
     // 310 looks against 300 are chance.
     assert!(!answer.contains("skb"), "{answer}");
     assert!(!told.findings.is_empty());
-    assert!(
-        told.evidence
-            .iter()
-            .any(|e| e.ends_with("does not know (most of them `zzz`)")),
-        "{:?}",
-        told.evidence
-    );
 }
 
 #[test]

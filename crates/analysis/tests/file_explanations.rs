@@ -223,7 +223,7 @@ fn a_timer_is_no_time_that_sendfile_saves() {
         "{found:#?}"
     );
     assert!(
-        has(&found.evidence, &["one of the two waits", "--nodelay on"]),
+        has(&found.evidence, &["withheld: one side waits for the timer"]),
         "{found:#?}"
     );
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Input, Progress, widest_interval};
+use bytecost_analysis::{Input, Progress, pairs_to_count, widest_interval};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -18,7 +18,7 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::Plan;
-use bytecost_spec::evidence::{Means, UNASKED_SHARE};
+use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
 use bytecost_spec::manifest::Bisection;
 use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
@@ -115,6 +115,9 @@ const BISECTED_FROM: f64 = 0.85;
 fn bisects(manifest: &Manifest) -> bool {
     manifest.bisection.is_none() && manifest.legs.is_empty() && manifest.study.design.is_none()
 }
+/// Share of the time for counting that goes into cells whose counts are compared; each of the
+/// others is counted once in the rest, as far as that goes.
+const COMPARED_SHARE: f64 = 0.7;
 
 /// How often at most all blocks are measured again since a window was too short.
 const MOST_RESTARTS: u32 = 3;
@@ -172,8 +175,8 @@ struct SoFar {
     ends: Vec<Block>,
     failures: HashMap<u32, u32>,
     measured: HashSet<u32>,
-    /// Cells with evidence, by its round.
-    watched: HashSet<(u32, u32)>,
+    /// How many trials for evidence a cell has, by its round.
+    watched: HashMap<(u32, u32), u32>,
     spent: Duration,
 }
 
@@ -197,7 +200,8 @@ impl SoFar {
                 self.samples.push(sample);
             }
             Record::Evidence(found) => {
-                self.watched.insert((found.trial.block, found.trial.cell));
+                let watched = (found.trial.block, found.trial.cell);
+                *self.watched.entry(watched).or_default() += 1;
             }
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
@@ -352,8 +356,8 @@ impl Campaign<'_> {
         }
     }
 
-    /// Gathers the evidence that there is to be, once in each cell that was measured: what takes
-    /// little first. False when it was interrupted.
+    /// Gathers the evidence that there is to be: what takes little first. False when it was
+    /// interrupted.
     fn watch(
         &self,
         run: &mut Run,
@@ -371,44 +375,105 @@ impl Campaign<'_> {
         // One of them that was asked for has them both go through all cells.
         let unasked = counted.clone().all(|e| e.unasked);
         let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
-        let mut watches: Vec<(Watch, Option<Duration>)> = Vec::new();
+        let mut watches: Vec<(Watch, Vec<u32>, Option<Duration>)> = Vec::new();
         if counted.count() > 0 {
             let watch = counting(copies.is_some(), counts.is_some())?;
-            watches.push((watch, unasked.then_some(share)));
+            let compared = self.compared(manifest, so_far, share, display);
+            watches.push((watch, compared, unasked.then_some(share)));
         }
         if asked(Means::Time).is_some() {
             let watch = Watch::of_time(&cpus(manifest.measurer().host), EVIDENCE_WINDOW)?;
-            watches.push((watch, None));
+            watches.push((watch, Vec::new(), None));
         }
         if asked(Means::Footprint).is_some() {
-            watches.push((Watch::of_footprint(FOOTPRINT_WINDOW), None));
+            let watch = Watch::of_footprint(FOOTPRINT_WINDOW);
+            watches.push((watch, Vec::new(), None));
         }
-        for (watch, most) in watches {
-            if !self.watch_by(watch, most, run, lab, so_far, display)? {
+        for (watch, compared, most) in watches {
+            let trials = self.trials_left(&watch, &compared, so_far);
+            if !self.watch_by(watch, trials, most, run, lab, display)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// One trial of each cell that has none of that round yet.
+    /// The cells whose counts are to be compared: of the decided pairs as many as a part of the
+    /// time pays for, those that differ most first.
+    fn compared(
+        &self,
+        manifest: &Manifest,
+        so_far: &SoFar,
+        share: Duration,
+        display: &Display<'_>,
+    ) -> Vec<u32> {
+        let timed = display.trial_cost(self.plan.trial_ms);
+        let window = Duration::from_millis(self.study.window_ms);
+        let cost = timed.saturating_sub(window) + COUNTING_WINDOW;
+        let each = cost.as_secs_f64() * COUNTED_TRIALS as f64;
+        let pays_for = (share.mul_f64(COMPARED_SHARE).as_secs_f64() / each) as usize;
+        let ids: Vec<String> = self.plan.cells.iter().map(Cell::id).collect();
+        let mut compared: Vec<u32> = Vec::new();
+        for pair in pairs_to_count(manifest, &self.plan.cells, &so_far.samples) {
+            let number = |id: &String| ids.iter().position(|i| i == id).map(|i| i as u32);
+            let pair = pair.iter().filter_map(number);
+            let new: Vec<u32> = pair.filter(|i| !compared.contains(i)).collect();
+            if compared.len() + new.len() <= pays_for {
+                compared.extend(new);
+            }
+        }
+        compared
+    }
+
+    /// What a watch has still to see: cells that are compared several times, in rounds that begin
+    /// with another one each, and then all others once.
+    fn trials_left(
+        &self,
+        watch: &Watch,
+        compared: &[u32],
+        so_far: &SoFar,
+    ) -> Vec<(u32, u32, Cell)> {
+        let cell = |i: u32| &self.plan.cells[i as usize];
+        let seen = |i: u32| so_far.watched.get(&(watch.round(), i)).copied();
+        let is_wanted = |i: &u32| {
+            let cell = cell(*i);
+            so_far.measured.contains(i) && !cell.twin && watch.is_for(cell)
+        };
+        let mut order: Vec<u32> = compared.iter().copied().filter(is_wanted).collect();
+        let mut left = Vec::new();
+        for round in 0..COUNTED_TRIALS as u32 {
+            let begun = order.iter().filter(|i| seen(**i).unwrap_or(0) <= round);
+            left.extend(begun.map(|i| (round, *i, cell(*i).clone())));
+            let step = order.len().min(1);
+            order.rotate_left(step);
+        }
+        let others = (0..self.plan.cells.len() as u32).filter(is_wanted);
+        let others = others.filter(|i| !compared.contains(i) && seen(*i).is_none());
+        // Each mover once, then each a second time, since time may end.
+        let mut of_mover: HashMap<&str, u32> = HashMap::new();
+        let mut turns: Vec<(u32, u32)> = Vec::new();
+        for i in others {
+            let turn = of_mover.entry(&cell(i).mover).or_default();
+            turns.push((*turn, i));
+            *turn += 1;
+        }
+        turns.sort_unstable();
+        left.extend(turns.into_iter().map(|(_, i)| (0, i, cell(i).clone())));
+        left
+    }
+
+    /// Makes trials for evidence, as long as there is time for them.
     fn watch_by(
         &self,
         mut watch: Watch,
+        left: Vec<(u32, u32, Cell)>,
         most: Option<Duration>,
         run: &mut Run,
         lab: &mut Lab,
         so_far: &SoFar,
         display: &mut Display,
+        display: &mut Display<'_>,
     ) -> Result<bool> {
-        let mut left: Vec<(u32, Cell)> = Vec::new();
-        for (i, cell) in self.plan.cells.iter().enumerate() {
-            let i = i as u32;
-            let is_seen = so_far.watched.contains(&(watch.round(), i));
-            if so_far.measured.contains(&i) && !cell.twin && !is_seen && watch.is_for(cell) {
-                left.push((i, cell.clone()));
-            }
-        }
         if left.is_empty() {
             return Ok(true);
         }

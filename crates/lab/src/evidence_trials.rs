@@ -15,18 +15,18 @@ use crate::watch::Watch;
 mod known;
 
 impl Lab {
-    /// Makes one trial of each of these cells, as `(number, cell)`, and watches; none is begun
-    /// after so long a time. False when it was interrupted.
+    /// Makes these trials, each as its round, the number of its cell and the cell, and watches; none
+    /// is begun after so long a time. False when it was interrupted.
     pub fn watched(
         &mut self,
         watch: &mut Watch,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
+        trials: impl IntoIterator<Item = (u32, u32, Cell)>,
         most: Option<Duration>,
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> bool {
         let began_ns = clock::monotonic_ns();
-        for (number, cell) in cells {
+        for (round, number, cell) in trials {
             let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
             if most.is_some_and(|most| spent >= most) {
                 return true;
@@ -34,7 +34,7 @@ impl Lab {
             let trial = TrialKey {
                 block: watch.round(),
                 cell: number,
-                attempt: 0,
+                attempt: round,
             };
             events(Event::TrialStarted { trial });
             match self.watched_trial(watch, trial, &cell, stop) {

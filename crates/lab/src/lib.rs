@@ -43,6 +43,7 @@ mod thread_binding;
 pub mod transports;
 pub mod trial;
 mod trial_output;
+pub mod unit_costs;
 pub mod wakes;
 mod watch;
 mod whole_machine;

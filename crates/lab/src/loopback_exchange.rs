@@ -13,6 +13,16 @@ use crate::endpoint_process::PATIENCE;
 /// What is in a message.
 const MESSAGE_BYTES: usize = 100;
 
+/// The sending and the receiving end of a connection over loopback, which sends at once.
+pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let sending = TcpStream::connect(listener.local_addr()?)?;
+    sending.set_nodelay(true)?;
+    let (taking, _) = listener.accept()?;
+    taking.set_read_timeout(Some(PATIENCE))?;
+    Ok((sending, taking))
+}
+
 struct Loopback {
     port: u16,
     sending: TcpStream,
@@ -21,14 +31,9 @@ struct Loopback {
 
 impl Loopback {
     fn new() -> io::Result<Loopback> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        let sending = TcpStream::connect(address)?;
-        sending.set_nodelay(true)?;
-        let (taking, _) = listener.accept()?;
-        taking.set_read_timeout(Some(PATIENCE))?;
+        let (sending, taking) = connection()?;
         Ok(Loopback {
-            port: address.port(),
+            port: sending.peer_addr()?.port(),
             sending,
             taking,
         })

@@ -176,7 +176,7 @@ fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidenc
         }
     };
     let stop = AtomicBool::new(false);
-    lab.watched(watch, [(0, cell.clone())], None, &stop, &mut see);
+    lab.watched(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
     found
 }
 

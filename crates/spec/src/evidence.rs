@@ -69,6 +69,9 @@ pub struct EvidenceAsked {
     pub unasked: bool,
 }
 
+/// Trials of a cell whose counts are compared: with fewer there is no interval worth the name.
+pub const COUNTED_TRIALS: usize = 5;
+
 /// What evidence that nobody asked for may take, as a share of the budget.
 pub const UNASKED_SHARE: f64 = 0.1;
 
@@ -319,7 +322,7 @@ pub struct ProbeRound {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialEvidence {
-    /// Which trial; its block counts rounds of evidence.
+    /// Which trial; its block is the kind of evidence, its attempt counts the cell's trials of it.
     pub trial: TrialKey,
     /// [`crate::Cell::id`] of its cell.
     pub cell: String,

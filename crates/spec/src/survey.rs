@@ -8,6 +8,7 @@ use crate::cell::{Cache, Cgroup, Class, Transport};
 mod cpu_clock;
 mod facts;
 mod links;
+mod unit_costs;
 
 pub use cpu_clock::{ClockVerdict, CounterTrial, CpuClock};
 pub use facts::{
@@ -15,6 +16,7 @@ pub use facts::{
     WorkKind,
 };
 pub use links::LinkSupport;
+pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
 
 /// A cell or a reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -161,6 +163,9 @@ pub struct Survey {
     /// Trials that show what reading hardware counters costs, where the study reads any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CounterTrial>,
+    /// What one event of each kind costs; none in runs of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unit_costs: Vec<UnitCost>,
 }
 
 impl Survey {

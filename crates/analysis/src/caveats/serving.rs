@@ -16,7 +16,7 @@ const FAILED: f64 = 0.0001;
 const MANY_FAILED: f64 = 0.05;
 
 /// Whether the clients may have limited what was found, in most trials of a cell.
-pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
+fn clients_limit(cell: &CellTrials<'_>) -> bool {
     let of = cell.trials().filter(|t| is_limited(t.sample)).count();
     2 * of > cell.by_block.len()
 }

@@ -50,7 +50,8 @@ pub(super) struct Asked {
     pub(super) axes: &'static [Axis],
     /// Whether it is about a pair: the baseline and the other.
     pub(super) pairs: fn(Way<'_>, Way<'_>) -> bool,
-    /// In what: of each list the first that decides something, else the first that is known.
+    /// In what: of each list the first that decides something, else the first that is compared, else
+    /// the first that is known.
     pub(super) metrics: fn(&Why<'_>) -> Vec<Vec<Metric>>,
     /// What an answer goes along: its values are listed. The compared axis itself where the values
     /// at one place are listed.
@@ -137,7 +138,7 @@ impl<'v> Why<'v> {
     }
 
     /// Every pair of the question in a metric, in the order of the plan. Where the run compares a
-    /// value with some, those alone; what waits for a timer is in CPU time alone.
+    /// value with some, those alone.
     pub(super) fn versus(&self, asked: &Asked, metric: Metric) -> Vec<Versus<'v>> {
         let study = &self.view.input.manifest.study;
         let mut found: Vec<Versus<'v>> = Vec::new();
@@ -165,11 +166,6 @@ impl<'v> Why<'v> {
                 (!(asked.pairs)(other, baseline) || is_of_study()).then_some(found)
             }));
         }
-        let is_of_cpu = matches!(
-            metric.measure,
-            Measure::CpuSPerGb | Measure::CpuNsPerMessage
-        );
-        found.retain(|v| is_of_cpu || !self.waits(v));
         let compared: Vec<String> = (found.iter().filter(|v| v.is_compared()))
             .map(Versus::value)
             .collect();
@@ -177,19 +173,14 @@ impl<'v> Why<'v> {
         found
     }
 
-    /// Whether one of the two waits for the timer of delayed acknowledgements.
-    fn waits(&self, v: &Versus<'_>) -> bool {
-        let stalls = self.view.stalls;
-        stalls.any([&v.baseline.trials.id, &v.other.trials.id])
-    }
-
     /// The pairs of each list of metrics.
     pub(super) fn aspects(&self, asked: &Asked) -> Vec<Vec<Versus<'v>>> {
         let of = |metrics: Vec<Metric>| {
             let all: Vec<_> = (metrics.iter()).map(|m| self.versus(asked, *m)).collect();
-            let decided = all.iter().position(|found| found.iter().any(is_decided));
-            let known = || all.iter().position(|found| !found.is_empty());
-            let at = decided.or_else(known);
+            let first = |is: fn(&Versus<'v>) -> bool| all.iter().position(|of| of.iter().any(is));
+            let at = first(|v| is_decided(v))
+                .or_else(|| first(|v| v.is_compared()))
+                .or_else(|| first(|_| true));
             all.into_iter().nth(at.unwrap_or(0)).unwrap_or_default()
         };
         (asked.metrics)(self).into_iter().map(of).collect()
@@ -205,7 +196,8 @@ impl<'v> Why<'v> {
         let all: Vec<&Versus<'_>> = aspects.iter().flatten().collect();
         let mut sentences: Vec<String> = Vec::new();
         for found in aspects {
-            let groups = grouped(found.iter().map(|v| (self.head(asked, v), v)));
+            let bare = found.iter().filter(|v| v.withheld().is_none());
+            let groups = grouped(bare.map(|v| (self.head(asked, v), v)));
             sentences.extend(
                 groups
                     .iter()
@@ -216,9 +208,9 @@ impl<'v> Why<'v> {
             return Err(match all.iter().find(|v| v.is_compared()) {
                 None if all.is_empty() => needs.into(),
                 None => "the study does not compare them".into(),
-                Some(v) => match v.contrast.standing() {
-                    Standing::Withheld(why) => format!("withheld: {why}").into(),
-                    _ => {
+                Some(v) => match v.withheld() {
+                    Some(why) => format!("withheld: {why}").into(),
+                    None => {
                         format!("not decided in {}", phrases::count(all.len(), "comparison")).into()
                     }
                 },
@@ -316,7 +308,8 @@ impl<'v> Why<'v> {
 
     /// Each pair with its ratio and its whole place, a row for each group.
     pub(super) fn rows(&self, asked: &Asked, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
-        let all = aspects.iter().flatten().map(|v| {
+        let bare = aspects.iter().flatten().filter(|v| v.withheld().is_none());
+        let all = bare.map(|v| {
             let r = v.contrast.ratio();
             let axis = v.contrast.pairing.axis;
             let is_left = |a: &&Axis| {
@@ -336,17 +329,15 @@ impl<'v> Why<'v> {
         told.take(MOST_ROWS).collect()
     }
 
-    /// How many pairs are left aside as one of the two waits for a timer.
-    pub(super) fn left_aside(&self, asked: &Asked) -> Option<String> {
-        let cost = Metric::both(Measure::CpuSPerGb);
-        let all = self.versus(asked, cost);
-        let n = all.iter().filter(|v| self.waits(v)).count();
-        (n > 0).then(|| {
-            format!(
-                "in {n} of {} one of the two waits for a delayed acknowledgement, which is no cost of copying: their times are not compared (--nodelay on)",
-                phrases::count(all.len(), "comparison")
-            )
-        })
+    /// How many pairs have no verdict, by what withholds it.
+    pub(super) fn withheld(&self, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
+        let all = || aspects.iter().flatten();
+        let reasons = grouped(all().filter_map(|v| Some((v.withheld()?, ()))));
+        let told = reasons.into_iter().map(|(why, n)| {
+            let all = phrases::count(all().count(), "comparison");
+            format!("{} of {all} withheld: {why}", n.len())
+        });
+        told.collect()
     }
 
     /// A question of pairs, answered by its verdicts alone.
@@ -355,7 +346,7 @@ impl<'v> Why<'v> {
         Explained {
             answer: self.told(asked, &aspects, needs),
             numbers: self.rows(asked, &aspects),
-            evidence: self.left_aside(asked).into_iter().collect(),
+            evidence: self.withheld(&aspects),
             findings: ids(&aspects),
         }
     }
@@ -391,6 +382,13 @@ impl Versus<'_> {
         match self.contrast.standing() {
             Standing::Decided(verdict) => verdict,
             Standing::Withheld(_) | Standing::NotCompared => Verdict::NotDecided,
+        }
+    }
+
+    fn withheld(&self) -> Option<&str> {
+        match self.contrast.standing() {
+            Standing::Withheld(why) => Some(why),
+            _ => None,
         }
     }
 

@@ -57,7 +57,7 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
             .iter()
             .map(|row| format!("by timing, {}, {row}", timed.who));
         found.numbers.extend(rows.take(MOST_ROWS));
-        found.evidence.extend(timed.evidence.iter().cloned());
+        found.evidence.push(timed.evidence.clone());
     }
     Some(found)
 }
@@ -79,11 +79,7 @@ fn uncounted_answer(why: &Why<'_>, timed: Option<&Timed>, name: &str) -> Explain
         ));
     }
     let reason = why_absent(why.view, Metric::both(LEVELS[0].1));
-    let mut asked = why.view.input.manifest.evidence.iter();
-    let by_timing = match asked
-        .find(|a| a.means == Means::Footprint)
-        .map(|a| &a.refused)
-    {
+    let by_timing = match why.asked(Means::Footprint).map(|a| &a.refused) {
         Some(Some(refused)) => format!("nor timed: {refused}"),
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
         None => "--evidence footprint finds it by timing".to_owned(),
@@ -175,7 +171,7 @@ struct Timed {
     who: String,
     levels: Vec<Level>,
     rows: Vec<String>,
-    evidence: Vec<String>,
+    evidence: String,
 }
 
 impl Timed {
@@ -254,22 +250,16 @@ fn row(
     told
 }
 
-/// How far the timing can be trusted, level by level, at its worst.
-fn how_far(cells: &[&CellFootprint]) -> Vec<String> {
-    let means = format!(
-        "prime and probe on the CPU of the first sending thread, in trials of their own: {}; no counters",
-        phrases::count(cells.len(), "cell")
-    );
-    let rows = cells[0].levels.iter().filter(|l| l.missing.is_none()).map(|l| {
-        let all = || cells.iter().filter_map(|c| c.level(l.level));
-        let hit = all().map(|l| l.hit_ticks).fold(0.0, f64::max);
-        let miss = all().map(|l| l.miss_ticks).fold(f64::INFINITY, f64::min);
-        let idle = all().filter_map(|l| Some(1024.0 * l.idle_kib.as_ref()?.value / (l.primed_bytes as f64).max(1.0)));
-        format!(
-            "L{}: a line takes up to {hit:.0} ticks where it is there and {miss:.0} or more where it was displaced; as much time in which nothing is moved displaces at most {} of the set",
-            l.level,
-            phrases::percent(idle.fold(0.0, f64::max))
-        )
-    });
-    std::iter::once(means).chain(rows).collect()
+/// How far the timing can be trusted; the table of footprints has the levels.
+fn how_far(cells: &[&CellFootprint]) -> String {
+    let idle = |l: &LevelFootprint| {
+        let kib = l.idle_kib.as_ref()?.value;
+        Some(1024.0 * kib / (l.primed_bytes as f64).max(1.0))
+    };
+    let idle = cells.iter().flat_map(|c| &c.levels).filter_map(idle);
+    format!(
+        "prime and probe on the CPU of the first sending thread, in trials of their own: {}; as much time in which nothing is moved displaces at most {} of a set",
+        phrases::count(cells.len(), "cell"),
+        phrases::percent(idle.fold(0.0, f64::max))
+    )
 }

@@ -206,64 +206,34 @@ fn answer(points: &[Point], steps: &[Step], caches: &[&CpuCache]) -> Result<Stri
 mod tests {
     use super::*;
 
-    fn points_of(all: &[(u64, f64)]) -> Vec<Point> {
-        let point = |(kib, ns): &(u64, f64)| Point {
+    #[test]
+    fn rises_that_follow_each_other_are_one_and_what_intervals_allow_to_be_level_is_none() {
+        let point = |(kib, ns): (u64, f64)| Point {
             bytes: kib << 10,
-            ns: *ns,
+            ns,
             low: ns * 0.95,
             high: ns * 1.05,
         };
-        all.iter().map(point).collect()
-    }
-
-    fn cache(level: u32, kib: u64) -> CpuCache {
-        CpuCache {
-            level,
-            kind: "Unified".into(),
-            size_bytes: kib << 10,
-            shared_by: vec![0],
-        }
-    }
-
-    #[test]
-    fn steps_are_found_and_named_for_the_caches() {
-        let points = points_of(&[
+        let mut points = [
             (4, 1.2),
             (16, 1.2),
             (64, 4.0),
             (256, 4.2),
             (1024, 9.0),
             (4096, 14.0),
-            (16384, 15.0),
-            (65536, 90.0),
-        ]);
-        let steps = steps(&points);
-        let ends: Vec<(u64, u64)> = steps
-            .iter()
-            .map(|s| (s.from.bytes >> 10, s.to.bytes >> 10))
-            .collect();
-        assert_eq!(ends, [(16, 64), (256, 4096), (16384, 65536)]);
-        let (l1, l2, l3) = (cache(1, 32), cache(2, 512), cache(3, 32768));
-        assert_eq!(
-            answer(&points, &steps, &[&l1, &l2, &l3]).unwrap(),
-            "L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 512 KiB: found between 256 KiB and 4 MiB; L3 of 32 MiB: found between 16 MiB and 64 MiB."
-        );
-        let some = answer(&points, &steps, &[&l1, &cache(3, 262_144)]).unwrap();
-        assert!(some.ends_with("L3 of 256 MiB: beyond the sizes that were measured; 2 steps where no cache is reported."), "{some}");
-        assert!(told(&steps[2], &[&l1]).contains("no cache that the kernel reports"));
-    }
-
-    #[test]
-    fn what_intervals_allow_to_be_level_is_no_step() {
-        let mut points = points_of(&[(16, 4.0), (32, 5.2), (64, 5.3)]);
-        assert_eq!(steps(&points).len(), 1);
-        points[1].low = 4.1;
-        assert_eq!(steps(&points).len(), 0);
-        assert!(
-            answer(&points, &[], &[&cache(2, 24)])
-                .unwrap()
-                .contains("no step is seen")
-        );
+        ]
+        .map(point);
+        let ends = |points: &[Point]| -> Vec<(u64, u64)> {
+            let all = steps(points).into_iter();
+            all.map(|s| (s.from.bytes >> 10, s.to.bytes >> 10))
+                .collect()
+        };
+        assert_eq!(ends(&points), [(16, 64), (256, 4096)]);
+        points[2].low = 1.2;
+        assert_eq!(ends(&points), [(256, 4096)]);
+        assert!(told(&steps(&points)[0], &[]).contains("no cache that the kernel reports"));
+        let answered = answer(&points, &steps(&points), &[]).unwrap();
+        assert_eq!(answered, "1 step where no cache is reported.");
         assert!(answer(&points[..2], &[], &[]).is_err());
     }
 }

@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::{Answers, Explained, MOST_ROWS, Question, Why};
+use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
 use crate::copies::SOME;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -33,7 +33,10 @@ fn ask(why: &Why<'_>) -> Option<Explained> {
     let ways = ways(why);
     let rows: Vec<String> = ways.iter().map(|w| w.told(&ways)).collect();
     let answer = match rows.is_empty() {
-        true => Err(why.refusal(Means::Copies)?),
+        true => {
+            let asked = why.asked(Means::Copies).filter(|a| !a.unasked)?;
+            Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).into())
+        }
         false => {
             let shown: Vec<String> = rows.iter().take(MOST_WAYS).cloned().collect();
             Ok(format!(

@@ -104,11 +104,10 @@ fn saves(why: &Why<'_>) -> Option<Explained> {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
-    let evidence = [cold, why.left_aside(&SPARING)];
     Some(Explained {
         answer: told.map(|told| calls.iter().cloned().chain([told]).join(" ")),
         numbers: why.rows(&SPARING, &aspects),
-        evidence: evidence.into_iter().flatten().collect(),
+        evidence: cold.into_iter().chain(why.withheld(&aspects)).collect(),
         findings: ids(&aspects),
     })
 }

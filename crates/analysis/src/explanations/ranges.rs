@@ -37,20 +37,14 @@ pub(super) fn span_of(told: &[String]) -> String {
     }
 }
 
-/// An estimate with its unit and interval: `9.1 Gbit/s (8.9 to 9.3)`.
-pub(super) fn estimate(e: &Estimate, metric: Metric) -> String {
-    span(&[e], metric)
-}
-
 /// The estimates of a metric over some cells, with all that their intervals span:
 /// `2.0 to 2.2 (1.9 to 2.3)`; none where no cell has it.
 pub(super) fn estimates(why: &Why<'_>, cells: &[&str], metric: Metric) -> Option<String> {
     let of = |id: &&str| why.result(id)?.estimates.get(&metric);
     let known: Vec<&Estimate> = cells.iter().filter_map(of).collect();
-    (!known.is_empty()).then(|| span(&known, metric))
-}
-
-fn span(known: &[&Estimate], metric: Metric) -> String {
+    if known.is_empty() {
+        return None;
+    }
     let ends = |values: Vec<f64>| {
         let (least, most) = values
             .into_iter()
@@ -65,18 +59,15 @@ fn span(known: &[&Estimate], metric: Metric) -> String {
     let bounds = known.iter().flat_map(|e| [e.low, e.high]);
     let values = values.trim_end();
     match bounds.collect::<Option<Vec<f64>>>() {
-        None => values.to_owned(),
+        None => Some(values.to_owned()),
         Some(bounds) => {
             let (low, high) = bounds
                 .into_iter()
                 .minmax()
                 .into_option()
                 .unwrap_or_default();
-            format!(
-                "{values} ({} to {})",
-                units::number(low),
-                units::number(high)
-            )
+            let [low, high] = [low, high].map(units::number);
+            Some(format!("{values} ({low} to {high})"))
         }
     }
 }

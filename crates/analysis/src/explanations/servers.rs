@@ -4,7 +4,6 @@ use bytecost_spec::{Axis, Connect, Measure, Metric, units};
 
 use super::asked::{Asked, Way};
 use super::{Answers, Explained, Question, Why};
-use crate::caveats::serving::clients_limit;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::trials::CellTrials;
@@ -60,10 +59,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             Asked {
                 axes: &[Axis::Server],
-                pairs: |single, other| {
-                    let speaks = |w: Way<'_>| !clients_limit(w.trials);
-                    single.serves_in_turn() && speaks(single) && speaks(other)
-                },
+                pairs: |single, _| single.serves_in_turn(),
                 metrics: |_| {
                     let both = [Measure::LatencyUsP50, Measure::LatencyUsP99];
                     both.map(|m| vec![Metric::both(m)]).to_vec()
@@ -81,11 +77,10 @@ fn serves(why: &Why<'_>) -> bool {
     why.plans(|w| w.cell().is_served())
 }
 
-/// Whether its clients ask at once when they have a response; where they were the limit, nothing
-/// is said of the server.
+/// Whether its clients ask at once when they have a response.
 fn is_kept_busy(way: Way<'_>) -> bool {
     let load = &way.cell().serving;
-    load.rate_per_s.is_none() && !load.perf && !clients_limit(way.trials)
+    load.rate_per_s.is_none() && !load.perf
 }
 
 fn is_busy(way: Way<'_>) -> bool {

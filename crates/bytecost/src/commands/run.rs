@@ -18,9 +18,9 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::FORMAT;
-use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Transport};
+use bytecost_spec::manifest::{FORMAT, Measurer};
+use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey, UnitCost};
+use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, Study, Survey, Transport};
 use bytecost_store::{Ending as RunEnding, Root, Run};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -34,6 +34,9 @@ use crate::{known, signals};
 
 /// Names the evidence where the option does not.
 const EVIDENCE_VARIABLE: &str = "BYTECOST_EVIDENCE";
+
+/// Runs in which unit costs of this boot are looked for, the newest first.
+const MOST_EARLIER: usize = 20;
 
 /// The largest study file, in bytes.
 const MOST_STUDY_BYTES: u64 = 1 << 20;
@@ -143,6 +146,7 @@ fn begun(
         )));
     }
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
+    survey.unit_costs = unit_costs(root, program, &host, &survey);
     let manifest = Manifest {
         format: FORMAT,
         id: String::new(),
@@ -159,6 +163,30 @@ fn begun(
         bisection: None,
     };
     Ok((root.create_fresh(manifest)?, plan, study))
+}
+
+/// What events cost here, as a run of this boot and build has measured it, or else measured now.
+fn unit_costs(root: &Root, program: &Program, host: &Host, survey: &Survey) -> Vec<UnitCost> {
+    let here = Measurer {
+        version: env!("CARGO_PKG_VERSION"),
+        build: Some(&program.build),
+        host,
+    };
+    let runs = root.runs().unwrap_or_default().into_iter().rev();
+    let earlier = runs.take(MOST_EARLIER).find_map(|summary| {
+        let run = root.open(&summary.id).ok()?;
+        let manifest = run.manifest();
+        let measurer = manifest.measurer();
+        let same = manifest.legs.is_empty()
+            && measurer.is_known()
+            && measurer.differences(&here).is_empty();
+        let costs = &manifest.survey.unit_costs;
+        (same && !costs.is_empty()).then(|| costs.clone())
+    });
+    earlier.unwrap_or_else(|| {
+        let clock = survey.cpu_clock.as_ref();
+        bytecost_lab::unit_costs::measure(clock.map_or(ClockVerdict::NotTold, CpuClock::verdict))
+    })
 }
 
 /// The evidence that there is to be, each with the reason where it cannot be had: what was asked

@@ -1,0 +1,315 @@
+//! What one event of each kind costs here in CPU time: a call, a switch, a fault, a packet, a byte
+//! that is copied. Each is the difference of two pieces of work that differ in that event alone, on
+//! the clocks of the threads that do it. An event in a busy trial may cost more: its caches are
+//! others'.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytecost_spec::survey::{ClockVerdict, CostTrial, PRICED, Priced, UnitCost};
+use bytecost_sys::{clock, process, tcp};
+use rustix::fs::MemfdFlags;
+use rustix::net::sockopt;
+
+use crate::loopback_exchange::connection;
+
+/// How often each event is measured, in turns with the others.
+const REPETITIONS: usize = 9;
+/// When no further repetition begins.
+const LONGEST: Duration = Duration::from_millis(1200);
+
+const CALLS: u64 = 2000;
+/// Messages of which one is sent or read whole, and one in so many calls.
+const MESSAGES: u64 = 1024;
+const MESSAGE_BYTES: usize = 256;
+const PIECES: usize = 8;
+/// Messages that a connection takes before they are received.
+const IN_FLIGHT: u64 = 32;
+const TURNS: u64 = 200;
+const PAGES: usize = 256;
+/// Bytes that are copied in one repetition.
+const COPIED_BYTES: usize = 32 << 20;
+/// Memory from here on is a mapping of its own in every C library, so that no page of it was used.
+const FRESH_BYTES: usize = 33 << 20;
+
+type Measured = io::Result<CostTrial>;
+
+/// Measures all events, in half a second and at most two. A clock that loses interrupts says
+/// nothing of packets, which are received in one.
+#[must_use]
+pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
+    let mut costs: Vec<UnitCost> = PRICED.iter().map(|row| empty(row.event)).collect();
+    let measured = thread::scope(|scope| {
+        let all = scope.spawn(|| repeat(clock, &mut costs)).join();
+        all.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
+    });
+    if let Err(why) = measured {
+        for cost in &mut costs {
+            cost.absent.get_or_insert_with(|| why.to_string());
+        }
+    }
+    costs
+}
+
+fn empty(event: Priced) -> UnitCost {
+    UnitCost {
+        event,
+        trials: Vec::new(),
+        absent: None,
+    }
+}
+
+fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
+    let cpus = process::affinity()?;
+    process::set_affinity(&cpus[..1])?;
+    let mut memory = vec![1_u8; 64 << 20];
+    let began = Instant::now();
+    for _ in 0..REPETITIONS {
+        for cost in costs.iter_mut().filter(|c| c.absent.is_none()) {
+            match once(cost.event, &cpus, &mut memory, clock) {
+                Ok(trial) => cost.trials.push(trial),
+                Err(why) => cost.absent = Some(why.to_string()),
+            }
+        }
+        if began.elapsed() > LONGEST {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> Measured {
+    match event {
+        Priced::SystemCall => Ok(system_calls()),
+        Priced::SocketCall => socket_calls(),
+        Priced::FileCall => file_calls(),
+        Priced::SwitchSameCpu => switches(cpus[0], cpus[0]),
+        Priced::SwitchOtherCpu => match cpus {
+            [one, other, ..] => switches(*one, *other),
+            _ => Err(io::Error::other("this process may use one CPU alone")),
+        },
+        Priced::PageFault => page_faults(),
+        Priced::Packet if clock == ClockVerdict::Loses => Err(io::Error::other(
+            "the CPU clock of a thread leaves interrupts out, in which packets are received",
+        )),
+        Priced::Packet => packets(),
+        Priced::CopyNear => Ok(copies(&mut memory[..256 << 10])),
+        Priced::CopyMiddle => Ok(copies(&mut memory[..4 << 20])),
+        Priced::CopyFar => Ok(copies(memory)),
+    }
+}
+
+/// CPU time of this thread in doing something, in ns.
+fn cpu_ns<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<i64> {
+    let before = clock::thread_cpu_ns();
+    work()?;
+    Ok((clock::thread_cpu_ns() - before) as i64)
+}
+
+fn system_calls() -> CostTrial {
+    let before = clock::thread_cpu_ns();
+    for _ in 0..CALLS {
+        black_box(rustix::process::getppid());
+    }
+    CostTrial {
+        cpu_ns: (clock::thread_cpu_ns() - before) as i64,
+        events: CALLS,
+    }
+}
+
+/// Sends all messages and receives them, some at a time; each in `pieces` calls, and as soon as
+/// it is written or together with others (TCP_CORK).
+fn stream(pieces: usize, corked: bool) -> io::Result<(i64, u64)> {
+    let (mut sending, mut receiving) = connection()?;
+    let message = [7; MESSAGE_BYTES];
+    let mut room = [0; MESSAGE_BYTES * IN_FLIGHT as usize];
+    let mut exchange = || {
+        sockopt::set_tcp_cork(&sending, corked)?;
+        for _ in 0..IN_FLIGHT {
+            for piece in message.chunks(MESSAGE_BYTES / pieces) {
+                sending.write_all(piece)?;
+            }
+        }
+        sockopt::set_tcp_cork(&sending, false)?;
+        receiving.read_exact(&mut room)
+    };
+    exchange()?;
+    let cpu_ns = cpu_ns(|| (0..MESSAGES / IN_FLIGHT).try_for_each(|_| exchange()))?;
+    Ok((cpu_ns, u64::from(tcp::info(&sending)?.data_segments_out)))
+}
+
+fn socket_calls() -> Measured {
+    let (whole_ns, _) = stream(1, true)?;
+    let (pieces_ns, _) = stream(PIECES, true)?;
+    Ok(CostTrial {
+        cpu_ns: pieces_ns - whole_ns,
+        events: MESSAGES * (PIECES as u64 - 1),
+    })
+}
+
+fn packets() -> Measured {
+    let (together_ns, few) = stream(1, true)?;
+    let (at_once_ns, many) = stream(1, false)?;
+    if many < few + MESSAGES / 2 {
+        return Err(io::Error::other(
+            "the kernel joined what was sent one by one",
+        ));
+    }
+    Ok(CostTrial {
+        cpu_ns: at_once_ns - together_ns,
+        events: many - few,
+    })
+}
+
+fn file_calls() -> Measured {
+    const BYTES: usize = 4096;
+    let file = File::from(rustix::fs::memfd_create("cost", MemfdFlags::CLOEXEC)?);
+    let mut message = [7; BYTES];
+    file.write_all_at(&message, 0)?;
+    let mut read = |pieces: usize| {
+        cpu_ns(|| {
+            (0..MESSAGES).try_for_each(|_| {
+                let mut pieces = message.chunks_mut(BYTES / pieces);
+                pieces.try_for_each(|p| file.read_exact_at(p, 0))
+            })
+        })
+    };
+    Ok(CostTrial {
+        cpu_ns: -read(1)? + read(PIECES)?,
+        events: MESSAGES * (PIECES as u64 - 1),
+    })
+}
+
+/// Answers every byte that comes, until there are no more.
+fn answer(cpu: u32, from: OwnedFd, to: OwnedFd) -> io::Result<(i64, u64)> {
+    process::set_affinity(&[cpu])?;
+    let mut began = None;
+    let mut byte = [0];
+    while rustix::io::read(&from, &mut byte)? > 0 {
+        // The first turn has this thread made ready.
+        if began.is_none() {
+            began = Some((clock::thread_cpu_ns(), left()?));
+        }
+        rustix::io::write(&to, &byte)?;
+    }
+    let (cpu_ns, before) = began.unwrap_or_default();
+    Ok(((clock::thread_cpu_ns() - cpu_ns) as i64, left()? - before))
+}
+
+/// Times that this thread left its CPU. On one CPU a thread that is woken may take it from the
+/// waker, which then finds its answer without waiting.
+fn left() -> io::Result<u64> {
+    let usage = process::thread_usage()?;
+    Ok(usage.switches_voluntary + usage.switches_involuntary)
+}
+
+fn turn(to: &OwnedFd, from: &OwnedFd) -> io::Result<()> {
+    let mut byte = [7];
+    rustix::io::write(to, &byte)?;
+    rustix::io::read(from, &mut byte)?;
+    Ok(())
+}
+
+/// Two threads take turns by two pipes; the same calls without anybody to wait for cost less.
+fn switches(own: u32, other: u32) -> Measured {
+    process::set_affinity(&[own])?;
+    let ((to_other, at_other), (to_own, at_own)) = (pipe()?, pipe()?);
+    let alone = pipe()?;
+    let turns =
+        |write: &OwnedFd, read: &OwnedFd| cpu_ns(|| (0..TURNS).try_for_each(|_| turn(write, read)));
+    let calls_ns = turns(&alone.0, &alone.1)?;
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| answer(other, at_other, to_own));
+        turn(&to_other, &at_own)?;
+        let before = left()?;
+        let own_ns = turns(&to_other, &at_own)?;
+        let own = left()? - before;
+        drop(to_other);
+        let (other_ns, others) = answering
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))?;
+        Ok(CostTrial {
+            cpu_ns: own_ns + other_ns - 2 * calls_ns,
+            events: own + others,
+        })
+    })
+}
+
+/// The writing end and the reading end.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe()?;
+    Ok((write, read))
+}
+
+fn page_faults() -> Measured {
+    let mut fresh = vec![0_u8; FRESH_BYTES];
+    let page = rustix::param::page_size();
+    // A huge page would serve many writes with one fault of another cost.
+    rustix::thread::disable_transparent_huge_pages(true)?;
+    let before = process::thread_usage()?.faults_minor;
+    let cpu_ns = cpu_ns(|| {
+        let touched = fresh.iter_mut().step_by(page).take(PAGES);
+        touched.for_each(|byte| *byte = black_box(7));
+        Ok(())
+    })?;
+    let faults = process::thread_usage()?.faults_minor - before;
+    rustix::thread::disable_transparent_huge_pages(false)?;
+    match faults >= PAGES as u64 / 2 {
+        true => Ok(CostTrial {
+            cpu_ns,
+            events: faults,
+        }),
+        false => Err(io::Error::other("fresh memory came without faults")),
+    }
+}
+
+/// Copies one half of some memory into the other.
+fn copies(memory: &mut [u8]) -> CostTrial {
+    let (from, to) = memory.split_at_mut(memory.len() / 2);
+    let times = COPIED_BYTES / from.len();
+    let before = clock::thread_cpu_ns();
+    for _ in 0..times {
+        to.copy_from_slice(black_box(from));
+        black_box(&mut *to);
+    }
+    CostTrial {
+        cpu_ns: (clock::thread_cpu_ns() - before) as i64,
+        events: (times * from.len()) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_is_measured_or_says_why_not() {
+        let costs = measure(ClockVerdict::Keeps);
+        let events: Vec<Priced> = costs.iter().map(|c| c.event).collect();
+        let rows: Vec<Priced> = PRICED.iter().map(|r| r.event).collect();
+        assert_eq!(events, rows);
+        for cost in &costs {
+            assert!(
+                cost.absent.is_some() != cost.trials.iter().all(|t| t.events > 0),
+                "{cost:?}"
+            );
+        }
+        let known = |event| costs.iter().any(|c| c.event == event && c.absent.is_none());
+        assert!(
+            known(Priced::SystemCall) && known(Priced::CopyNear),
+            "{costs:?}"
+        );
+    }
+
+    #[test]
+    fn packets_have_no_cost_where_the_clock_leaves_them_out() {
+        let costs = measure(ClockVerdict::Loses);
+        let packet = costs.iter().find(|c| c.event == Priced::Packet).unwrap();
+        assert!(packet.absent.is_some() && packet.trials.is_empty());
+    }
+}
