@@ -405,7 +405,7 @@ impl Campaign<'_> {
         manifest: &Manifest,
         so_far: &SoFar,
         share: Duration,
-        display: &Display<'_>,
+        display: &Display,
     ) -> Vec<u32> {
         let timed = display.trial_cost(self.plan.trial_ms);
         let window = Duration::from_millis(self.study.window_ms);
@@ -470,9 +470,7 @@ impl Campaign<'_> {
         most: Option<Duration>,
         run: &mut Run,
         lab: &mut Lab,
-        so_far: &SoFar,
         display: &mut Display,
-        display: &mut Display<'_>,
     ) -> Result<bool> {
         if left.is_empty() {
             return Ok(true);
