@@ -40,7 +40,9 @@ pub fn html(a: &Analysis) -> String {
     let mut first = printer();
     first.blocks(&answer);
     let mut rest = printer();
-    rest.blocks(&below);
+    if !below.is_empty() {
+        rest.blocks(&[DocBlock::Card(below)]);
+    }
     rest.blocks(&body);
     rest.end_section();
     let imported = descriptions::imported(a).is_some();
@@ -341,9 +343,9 @@ impl Printer<'_> {
             format!("<sup><a href=\"#{to}\" aria-label=\"note {note}\">{note}</a></sup>")
         });
         let class = match entry.mark {
-            Some(mark) => mark.kind.class(),
-            None if entry.text == "–" => "gap",
-            None => "",
+            Some(mark) => format!(" class=\"{}\"", mark.kind.class()),
+            None if entry.text == "–" => " class=\"gap\"".to_owned(),
+            None => String::new(),
         };
         let tells = match entry.tells.as_str() {
             "" => String::new(),
@@ -351,10 +353,15 @@ impl Printer<'_> {
         };
         let beside = match (entry.ratio.as_str(), entry.mark) {
             (_, None) => String::new(),
+            ("", Some(mark)) => format!(" {}", sign(mark)),
             (ratio, Some(mark)) => format!(" <span>{ratio} {}</span>", sign(mark)),
         };
-        let text = prose(&entry.text);
-        format!("<td class=\"{class}\"{tells}><b>{text}</b>{note}{beside}</td>")
+        let text = match prose(&entry.text) {
+            // Beside a ratio or a verdict the number is the louder of the two.
+            text if entry.mark.is_some() || !entry.ratio.is_empty() => format!("<b>{text}</b>"),
+            text => text,
+        };
+        format!("<td{class}{tells}>{text}{note}{beside}</td>")
     }
 }
 
