@@ -121,7 +121,7 @@ pub(crate) fn change(ratio: f64) -> String {
     if ratio < 1.0 {
         let percent = 100.0 * (1.0 - ratio);
         return match percent {
-            p if p >= 99.0 && p < 99.95 || p < 0.95 => format!("{p:.1} %"),
+            p if (99.0..99.95).contains(&p) || p < 0.95 => format!("{p:.1} %"),
             p if p >= 99.95 => format!("{p:.3} %"),
             p => format!("{p:.0} %"),
         };

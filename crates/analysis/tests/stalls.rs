@@ -3,7 +3,7 @@
 mod world;
 
 use bytecost_analysis::{Analysis, Caveat, Verdict};
-use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Nodelay, Reading};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Nodelay, Reading};
 use world::{STUDY, True, World};
 
 const AXES: &str = r#"mover = ["send", "send-fields", "sendmsg"]
@@ -134,16 +134,14 @@ fn a_stalled_way_is_not_announced_as_dear_but_as_stalled() {
         .iter()
         .map(|a| a.sentence.as_str())
         .collect();
-    // Its cost without the stall is compared, and with it nothing is.
-    let avoided = |value: &str| {
-        let off = (Axis::Nodelay, value.to_owned());
-        let of = |s: &&bytecost_analysis::Situation| s.place.contains(&off);
-        let places = analysis.advice.situations.iter().filter(of);
-        places
-            .flat_map(|s| &s.avoid)
-            .any(|a| a.cost.value == "send-fields")
-    };
-    assert!(avoided("on") && !avoided("off"), "{all:#?}");
+    // CPU time is compared with the stall and without it: who waits uses none.
+    let costs = analysis.advice.situations.iter().flat_map(|s| &s.avoid);
+    let points = costs.flat_map(|avoid| &avoid.cost.points);
+    let ratios: Vec<f64> = points.map(|p| p.ratio).collect();
+    assert!(
+        !ratios.is_empty() && ratios.iter().all(|r| *r < 10.0),
+        "{ratios:?}"
+    );
     // Of thousands nobody speaks.
     let told = |s: &&&str| s.contains("4,8") || s.contains("4,9") || s.contains("5,0");
     assert_eq!(all.iter().filter(told).count(), 0, "{all:#?}");
