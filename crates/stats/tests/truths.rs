@@ -394,7 +394,10 @@ fn tails_of_few_values_are_told_apart_too() {
     let trials: Vec<[Distribution; 2]> = (0..8).map(|_| [at(25.0), at(100.0)]).collect();
     let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
     let (location, interval, p) = tail_ratio(&pairs, 0.99, 0.95).expect("a ratio");
-    assert!(p < 1e-6 && interval.holds(0.25_f64.ln()), "{location:?} {p}");
+    assert!(
+        p < 1e-6 && interval.holds(0.25_f64.ln()),
+        "{location:?} {p}"
+    );
     assert!(interval.half_width() < 0.01, "{interval:?}");
 }
 
