@@ -45,6 +45,12 @@ pub(super) struct Versus<'v> {
     pub(super) other: Way<'v>,
 }
 
+/// What else bears on the answer that pairs give.
+pub(super) type Evidence = for<'v> fn(&Why<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
+
+/// Where nothing else does.
+pub(super) const NONE: Evidence = |_, _| Vec::new();
+
 /// What a question compares.
 pub(super) struct Asked {
     pub(super) axes: &'static [Axis],
@@ -341,12 +347,12 @@ impl<'v> Why<'v> {
     }
 
     /// A question of pairs, answered by its verdicts alone.
-    pub(super) fn explained(&self, asked: &Asked, needs: &str) -> Explained {
+    pub(super) fn explained(&self, asked: &Asked, needs: &str, evidence: Evidence) -> Explained {
         let aspects = self.aspects(asked);
         Explained {
             answer: self.told(asked, &aspects, needs),
             numbers: self.rows(asked, &aspects),
-            evidence: self.withheld(&aspects),
+            evidence: [evidence(self, &aspects), self.withheld(&aspects)].concat(),
             findings: ids(&aspects),
         }
     }

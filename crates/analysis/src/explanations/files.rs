@@ -4,7 +4,7 @@ use bytecost_spec::survey::{InFlight, Release, Route};
 use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
 use itertools::Itertools as _;
 
-use super::asked::{Asked, CALLS, Versus, Way, ids};
+use super::asked::{Asked, CALLS, NONE, Versus, Way, ids};
 use super::ranges::{estimates, hull};
 use super::{Answers, Explained, MOST_ROWS, Question, Why, why_absent};
 use crate::contrast::Ratio;
@@ -22,6 +22,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             ASYNCHRONOUS,
             "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
+            NONE,
         ),
         would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
     },

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Connect, Measure, Metric, units};
 
-use super::asked::{Asked, Way};
+use super::asked::{Asked, NONE, Way};
 use super::{Answers, Explained, Question, Why};
 use crate::grouping::grouped;
 use crate::phrases;
@@ -26,6 +26,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs several servers at the same number of kept connections",
+            NONE,
         ),
         would_change: MORE,
     },
@@ -42,6 +43,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs cells with and without idle connections (--idle 0,900)",
+            NONE,
         ),
         would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
     },
@@ -68,6 +70,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs a server of one connection after the other and another at the same load",
+            NONE,
         ),
         would_change: "several connections that are kept, which it cannot serve, or responses that take long",
     },

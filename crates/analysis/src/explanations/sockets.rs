@@ -28,7 +28,11 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
         asks: |why| why.plans(|w| w.uses_fields() && w.copies()),
-        answers: Answers::Own(one_call),
+        answers: Answers::Pairs(
+            ONE_CALL,
+            "no way with one call per message was measured next to one with a call for each field",
+            |_, aspects| aspects.first().map_or_else(Vec::new, |found| calls(found)),
+        ),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
 ];
@@ -154,18 +158,6 @@ fn extra_calls(found: &[Versus<'_>]) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn one_call(why: &Why<'_>) -> Option<Explained> {
-    let found = why.explained(
-        &ONE_CALL,
-        "no way with one call per message was measured next to one with a call for each field",
-    );
-    let pairs = why.versus(&ONE_CALL, Metric::both(Measure::CpuSPerGb));
-    Some(Explained {
-        evidence: [found.evidence, calls(&pairs)].concat(),
-        ..found
-    })
 }
 
 /// How many calls a message took, by mover.
