@@ -54,8 +54,9 @@ type Row = (&'static str, Effect, Detect);
 enum Effect {
     /// It is told.
     Annotates,
-    /// Findings of such measures with a cell that it affects have no verdict, and say why.
-    Withholds(fn(Measure) -> bool, &'static str),
+    /// Findings of such measures, along such axes, with a cell that it affects have no verdict, and
+    /// say why.
+    Withholds(fn(Measure, Axis) -> bool, &'static str),
     /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
 }
@@ -69,10 +70,10 @@ impl Effect {
         }
     }
 
-    /// Why a verdict of a measure is withheld, where it is.
-    fn because(self, measure: Measure) -> Option<&'static str> {
+    /// Why a verdict of a measure along an axis is withheld, where it is.
+    fn because(self, measure: Measure, axis: Axis) -> Option<&'static str> {
         match self {
-            Effect::Withholds(of, because) => of(measure).then_some(because),
+            Effect::Withholds(of, because) => of(measure, axis).then_some(because),
             Effect::WithholdsAll(because) => Some(because),
             Effect::Annotates => None,
         }
@@ -83,12 +84,17 @@ impl Effect {
 const TOLD: Effect = Effect::Annotates;
 
 /// The effect of those that say that something else than what is compared sets the rates.
-const NO_RATES: Effect =
-    Effect::Withholds(is_of_time, "something other than what is compared sets it");
+const NO_RATES: Effect = Effect::Withholds(
+    |measure, _| is_of_time(measure),
+    "something other than what is compared sets it",
+);
 
-/// The effect of waits for a timer, which take no CPU time.
+/// The effect of waits for a timer, which take no CPU time; not on what such a wait is remedied by.
 const TIMER: Effect = Effect::Withholds(
-    is_of_time,
+    |measure, axis| {
+        let remedies = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
+        is_of_time(measure) && !remedies.contains(&axis)
+    },
     "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
 );
 
@@ -136,12 +142,12 @@ const CAVEATS: &[Row] = &[
     ("failed-trials", TOLD, course::failed_trials),
     (
         "two-modes-cpu-time",
-        Effect::Withholds(of_cpu_time, TWO_MODES),
+        Effect::Withholds(|m, _| of_cpu_time(m), TWO_MODES),
         modes::far_in_cpu_time,
     ),
     (
         "two-modes-time",
-        Effect::Withholds(is_of_time, TWO_MODES),
+        Effect::Withholds(|m, _| is_of_time(m), TWO_MODES),
         modes::far_in_time,
     ),
     ("few-blocks", TOLD, course::few_blocks),
@@ -160,7 +166,10 @@ const CAVEATS: &[Row] = &[
     ),
     (
         "books-open",
-        Effect::Withholds(of_cpu_time, "CPU time of these cells is unaccounted for"),
+        Effect::Withholds(
+            |m, _| of_cpu_time(m),
+            "CPU time of these cells is unaccounted for",
+        ),
         books::open,
     ),
     ("books-not-closed", TOLD, books::not_closed),
@@ -244,17 +253,17 @@ fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> 
 }
 
 /// Why the verdict on two cells in a measure is withheld, where it is: what the first of the
-/// caveats says that does so.
+/// caveats says that does so. The axis is what they differ in.
 pub(crate) fn because(
     caveats: &[Caveat],
-    measure: Measure,
+    (measure, axis): (Measure, Axis),
     cells: [&str; 2],
 ) -> Option<&'static str> {
     let affects =
         |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id.as_str()));
     caveats.iter().filter(affects).find_map(|caveat| {
         let (_, effect, _) = CAVEATS.iter().find(|(kind, ..)| *kind == caveat.kind)?;
-        effect.because(measure)
+        effect.because(measure, axis)
     })
 }
 
@@ -262,7 +271,7 @@ pub(crate) fn because(
 pub(crate) fn withhold(view: &View<'_>, varied: &[Axis]) -> Vec<Finding> {
     let withheld = |finding: &Finding| {
         let cells = [finding.baseline.as_str(), finding.cell.as_str()];
-        let because = because(view.caveats, finding.metric.measure, cells)?;
+        let because = because(view.caveats, (finding.metric.measure, finding.axis), cells)?;
         let cell = view.trials.cells.iter().find(|c| c.id == finding.cell)?;
         let mut finding = Finding {
             verdict: Verdict::NotDecided,

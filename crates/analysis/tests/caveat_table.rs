@@ -12,7 +12,7 @@ use rules::{MOVERS, fires, put, quiet, run, silent};
 use world::{True, World};
 
 /// Rows with worlds of their own: the file, and the tests that plant the one way and the other.
-const ELSEWHERE: [(&str, &str, &str, &str); 21] = [
+const ELSEWHERE: [(&str, &str, &str, &str); 22] = [
     (
         "twins-differ",
         "twins",
@@ -131,6 +131,12 @@ const ELSEWHERE: [(&str, &str, &str, &str); 21] = [
         "one-cpu",
         "caveats",
         "crowded_and_shared_cpus_are_told",
+        "a_quiet_run_leaves_no_caveat",
+    ),
+    (
+        "send-buffer",
+        "caveats",
+        "limits_of_the_kernel_are_told",
         "a_quiet_run_leaves_no_caveat",
     ),
     (

@@ -83,7 +83,11 @@ impl<'d> ClaimContext<'d> {
         let caveats = self.analysis.caveats.iter();
         let caveats = caveats.filter(|c| !(is_weighed && c.kind == NAGLE_STALL));
         let caveats: Vec<Caveat> = caveats.cloned().collect();
-        let why = caveats::because(&caveats, measure, [&pair.other.id, &pair.baseline.id])?;
+        let why = caveats::because(
+            &caveats,
+            (measure, pair.axis),
+            [&pair.other.id, &pair.baseline.id],
+        )?;
         Some(format!("there is no verdict: {why}"))
     }
 
@@ -92,7 +96,7 @@ impl<'d> ClaimContext<'d> {
         let caveats = self.analysis.caveats.iter();
         let caveats = caveats.filter(|c| c.effect == CaveatEffect::WithholdsAll);
         let caveats: Vec<Caveat> = caveats.cloned().collect();
-        let why = caveats::because(&caveats, measure, [cell, cell])?;
+        let why = caveats::because(&caveats, (measure, Axis::Mover), [cell, cell])?;
         Some(format!("there is no verdict: {why}"))
     }
 
