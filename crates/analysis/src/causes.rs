@@ -122,7 +122,10 @@ fn of(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> Option<FindingCaus
             false => finding.metric.side,
         },
     };
-    let difference_ns = compared.difference_ns(finding)?;
+    // What works in memory alone costs by its caches, of which none is counted here.
+    let route = baseline.route;
+    let by_kernel = route.has_peer() || route.is_of_files() || baseline.cell.is_served();
+    let difference_ns = compared.difference_ns(finding).filter(|_| by_kernel)?;
     let dearer = finding.ratio > 1.0;
     let mut known = false;
     let counted = CANDIDATES.iter().filter_map(|(of, measure)| {
