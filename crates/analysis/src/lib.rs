@@ -97,7 +97,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         limits: &limits,
         ..view
     };
-    let causes = causes::all(&view, &study.varied);
+    let causes = causes::all(&view);
     let view = view::View {
         causes: &causes,
         ..view

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use bytecost_spec::evidence::{KINDS, Kind, Means, Party};
 use bytecost_spec::units;
 
+use super::causes::place;
 use super::{Explained, MOST_ROWS, Why};
-use crate::causes::{greatest, is_worth_a_reason, place};
+use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer};
 
@@ -131,7 +132,7 @@ impl Pair<'_> {
 
 fn sentence(why: &Why<'_>, pair: &Pair<'_>) -> String {
     let finding = pair.finding;
-    let place = place(why.view, finding, why.varied);
+    let place = place(why, finding);
     let of = match pair.other.per {
         TimePer::Kib => "on both sides together",
         TimePer::Request => "on the server's side",
@@ -152,7 +153,7 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
         "{} against {}{}, {} against {} ns {}: {}",
         pair.finding.axis.subject(&pair.finding.value),
         pair.finding.axis.subject(&pair.finding.baseline_value),
-        place(why.view, pair.finding, why.varied),
+        place(why, pair.finding),
         units::number(pair.other.total()),
         units::number(pair.baseline.total()),
         pair.other.per.words(),
