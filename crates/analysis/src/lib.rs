@@ -100,7 +100,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         caveats: &caveats,
         ..view
     };
-    let causes = causes::all(&view, &study.varied);
+    let causes = causes::all(&view);
     let view = view::View {
         causes: &causes,
         ..view
