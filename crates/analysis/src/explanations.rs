@@ -21,7 +21,7 @@ mod threads;
 mod unexpected;
 mod work;
 
-use asked::{Asked, Evidence};
+use asked::{Evidence, PairQuery};
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 const MOST_ROWS: usize = 8;
@@ -62,7 +62,7 @@ struct Question {
 
 enum Answers {
     /// By what is decided of pairs; else it says what it needs. What else bears on it is evidence.
-    Pairs(Asked, &'static str, Evidence),
+    Pairs(PairQuery, &'static str, Evidence),
     /// In its own way; none where there is nothing to be explained.
     Own(fn(&Why<'_>) -> Option<Explained>),
 }

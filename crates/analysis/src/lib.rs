@@ -96,12 +96,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         ..view
     };
     let caveats = caveats::all(&view);
-    let view = view::View {
-        caveats: &caveats,
-        ..view
-    };
     let causes = causes::all(&view);
     let view = view::View {
+        caveats: &caveats,
         causes: &causes,
         ..view
     };

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use super::asked::{Asked, CALLS, Versus, Way, ids, is_decided};
+use super::asked::{CALLS, MeasuredWay, PairQuery, Versus, ids, is_decided};
 use super::{Answers, Explained, Missing, Question, Why};
 use crate::caveats::copied;
 use crate::caveats::flags::is_no_zero_copy;
@@ -49,10 +49,10 @@ pub(super) fn sends_without_a_copy(why: &Why<'_>) -> bool {
 const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
 
 /// Zero-copy against copying by as many calls.
-pub(super) const ZERO_COPY: Asked = Asked {
+pub(super) const ZERO_COPY: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |baseline, other| {
-        let alike = |w: Way<'_>| (w.in_flight(), w.uses_fields());
+        let alike = |w: MeasuredWay<'_>| (w.in_flight(), w.uses_fields());
         let near = alike(baseline) == alike(other) || !baseline.uses_fields();
         other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
     },
@@ -61,12 +61,12 @@ pub(super) const ZERO_COPY: Asked = Asked {
     together: false,
 };
 
-const ONE_CALL: Asked = Asked {
+const ONE_CALL: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |several, one| {
         several.uses_fields()
             && several.calls_often()
-            && [several, one].iter().all(Way::copies)
+            && [several, one].iter().all(MeasuredWay::copies)
             && !one.calls_often()
     },
     ..ZERO_COPY

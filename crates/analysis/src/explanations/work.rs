@@ -4,7 +4,7 @@ use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
 use itertools::Itertools as _;
 
-use super::asked::{Asked, NONE, Versus, Way, ids};
+use super::asked::{MeasuredWay, NONE, PairQuery, Versus, ids};
 use super::ranges::{estimates, hull};
 use super::{Answers, Explained, Question, Why, cache_steps};
 use crate::contrast::Ratio;
@@ -132,7 +132,7 @@ fn virtualized(why: &Why<'_>, meaning: &str) -> Vec<String> {
 const SHARED: f64 = 1.25;
 const OWN: f64 = 1.12;
 
-const TOGETHER: Asked = Asked {
+const TOGETHER: PairQuery = PairQuery {
     axes: &[Axis::Threads],
     pairs: |one, two| two.route().is_work() && one.cell().threads == 1 && two.cell().threads == 2,
     metrics: |_| vec![vec![STEP], vec![DONE]],
@@ -182,7 +182,7 @@ fn shared_core(why: &Why<'_>) -> Option<Explained> {
 
 /// What pinning changes. Several threads that are held on one CPU take turns: that is no gain or
 /// loss of pinning.
-const PINNED: Asked = Asked {
+const PINNED: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |free, held| {
         held.route().is_work()
@@ -203,12 +203,12 @@ fn moves(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     told.into_iter().collect()
 }
 
-fn is_pair_on_one_cpu(way: Way<'_>) -> bool {
+fn is_pair_on_one_cpu(way: MeasuredWay<'_>) -> bool {
     way.cell().threads == 2 && way.cell().placement == ONE_CPU
 }
 
 /// Only what needs nothing but a core tells cores apart: memory slows by itself.
-const BY_TURNS: Asked = Asked {
+const BY_TURNS: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |one, two| {
         is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.cell().neighbour.is_idle()
@@ -270,7 +270,7 @@ fn in_huge_pages(cell: &Cell) -> bool {
 }
 
 fn huge_pages(why: &Why<'_>) -> Option<Explained> {
-    let asked = Asked {
+    let asked = PairQuery {
         axes: &[Axis::HugePages],
         pairs: |off, on| {
             off.cell().huge_pages == HugePages::Off
@@ -302,13 +302,13 @@ fn huge_pages(why: &Why<'_>) -> Option<Explained> {
     })
 }
 
-fn is_set_apart(way: Way<'_>) -> bool {
+fn is_set_apart(way: MeasuredWay<'_>) -> bool {
     let cell = way.cell();
     way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
 }
 
 /// Work with background load and without it.
-const BESIDE: Asked = Asked {
+const BESIDE: PairQuery = PairQuery {
     axes: &[Axis::Neighbour],
     pairs: |alone, beside| {
         let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
@@ -328,7 +328,7 @@ fn limits(_: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
 }
 
 /// The latest of a hundred wake-ups, with a class or group and without one.
-const WAKES: Asked = Asked {
+const WAKES: PairQuery = PairQuery {
     axes: &[Axis::Class, Axis::Cgroup],
     pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
     metrics: |_| vec![vec![LATE]],
