@@ -6,13 +6,12 @@
 
 use bytecost_spec::evidence::{COUNTED_TRIALS, CountedEvent, TrialEvidence};
 use bytecost_spec::survey::Priced;
-use bytecost_spec::{Axis, Cell, Counter, Manifest, Measure, Metric, Sample, Side, Transport};
-use bytecost_spec::{cell::Placement, cell::Ring, units};
+use bytecost_spec::{Cell, Counter, Manifest, Measure, Metric, Sample, Side, Transport};
+use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, student_mean, trimmed_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::findings;
-use crate::phrases;
 use crate::result::{Cause, CauseOf, Finding, FindingCauses, Uncertain, Verdict};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -28,23 +27,13 @@ const COPIES_APART: f64 = 0.05;
 /// Without costs: from which factor on counts differ, and from how many a message.
 const APART: (f64, f64) = (1.2, 0.02);
 
-/// What may be a cause, and by which counter of timed trials it is known where no trials of
-/// evidence counted it.
-const CANDIDATES: &[(CauseOf, Option<Measure>)] = &[
-    (CauseOf::Copies, None),
-    (
-        CauseOf::Event(CountedEvent::SystemCalls),
-        Some(Measure::CallsPerMessage),
-    ),
-    (
-        CauseOf::Event(CountedEvent::ContextSwitches),
-        Some(Measure::ContextSwitchesPerMessage),
-    ),
-    (
-        CauseOf::Event(CountedEvent::PageFaults),
-        Some(Measure::PageFaultsPerMessage),
-    ),
-    (CauseOf::Event(CountedEvent::Packets), None),
+/// What may be a cause.
+const CANDIDATES: [CauseOf; 5] = [
+    CauseOf::Copies,
+    CauseOf::Event(CountedEvent::SystemCalls),
+    CauseOf::Event(CountedEvent::ContextSwitches),
+    CauseOf::Event(CountedEvent::PageFaults),
+    CauseOf::Event(CountedEvent::Packets),
 ];
 
 /// Two cells of a finding, and the side whose events count.
@@ -55,13 +44,19 @@ struct Compared<'v, 'a> {
     side: Side,
 }
 
+/// How often a message of the baseline and of the other has something, and how much more of it the
+/// dearer one has.
+struct Counts {
+    from: f64,
+    to: f64,
+    more: Option<Uncertain>,
+}
+
 /// The causes of every decided finding about time, in the order of the findings.
-pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<FindingCauses> {
-    let findings = view
-        .findings
-        .iter()
-        .filter(|f| is_worth_a_reason(f, view.stalls));
-    findings.filter_map(|f| of(view, f, varied)).collect()
+pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
+    let is_told = |f: &&Finding| is_worth_a_reason(f, view.stalls);
+    let findings = view.findings.iter().filter(is_told);
+    findings.filter_map(|f| of(view, f)).collect()
 }
 
 /// The cells of decided comparisons, baseline first, those that differ most before others: what is
@@ -71,10 +66,8 @@ pub fn pairs_to_count(manifest: &Manifest, cells: &[Cell], samples: &[Sample]) -
     let trials = Trials::of(manifest, cells, samples, &[], &[]);
     let stalls = Stalls::of(&trials);
     let found = findings::all(manifest, &trials, &[]);
-    let decided = greatest(
-        found.iter().filter(|f| is_worth_a_reason(f, &stalls)),
-        |_| true,
-    );
+    let is_told = |f: &&Finding| is_worth_a_reason(f, &stalls);
+    let decided = greatest(found.iter().filter(is_told), |_| true);
     let pair = |f: &Finding| [f.baseline.clone(), f.cell.clone()];
     decided.into_iter().map(pair).collect()
 }
@@ -110,7 +103,7 @@ pub(crate) fn greatest<'f>(
     found
 }
 
-fn of(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> Option<FindingCauses> {
+fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
     let cell = |id: &str| view.trials.cells.iter().find(|c| c.id == id);
     let (baseline, other) = (cell(&finding.baseline)?, cell(&finding.cell)?);
     let compared = Compared {
@@ -122,20 +115,19 @@ fn of(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> Option<FindingCaus
             false => finding.metric.side,
         },
     };
-    let difference_ns = compared.difference_ns(finding)?;
-    let dearer = finding.ratio > 1.0;
-    let mut known = false;
-    let counted = CANDIDATES.iter().filter_map(|(of, measure)| {
-        let (from, to, more) = compared.more(*of, *measure, dearer)?;
-        known = true;
-        Some((*of, from, to, more?))
-    });
-    let differing: Vec<(CauseOf, f64, f64, Uncertain)> = counted.collect();
-    if !known {
+    // What works in memory alone costs by its caches, of which none is counted here.
+    let route = baseline.route;
+    let by_kernel = route.has_peer() || route.is_of_files() || baseline.cell.is_served();
+    let difference_ns = compared.difference_ns(finding).filter(|_| by_kernel)?;
+    let sign = (finding.ratio - 1.0).signum();
+    let known = CANDIDATES.map(|of| Some((of, compared.more(of, sign)?)));
+    if known.iter().all(Option::is_none) {
         return None;
     }
     let has_costs = !view.input.manifest.survey.unit_costs.is_empty();
-    let causes = differing.into_iter().filter_map(|(of, from, to, more)| {
+    let causes = known.into_iter().flatten();
+    let causes = causes.filter_map(|(of, Counts { from, to, more })| {
+        let more = more.filter(|m| m.low > 0.0)?;
         let cost_ns = compared.price(of).map(|price| more.times(price));
         let share = cost_ns.map(|cost| cost.over(difference_ns));
         let is_cause = match share {
@@ -159,16 +151,13 @@ fn of(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> Option<FindingCaus
     if explained.is_none() {
         causes.iter_mut().for_each(|c| c.share = None);
     }
-    let mut found = FindingCauses {
+    Some(FindingCauses {
         finding: finding.id.clone(),
         counted: compared.is_counted(),
         difference_ns,
         causes,
         explained,
-        sentence: String::new(),
-    };
-    found.sentence = compared.sentence(finding, varied, &found);
-    Some(found)
+    })
 }
 
 fn is_apart(from: f64, to: f64) -> bool {
@@ -181,22 +170,19 @@ impl Compared<'_, '_> {
     /// How much more a message of the dearer one takes, in ns. None of what is no time of a
     /// message, and where a message of one is not one of the other.
     fn difference_ns(&self, finding: &Finding) -> Option<Uncertain> {
-        let cells = &self.view.cells;
-        let baseline = cells.iter().find(|c| c.id == finding.baseline)?;
-        let metric = finding.metric;
-        let per_message = |measure| {
-            let side = metric.side;
-            let estimate = baseline.estimates.get(&Metric { measure, side })?;
-            Some(estimate.value)
-        };
-        let waits_for_others = self.other.cell.is_served();
-        let ns = match metric.measure {
-            Measure::CpuSPerGb | Measure::CpuNsPerMessage => per_message(Measure::CpuNsPerMessage)?,
-            Measure::RoundTripNs => per_message(Measure::RoundTripNs)?,
-            Measure::MsPerMessage => 1e6 * per_message(Measure::MsPerMessage)?,
-            Measure::LatencyUsP50 if !waits_for_others => 1e3 * per_message(Measure::LatencyUsP50)?,
+        let (measure, ns) = match finding.metric.measure {
+            Measure::CpuSPerGb | Measure::CpuNsPerMessage => (Measure::CpuNsPerMessage, 1.0),
+            Measure::RoundTripNs => (Measure::RoundTripNs, 1.0),
+            Measure::MsPerMessage => (Measure::MsPerMessage, 1e6),
+            // Who asks a server waits for others too.
+            Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
+        let mut cells = self.view.cells.iter();
+        let baseline = cells.find(|c| c.id == finding.baseline)?;
+        let side = finding.metric.side;
+        let estimate = baseline.estimates.get(&Metric { measure, side })?;
+        let ns = ns * estimate.value;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let ends = [finding.low, finding.high].map(|r| ns * (r - 1.0).abs());
         let difference = Uncertain {
@@ -207,55 +193,41 @@ impl Compared<'_, '_> {
         (sizes[0] == sizes[1] && difference.low > 0.0).then_some(difference)
     }
 
-    /// How often a message of the baseline and of the other has something; and how much more of it
-    /// the dearer one has, where the interval of that leaves out zero. None where one is not known.
-    fn more(
-        &self,
-        of: CauseOf,
-        timed: Option<Measure>,
-        other_is_dearer: bool,
-    ) -> Option<(f64, f64, Option<Uncertain>)> {
+    /// How often a message of each cell has something; none where one is not known.
+    fn more(&self, of: CauseOf, sign: f64) -> Option<Counts> {
         let both = [self.baseline, self.other];
         let counted = both.map(|cell| self.counted(of, cell));
         let enough = |trials: usize| counted.iter().all(|c| c.len() >= trials);
-        let values = match (enough(COUNTED_TRIALS), of) {
-            (true, _) => counted,
+        if !enough(COUNTED_TRIALS) && of == CauseOf::Copies && enough(1) {
             // Of old runs, which counted once: there is no chance in whether bytes are copied.
-            (false, CauseOf::Copies) if enough(1) => {
-                let [from, to] = counted.map(|c| c[0]);
-                let more = if other_is_dearer {
-                    to - from
-                } else {
-                    from - to
-                };
-                let around = |value| Uncertain {
-                    value,
-                    low: value - COPIES_APART,
-                    high: value + COPIES_APART,
-                };
-                return Some((from, to, (more > COPIES_APART).then(|| around(more))));
-            }
-            (false, _) => both.map(|cell| self.timed(of, timed, cell)),
+            let [from, to] = counted.map(|c| c[0]);
+            let value = sign * (to - from);
+            let more = Some(Uncertain {
+                value,
+                low: value - COPIES_APART,
+                high: value + COPIES_APART,
+            });
+            return Some(Counts { from, to, more });
+        }
+        let values = match enough(COUNTED_TRIALS) {
+            true => counted,
+            false => both.map(|cell| self.timed(of, cell)),
         };
         if values.iter().any(|v| v.len() < FEWEST) {
             return None;
         }
         let [from, to] = [student_mean(&values[0])?, student_mean(&values[1])?];
-        let more = match other_is_dearer {
-            true => apart(from, to),
-            false => apart(to, from),
-        };
-        Some((from.value, to.value, more.filter(|m| m.low > 0.0)))
+        Some(Counts {
+            from: from.value,
+            to: to.value,
+            more: apart(from, to, sign),
+        })
     }
 
     /// In each trial of evidence of a cell.
     fn counted(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
-        let own = self
-            .view
-            .input
-            .evidence
-            .iter()
-            .filter(|e| e.cell == cell.id);
+        let evidence = self.view.input.evidence.iter();
+        let own = evidence.filter(|e| e.cell == cell.id);
         own.filter_map(|e| match of {
             CauseOf::Copies => copies(e, self.side),
             CauseOf::Event(event) => events(e, event, self.side),
@@ -263,22 +235,28 @@ impl Compared<'_, '_> {
         .collect()
     }
 
-    /// In each timed trial of a cell. A segment is a packet where none is cut.
-    fn timed(&self, of: CauseOf, measure: Option<Measure>, cell: &CellTrials<'_>) -> Vec<f64> {
+    /// In each timed trial of a cell, as far as these count it. Over loopback a segment is a packet.
+    fn timed(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
         let side = self.side;
-        if let Some(measure) = measure {
-            let value = cell.trials().map(|t| t.value(Metric { measure, side }));
-            return value.filter_map(|v| v.known()).collect();
-        }
-        let is_of_packets = of == CauseOf::Event(CountedEvent::Packets)
-            && matches!(side, Side::Both | Side::Sender)
-            && cell.cell.transport == Transport::Loopback;
-        let segments = cell.trials().filter_map(|t| {
-            let own = |counter| read(&t.sample.sender, counter).ok();
-            let messages = own(Counter::Messages).filter(|n| *n > 0.0)?;
-            Some(own(Counter::TcpDataSegments)? / messages)
-        });
-        segments.filter(|_| is_of_packets).collect()
+        let measure = match of {
+            CauseOf::Event(CountedEvent::SystemCalls) => Measure::CallsPerMessage,
+            CauseOf::Event(CountedEvent::ContextSwitches) => Measure::ContextSwitchesPerMessage,
+            CauseOf::Event(CountedEvent::PageFaults) => Measure::PageFaultsPerMessage,
+            CauseOf::Event(CountedEvent::Packets)
+                if matches!(side, Side::Both | Side::Sender)
+                    && cell.cell.transport == Transport::Loopback =>
+            {
+                let segments = cell.trials().filter_map(|t| {
+                    let own = |counter| read(&t.sample.sender, counter).ok();
+                    let messages = own(Counter::Messages).filter(|n| *n > 0.0)?;
+                    Some(own(Counter::TcpDataSegments)? / messages)
+                });
+                return segments.collect();
+            }
+            _ => return Vec::new(),
+        };
+        let value = cell.trials().map(|t| t.value(Metric { measure, side }));
+        value.filter_map(|v| v.known()).collect()
     }
 
     /// What one more of it costs a message, in ns; none where that is not known.
@@ -290,13 +268,12 @@ impl Compared<'_, '_> {
                 Ring::Message => cell.size_bytes,
             };
             let copy = match bytes {
-                0..=0x4_0000 => Priced::CopyNear,
-                0..=0x40_0000 => Priced::CopyMiddle,
+                ..=0x4_0000 => Priced::CopyNear,
+                0x4_0001..=0x40_0000 => Priced::CopyMiddle,
                 _ => Priced::CopyFar,
             };
-            let size = cell.size_bytes as f64;
-            let price = self.cost(copy)?;
-            return Some(price.times(Uncertain::exact(size)));
+            let size = Uncertain::exact(cell.size_bytes as f64);
+            return Some(self.cost(copy)?.times(size));
         };
         match event {
             CountedEvent::SystemCalls if cell.is_served() || route.has_peer() => {
@@ -311,9 +288,9 @@ impl Compared<'_, '_> {
         }
     }
 
-    /// A switch on one CPU, or one that another CPU asks for. Where the scheduler decides, it is
-    /// not known which of the two it was, and they may cost ten times as much as each other: it is
-    /// the middle then, and the interval reaches from the one to the other.
+    /// A switch on one CPU, or one that another CPU asks for, which may cost ten times as much.
+    /// Where the scheduler decides, it is not known which of the two it was: it is the least then,
+    /// and the interval reaches to the other.
     fn switch(&self) -> Option<Uncertain> {
         let same = self.cost(Priced::SwitchSameCpu);
         let other = self.cost(Priced::SwitchOtherCpu);
@@ -323,9 +300,8 @@ impl Compared<'_, '_> {
             Placement::Cpus { .. } => other,
             _ => match (same, other) {
                 (Some(same), Some(other)) => Some(Uncertain {
-                    value: f64::midpoint(same.value, other.value),
-                    low: same.low.min(other.low),
                     high: same.high.max(other.high),
+                    ..same
                 }),
                 (same, other) => same.or(other),
             },
@@ -342,42 +318,11 @@ impl Compared<'_, '_> {
         let location = trimmed_mean(&each.collect::<Vec<f64>>())?;
         within(location).filter(|cost| cost.low > 0.0)
     }
-    /// `` `send-fields` has 12.3× (12.1 to 12.5) the CPU time per byte of `send` at 256 B: 8.08
-    /// system calls a message instead of 1.04 explain 51 % of the difference (45 % to 57 %).``
-    fn sentence(&self, finding: &Finding, varied: &[Axis], found: &FindingCauses) -> String {
-        let whose = match self.side {
-            Side::Server => "of the server for each request",
-            _ => "a message",
-        };
-        let causes = found.causes.iter().enumerate();
-        let told: Vec<String> = causes.map(|(i, c)| c.told(i == 0, whose)).collect();
-        let why = match (&found.explained, told.as_slice()) {
-            (_, []) if found.counted => "the counts do not explain it".to_owned(),
-            (_, []) => "the counts of timed trials do not explain it".to_owned(),
-            (Some(all), [_, _, ..]) => {
-                format!("{}; all of them {}", told.join(", "), all.percent())
-            }
-            (None, _) if found.causes.iter().any(|c| c.cost_ns.is_some()) => format!(
-                "{}; by themselves these cost more than the whole difference, so that no share is given",
-                phrases::list(&told)
-            ),
-            _ => phrases::list(&told),
-        };
-        format!(
-            "{} has {} the {} of {}{}: {why}.",
-            finding.axis.subject(&finding.value),
-            phrases::ratio(finding.ratio, finding.low, finding.high),
-            phrases::metric(finding.metric),
-            finding.axis.subject(&finding.baseline_value),
-            place(self.view, finding, varied),
-        )
-    }
-
     /// Whether trials of evidence have counted anything in both cells.
     fn is_counted(&self) -> bool {
         let is_seen = |cell: &CellTrials<'_>, of| !self.counted(of, cell).is_empty();
-        let of = |(of, _): &(CauseOf, _)| is_seen(self.baseline, *of) && is_seen(self.other, *of);
-        CANDIDATES.iter().any(of)
+        let of = |of| is_seen(self.baseline, of) && is_seen(self.other, of);
+        CANDIDATES.into_iter().any(of)
     }
 }
 
@@ -406,19 +351,18 @@ fn events(evidence: &TrialEvidence, event: CountedEvent, side: Side) -> Option<f
     Some(counts.iter().sum::<u64>() as f64 / evidence.sent_messages as f64)
 }
 
-/// How much larger the second of two means is (Welch).
-fn apart(less: Location, more: Location) -> Option<Uncertain> {
-    let squares = [less, more].map(|l| l.standard_error * l.standard_error);
-    let variance = squares[0] + squares[1];
-    let spread = squares[0] * squares[0] / less.degrees + squares[1] * squares[1] / more.degrees;
+/// How much larger, or smaller by its sign, the second of two means is (Welch).
+fn apart(from: Location, to: Location, sign: f64) -> Option<Uncertain> {
+    let [a, b] = [from, to].map(|l| l.standard_error * l.standard_error);
+    let spread = a * a / from.degrees + b * b / to.degrees;
     within(Location {
-        value: more.value - less.value,
-        standard_error: variance.sqrt(),
+        value: sign * (to.value - from.value),
+        standard_error: (a + b).sqrt(),
         degrees: match spread > 0.0 {
-            true => variance * variance / spread,
-            false => less.degrees + more.degrees,
+            true => (a + b) * (a + b) / spread,
+            false => from.degrees + to.degrees,
         },
-        count: less.count + more.count,
+        count: from.count + to.count,
     })
 }
 
@@ -429,90 +373,4 @@ fn within(location: Location) -> Option<Uncertain> {
         low: interval.low,
         high: interval.high,
     })
-}
-
-/// Arithmetic of positive numbers that are known independently of each other.
-impl Uncertain {
-    fn exact(value: f64) -> Uncertain {
-        Uncertain {
-            value,
-            low: value,
-            high: value,
-        }
-    }
-
-    fn times(self, by: Uncertain) -> Uncertain {
-        self.scaled(self.value * by.value, by.value / by.low, by.high / by.value)
-    }
-
-    fn over(self, by: Uncertain) -> Uncertain {
-        self.scaled(self.value / by.value, by.high / by.value, by.value / by.low)
-    }
-
-    /// A product: the factors between a value and its ends add in squares of their logarithms.
-    fn scaled(self, value: f64, down: f64, up: f64) -> Uncertain {
-        let reach = |a: f64, b: f64| a.ln().hypot(b.ln()).exp();
-        Uncertain {
-            value,
-            low: value / reach(self.value / self.low, down),
-            high: value * reach(self.high / self.value, up),
-        }
-    }
-
-    fn sum(all: impl Iterator<Item = Uncertain>) -> Option<Uncertain> {
-        all.reduce(|a, b| Uncertain {
-            value: a.value + b.value,
-            low: a.value + b.value - (a.value - a.low).hypot(b.value - b.low),
-            high: a.value + b.value + (a.high - a.value).hypot(b.high - b.value),
-        })
-    }
-}
-
-/// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
-pub(crate) fn place(view: &View<'_>, finding: &Finding, varied: &[Axis]) -> String {
-    let cell = view.cells.iter().find(|c| c.id == finding.cell);
-    let place = cell.map_or_else(String::new, |c| {
-        let others = varied.iter().filter(|a| **a != finding.axis);
-        let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
-        phrases::circumstances(&values)
-    });
-    match place.is_empty() {
-        true => place,
-        false => format!(" {place}"),
-    }
-}
-
-impl Cause {
-    /// `8.08 system calls a message instead of 1.04 explain 51 % of the difference (45 % to 57 %)`.
-    fn told(&self, is_first: bool, whose: &str) -> String {
-        let what = match self.of {
-            CauseOf::Copies => format!(
-                "{:.2} copies of each byte instead of {:.2}",
-                self.to, self.from
-            ),
-            CauseOf::Event(event) => format!(
-                "{} {} {whose} instead of {}",
-                units::number(self.to),
-                event.row().title,
-                units::number(self.from)
-            ),
-        };
-        match (self.share, is_first) {
-            (None, _) => what,
-            (Some(share), true) => format!(
-                "{what} explain {}",
-                share.percent().replacen(" (", " of the difference (", 1)
-            ),
-            (Some(share), false) => format!("{what} {}", share.percent()),
-        }
-    }
-}
-
-impl Uncertain {
-    /// `51 % (45 % to 57 %)`.
-    fn percent(&self) -> String {
-        let [value, low, high] =
-            [self.value, self.low, self.high].map(|v| format!("{:.0} %", 100.0 * v));
-        format!("{value} ({low} to {high})")
-    }
 }

@@ -21,7 +21,7 @@ mod threads;
 mod unexpected;
 mod work;
 
-use asked::Asked;
+use asked::{Evidence, PairQuery};
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 const MOST_ROWS: usize = 8;
@@ -61,8 +61,8 @@ struct Question {
 }
 
 enum Answers {
-    /// By what is decided of pairs; else it says what it needs.
-    Pairs(Asked, &'static str),
+    /// By what is decided of pairs; else it says what it needs. What else bears on it is evidence.
+    Pairs(PairQuery, &'static str, Evidence),
     /// In its own way; none where there is nothing to be explained.
     Own(fn(&Why<'_>) -> Option<Explained>),
 }
@@ -85,7 +85,7 @@ pub(crate) fn all(view: &View<'_>, varied: &[Axis]) -> Vec<Explanation> {
     let (mut asked, mut never) = (Vec::new(), None);
     for question in QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(&why)) {
         let found = match &question.answers {
-            Answers::Pairs(asked, needs) => Some(why.explained(asked, needs)),
+            Answers::Pairs(asked, needs, evidence) => Some(why.explained(asked, needs, *evidence)),
             Answers::Own(ask) => ask(&why),
         };
         let Some(found) = found else { continue };

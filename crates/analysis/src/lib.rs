@@ -99,12 +99,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
         ..view
     };
     let caveats = caveats::all(&view);
+    let causes = causes::all(&view);
     let view = view::View {
         caveats: &caveats,
-        ..view
-    };
-    let causes = causes::all(&view, &study.varied);
-    let view = view::View {
         causes: &causes,
         ..view
     };

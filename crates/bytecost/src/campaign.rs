@@ -117,7 +117,7 @@ fn bisects(manifest: &Manifest) -> bool {
 }
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
 /// others is counted once in the rest, as far as that goes.
-const COMPARED_SHARE: f64 = 0.7;
+const COMPARED_SHARE: f64 = 0.8;
 
 /// How often at most all blocks are measured again since a window was too short.
 const MOST_RESTARTS: u32 = 3;

@@ -30,7 +30,7 @@ pub(super) const CALLS: Metric = Metric {
 /// A cell with what the tables say of who works in it. Questions are about such facts, so that a
 /// new mover is explained as soon as it is measured.
 #[derive(Clone, Copy)]
-pub(super) struct Way<'v> {
+pub(super) struct MeasuredWay<'v> {
     pub(super) trials: &'v CellTrials<'v>,
     pub(super) facts: Option<&'v MoverFacts>,
     server: Option<&'v ServerFacts>,
@@ -41,15 +41,21 @@ pub(super) struct Way<'v> {
 #[derive(Clone, Copy)]
 pub(super) struct Versus<'v> {
     pub(super) contrast: PairContrast<'v>,
-    pub(super) baseline: Way<'v>,
-    pub(super) other: Way<'v>,
+    pub(super) baseline: MeasuredWay<'v>,
+    pub(super) other: MeasuredWay<'v>,
 }
 
+/// What else bears on the answer that pairs give.
+pub(super) type Evidence = for<'v> fn(&Why<'v>, &[Vec<Versus<'v>>]) -> Vec<String>;
+
+/// Where nothing else does.
+pub(super) const NONE: Evidence = |_, _| Vec::new();
+
 /// What a question compares.
-pub(super) struct Asked {
+pub(super) struct PairQuery {
     pub(super) axes: &'static [Axis],
     /// Whether it is about a pair: the baseline and the other.
-    pub(super) pairs: fn(Way<'_>, Way<'_>) -> bool,
+    pub(super) pairs: fn(MeasuredWay<'_>, MeasuredWay<'_>) -> bool,
     /// In what: of each list the first that decides something, else the first that is compared, else
     /// the first that is known.
     pub(super) metrics: fn(&Why<'_>) -> Vec<Vec<Metric>>,
@@ -60,7 +66,7 @@ pub(super) struct Asked {
     pub(super) together: bool,
 }
 
-impl<'v> Way<'v> {
+impl<'v> MeasuredWay<'v> {
     pub(super) fn cell(&self) -> &'v Cell {
         self.trials.cell
     }
@@ -121,10 +127,10 @@ impl<'v> Way<'v> {
 }
 
 impl<'v> Why<'v> {
-    pub(super) fn way(&self, trials: &'v CellTrials<'v>) -> Way<'v> {
+    pub(super) fn way(&self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
         let survey = &self.view.input.manifest.survey;
         let server = trials.cell.serving.server.as_deref();
-        Way {
+        MeasuredWay {
             trials,
             facts: survey.mover(&trials.cell.mover),
             server: server.and_then(|s| survey.server(s)),
@@ -133,13 +139,13 @@ impl<'v> Why<'v> {
     }
 
     /// Whether anything that is planned is such.
-    pub(super) fn plans(&self, is: impl Fn(Way<'v>) -> bool) -> bool {
+    pub(super) fn plans(&self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
         self.view.trials.moving().any(|c| is(self.way(c)))
     }
 
     /// Every pair of the question in a metric, in the order of the plan. Where the run compares a
     /// value with some, those alone.
-    pub(super) fn versus(&self, asked: &Asked, metric: Metric) -> Vec<Versus<'v>> {
+    pub(super) fn versus(&self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
         let study = &self.view.input.manifest.study;
         let mut found: Vec<Versus<'v>> = Vec::new();
         for axis in asked.axes {
@@ -174,7 +180,7 @@ impl<'v> Why<'v> {
     }
 
     /// The pairs of each list of metrics.
-    pub(super) fn aspects(&self, asked: &Asked) -> Vec<Vec<Versus<'v>>> {
+    pub(super) fn aspects(&self, asked: &PairQuery) -> Vec<Vec<Versus<'v>>> {
         let of = |metrics: Vec<Metric>| {
             let all: Vec<_> = (metrics.iter()).map(|m| self.versus(asked, *m)).collect();
             let first = |is: fn(&Versus<'v>) -> bool| all.iter().position(|of| of.iter().any(is));
@@ -189,7 +195,7 @@ impl<'v> Why<'v> {
     /// What the verdicts say, sentence by sentence; else why nothing is said.
     pub(super) fn told(
         &self,
-        asked: &Asked,
+        asked: &PairQuery,
         aspects: &[Vec<Versus<'v>>],
         needs: &str,
     ) -> Result<String, Missing> {
@@ -229,7 +235,7 @@ impl<'v> Why<'v> {
     }
 
     /// `` `sendmsg` compared with `send-fields` in CPU time per byte, over unix``.
-    fn head(&self, asked: &Asked, v: &Versus<'_>) -> String {
+    fn head(&self, asked: &PairQuery, v: &Versus<'_>) -> String {
         let axis = v.contrast.pairing.axis;
         let against = axis.subject(&v.contrast.pairing.baseline.cell.value(axis));
         let metric = phrases::metric(v.contrast.metric);
@@ -246,12 +252,12 @@ impl<'v> Why<'v> {
     }
 
     /// Whether places along an axis are kept apart: what work or which server it is always is.
-    fn is_in_head(&self, asked: &Asked, axis: Axis) -> bool {
+    fn is_in_head(&self, asked: &PairQuery, axis: Axis) -> bool {
         !asked.together || matches!(axis, Axis::Mover | Axis::Server)
     }
 
     /// Where a pair is along, in words: what the last axis says, and what those before it do.
-    fn item(&self, asked: &Asked, v: &Versus<'_>) -> (String, String) {
+    fn item(&self, asked: &PairQuery, v: &Versus<'_>) -> (String, String) {
         let axis = v.contrast.pairing.axis;
         if asked.along.contains(&axis) {
             return (String::new(), axis.subject(&v.value()));
@@ -268,7 +274,7 @@ impl<'v> Why<'v> {
 
     /// Where some pairs of a group are: those that share all but the last word together. Where
     /// there are many places, or some cells of a place alone, cells are counted.
-    fn items(&self, asked: &Asked, own: &[&Versus<'_>], of: &[&Versus<'_>]) -> String {
+    fn items(&self, asked: &PairQuery, own: &[&Versus<'_>], of: &[&Versus<'_>]) -> String {
         let all: Vec<_> = of.iter().map(|v| self.item(asked, v)).collect();
         let here: Vec<_> = own.iter().map(|v| self.item(asked, v)).collect();
         let count = |list: &[(String, String)], item: &(String, String)| {
@@ -289,7 +295,7 @@ impl<'v> Why<'v> {
     }
 
     /// What is decided of a group: `better at 256 B and at 4 KiB, 0.20× to 0.31× (0.19 to 0.33)`.
-    fn sentence(&self, asked: &Asked, head: &str, of: &[&Versus<'_>]) -> Option<String> {
+    fn sentence(&self, asked: &PairQuery, head: &str, of: &[&Versus<'_>]) -> Option<String> {
         let clause = |(verdict, word): (Verdict, &str)| {
             let own = of.iter().filter(|v| v.verdict() == verdict);
             let own: Vec<&Versus<'_>> = own.copied().collect();
@@ -307,7 +313,7 @@ impl<'v> Why<'v> {
     }
 
     /// Each pair with its ratio and its whole place, a row for each group.
-    pub(super) fn rows(&self, asked: &Asked, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
+    pub(super) fn rows(&self, asked: &PairQuery, aspects: &[Vec<Versus<'v>>]) -> Vec<String> {
         let bare = aspects.iter().flatten().filter(|v| v.withheld().is_none());
         let all = bare.map(|v| {
             let r = v.contrast.ratio();
@@ -341,12 +347,17 @@ impl<'v> Why<'v> {
     }
 
     /// A question of pairs, answered by its verdicts alone.
-    pub(super) fn explained(&self, asked: &Asked, needs: &str) -> Explained {
+    pub(super) fn explained(
+        &self,
+        asked: &PairQuery,
+        needs: &str,
+        evidence: Evidence,
+    ) -> Explained {
         let aspects = self.aspects(asked);
         Explained {
             answer: self.told(asked, &aspects, needs),
             numbers: self.rows(asked, &aspects),
-            evidence: self.withheld(&aspects),
+            evidence: [evidence(self, &aspects), self.withheld(&aspects)].concat(),
             findings: ids(&aspects),
         }
     }

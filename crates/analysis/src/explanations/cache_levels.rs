@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Measure, Metric, units};
 use bytecost_stats::mean;
 use itertools::Itertools as _;
 
-use super::asked::{Versus, Way};
+use super::asked::{MeasuredWay, Versus};
 use super::sockets::{ZERO_COPY, sends_without_a_copy, withheld};
 use super::{Answers, Explained, MOST_ROWS, Missing, Question, Why, why_absent};
 use crate::caveats::flags::is_no_zero_copy;
@@ -181,16 +181,16 @@ impl Timed {
             let mut all = why.view.trials.moving();
             all.find(|c| c.id == f.cell).map(|c| why.way(c))
         };
-        let ways: Vec<(Way<'_>, &CellFootprint)> = (why.view.footprints.iter())
+        let ways: Vec<(MeasuredWay<'_>, &CellFootprint)> = (why.view.footprints.iter())
             .filter_map(|f| Some((find(f)?, f)))
             .collect();
-        let place = |w: &Way<'_>| w.cell().id_without(&[Axis::Mover]);
-        let is_pair = |one: &Way<'_>, other: &Way<'_>| {
+        let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);
+        let is_pair = |one: &MeasuredWay<'_>, other: &MeasuredWay<'_>| {
             (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
         };
         let pairs = ways.iter().cartesian_product(&ways);
         let pairs = pairs.filter(|((one, _), (other, _))| is_pair(one, other));
-        let who = |(one, other): (&Way<'_>, &Way<'_>)| {
+        let who = |(one, other): (&MeasuredWay<'_>, &MeasuredWay<'_>)| {
             format!(
                 "`{}` compared with `{}`",
                 other.cell().mover,

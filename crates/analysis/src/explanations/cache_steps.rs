@@ -7,7 +7,7 @@ use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{HugePages, Measure, Metric};
 use itertools::Itertools as _;
 
-use super::asked::Way;
+use super::asked::MeasuredWay;
 use super::{Answers, Explained, Question, Why};
 use crate::phrases;
 
@@ -42,7 +42,7 @@ struct Step {
 }
 
 /// Work in which each access waits for the one before it, alone on its CPU.
-fn waits_for_each(way: Way<'_>) -> bool {
+fn waits_for_each(way: MeasuredWay<'_>) -> bool {
     way.works(WorkKind::Chain) && way.cell().neighbour.is_idle()
 }
 

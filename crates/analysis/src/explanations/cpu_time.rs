@@ -4,8 +4,9 @@ use bytecost_spec::evidence::{KINDS, Means};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
+use super::causes::place;
 use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, Why};
-use crate::causes::{greatest, is_worth_a_reason, place};
+use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
 use crate::result::{CellTime, Finding, TimePer, Verdict};
 
@@ -124,7 +125,7 @@ fn row(why: &Why<'_>, pair: &Pair<'_>) -> String {
         finding.axis.subject(&finding.value),
         units::number(pair.other.total()),
         pair.other.per.words(),
-        place(why.view, finding, why.varied),
+        place(why, finding),
         finding.axis.subject(&finding.baseline_value),
         units::number(pair.baseline.total()),
         pair.kinds(|_| true)

@@ -4,7 +4,7 @@ use bytecost_spec::survey::{InFlight, Release, Route};
 use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
 use itertools::Itertools as _;
 
-use super::asked::{Asked, CALLS, Versus, Way, ids};
+use super::asked::{CALLS, MeasuredWay, NONE, PairQuery, Versus, ids};
 use super::ranges::{estimates, hull};
 use super::{Answers, Explained, MOST_ROWS, Question, Why, why_absent};
 use crate::contrast::Ratio;
@@ -22,6 +22,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         answers: Answers::Pairs(
             ASYNCHRONOUS,
             "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
+            NONE,
         ),
         would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
     },
@@ -46,13 +47,13 @@ pub(super) const QUESTIONS: &[Question] = &[
 ];
 
 /// Whether a mover reads a file with several requests in flight.
-fn is_asynchronous(way: Way<'_>) -> bool {
+fn is_asynchronous(way: MeasuredWay<'_>) -> bool {
     way.reads() && way.in_flight() != InFlight::One
 }
 
 const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
-const ASYNCHRONOUS: Asked = Asked {
+const ASYNCHRONOUS: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |one, other| one.reads() && !is_asynchronous(one) && is_asynchronous(other),
     metrics: |_| vec![vec![SPEED]],
@@ -61,15 +62,15 @@ const ASYNCHRONOUS: Asked = Asked {
 };
 
 /// Whether a mover sends the file's pages as they are: nobody says when it is done with them.
-fn lends(way: Way<'_>) -> bool {
+fn lends(way: MeasuredWay<'_>) -> bool {
     way.facts.is_some_and(|m| m.release == Release::Never)
 }
 
 /// Ways that leave the bytes in the kernel against those that bring them through memory.
-const SPARING: Asked = Asked {
+const SPARING: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |reads, other| {
-        let is_helped = |w: Way<'_>| w.in_flight() == InFlight::OneByProcess;
+        let is_helped = |w: MeasuredWay<'_>| w.in_flight() == InFlight::OneByProcess;
         let of = |route| reads.route() == route && other.route() == route;
         (of(Route::FileToSocket) && !lends(reads) && lends(other) || of(Route::FileToNull))
             && is_helped(reads) == is_helped(other)
@@ -113,7 +114,7 @@ fn saves(why: &Why<'_>) -> Option<Explained> {
 }
 
 /// One of the two of a pair.
-type End = for<'a> fn(&Versus<'a>) -> Way<'a>;
+type End = for<'a> fn(&Versus<'a>) -> MeasuredWay<'a>;
 
 /// System calls of the sender for each MiB, of the first two that are compared.
 fn fewer_calls(found: &[&Versus<'_>]) -> Option<String> {

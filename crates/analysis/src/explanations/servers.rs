@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Connect, Measure, Metric, units};
 
-use super::asked::{Asked, Way};
+use super::asked::{MeasuredWay, NONE, PairQuery};
 use super::{Answers, Explained, Question, Why};
 use crate::grouping::grouped;
 use crate::phrases;
@@ -18,7 +18,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         text: "Which model for how many connections?",
         asks: serves,
         answers: Answers::Pairs(
-            Asked {
+            PairQuery {
                 axes: &[Axis::Server],
                 pairs: |one, other| is_busy(one) && is_busy(other),
                 metrics: |_| vec![vec![RATE]],
@@ -26,6 +26,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs several servers at the same number of kept connections",
+            NONE,
         ),
         would_change: MORE,
     },
@@ -34,7 +35,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         text: "Where do servers fall off with connections that are only there?",
         asks: serves,
         answers: Answers::Pairs(
-            Asked {
+            PairQuery {
                 axes: &[Axis::Idle],
                 pairs: |alone, other| alone.cell().serving.idle == 0 && is_kept_busy(other),
                 metrics: |_| vec![vec![RATE]],
@@ -42,6 +43,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs cells with and without idle connections (--idle 0,900)",
+            NONE,
         ),
         would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
     },
@@ -57,7 +59,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         text: "Does single-threaded really have the least latency?",
         asks: serves,
         answers: Answers::Pairs(
-            Asked {
+            PairQuery {
                 axes: &[Axis::Server],
                 pairs: |single, _| single.serves_in_turn(),
                 metrics: |_| {
@@ -68,6 +70,7 @@ pub(super) const QUESTIONS: &[Question] = &[
                 together: false,
             },
             "needs a server of one connection after the other and another at the same load",
+            NONE,
         ),
         would_change: "several connections that are kept, which it cannot serve, or responses that take long",
     },
@@ -78,12 +81,12 @@ fn serves(why: &Why<'_>) -> bool {
 }
 
 /// Whether its clients ask at once when they have a response.
-fn is_kept_busy(way: Way<'_>) -> bool {
+fn is_kept_busy(way: MeasuredWay<'_>) -> bool {
     let load = &way.cell().serving;
     load.rate_per_s.is_none() && !load.perf
 }
 
-fn is_busy(way: Way<'_>) -> bool {
+fn is_busy(way: MeasuredWay<'_>) -> bool {
     let load = &way.cell().serving;
     load.connect == Connect::Kept && load.idle == 0 && is_kept_busy(way)
 }

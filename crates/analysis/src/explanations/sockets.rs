@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Measure, Metric, units};
 
-use super::asked::{Asked, CALLS, Versus, Way, ids, is_decided};
+use super::asked::{CALLS, MeasuredWay, PairQuery, Versus, ids, is_decided};
 use super::{Answers, Explained, Missing, Question, Why};
 use crate::caveats::copied;
 use crate::caveats::flags::is_no_zero_copy;
@@ -28,7 +28,11 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
         asks: |why| why.plans(|w| w.uses_fields() && w.copies()),
-        answers: Answers::Own(one_call),
+        answers: Answers::Pairs(
+            ONE_CALL,
+            "no way with one call per message was measured next to one with a call for each field",
+            |_, aspects| aspects.first().map_or_else(Vec::new, |found| calls(found)),
+        ),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
 ];
@@ -45,10 +49,10 @@ pub(super) fn sends_without_a_copy(why: &Why<'_>) -> bool {
 const NEEDS: &str = "no way without a copy was measured next to one that copies by as many calls";
 
 /// Zero-copy against copying by as many calls.
-pub(super) const ZERO_COPY: Asked = Asked {
+pub(super) const ZERO_COPY: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |baseline, other| {
-        let alike = |w: Way<'_>| (w.in_flight(), w.uses_fields());
+        let alike = |w: MeasuredWay<'_>| (w.in_flight(), w.uses_fields());
         let near = alike(baseline) == alike(other) || !baseline.uses_fields();
         other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
     },
@@ -57,12 +61,12 @@ pub(super) const ZERO_COPY: Asked = Asked {
     together: false,
 };
 
-const ONE_CALL: Asked = Asked {
+const ONE_CALL: PairQuery = PairQuery {
     axes: &[Axis::Mover],
     pairs: |several, one| {
         several.uses_fields()
             && several.calls_often()
-            && [several, one].iter().all(Way::copies)
+            && [several, one].iter().all(MeasuredWay::copies)
             && !one.calls_often()
     },
     ..ZERO_COPY
@@ -154,18 +158,6 @@ fn extra_calls(found: &[Versus<'_>]) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn one_call(why: &Why<'_>) -> Option<Explained> {
-    let found = why.explained(
-        &ONE_CALL,
-        "no way with one call per message was measured next to one with a call for each field",
-    );
-    let pairs = why.versus(&ONE_CALL, Metric::both(Measure::CpuSPerGb));
-    Some(Explained {
-        evidence: [found.evidence, calls(&pairs)].concat(),
-        ..found
-    })
 }
 
 /// How many calls a message took, by mover.

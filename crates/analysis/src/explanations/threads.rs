@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Measure, Metric};
 
-use super::asked::{Asked, Versus};
+use super::asked::{PairQuery, Versus};
 use super::cache_levels::{LEVELS, uncounted};
 use super::sockets::is_about_sockets;
 use super::{Answers, Explained, Missing, Question, Why, why_absent};
@@ -20,7 +20,7 @@ pub(super) const QUESTION: Question = Question {
 /// Threads of one flow: one sends, one receives.
 const THREADS_OF_A_FLOW: usize = 2;
 
-const FLOWS: Asked = Asked {
+const FLOWS: PairQuery = PairQuery {
     axes: &[Axis::Threads],
     pairs: |one, several| one.cell().threads == 1 && several.route().has_peer(),
     metrics: |_| {

@@ -4,7 +4,7 @@ use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
 use itertools::Itertools as _;
 
-use super::asked::{Asked, Versus, Way, ids};
+use super::asked::{MeasuredWay, NONE, PairQuery, Versus, ids};
 use super::ranges::{estimates, hull};
 use super::{Answers, Explained, Question, Why, cache_steps};
 use crate::contrast::Ratio;
@@ -44,7 +44,11 @@ pub(super) const QUESTIONS: &[Question] = &[
             };
             plans(true) && plans(false)
         },
-        answers: Answers::Own(pinning),
+        answers: Answers::Pairs(
+            PINNED,
+            "no pinned work was measured next to free work",
+            moves,
+        ),
         would_change: "load that comes and goes on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
     },
     Question {
@@ -73,14 +77,22 @@ pub(super) const QUESTIONS: &[Question] = &[
                 is_set_apart(w) && !w.works(WorkKind::Beats) && !w.cell().neighbour.is_idle()
             })
         },
-        answers: Answers::Own(protects),
+        answers: Answers::Pairs(
+            BESIDE,
+            "needs work of one class or group with background load and without it",
+            limits,
+        ),
         would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
     },
     Question {
         key: "isolation-wakes",
         text: "What do a class, a weight and a quota do to wake-ups?",
         asks: |why| why.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
-        answers: Answers::Own(wakes),
+        answers: Answers::Pairs(
+            WAKES,
+            "needs wake-ups with and without a class or group",
+            throttled,
+        ),
         would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
     },
 ];
@@ -120,7 +132,7 @@ fn virtualized(why: &Why<'_>, meaning: &str) -> Vec<String> {
 const SHARED: f64 = 1.25;
 const OWN: f64 = 1.12;
 
-const TOGETHER: Asked = Asked {
+const TOGETHER: PairQuery = PairQuery {
     axes: &[Axis::Threads],
     pairs: |one, two| two.route().is_work() && one.cell().threads == 1 && two.cell().threads == 2,
     metrics: |_| vec![vec![STEP], vec![DONE]],
@@ -170,7 +182,7 @@ fn shared_core(why: &Why<'_>) -> Option<Explained> {
 
 /// What pinning changes. Several threads that are held on one CPU take turns: that is no gain or
 /// loss of pinning.
-const PINNED: Asked = Asked {
+const PINNED: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |free, held| {
         held.route().is_work()
@@ -182,28 +194,21 @@ const PINNED: Asked = Asked {
     together: true,
 };
 
-fn pinning(why: &Why<'_>) -> Option<Explained> {
-    let found = why.explained(&PINNED, "no pinned work was measured next to free work");
-    let pairs = why.versus(&PINNED, DONE);
-    let free: Vec<&str> = pairs
-        .iter()
-        .map(|v| v.baseline.trials.id.as_str())
-        .collect();
+/// How often free threads were moved.
+fn moves(why: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
+    let pairs = aspects.iter().flatten();
+    let free: Vec<&str> = pairs.map(|v| v.baseline.trials.id.as_str()).collect();
     let moves = estimates(why, &free, Metric::both(Measure::MigrationsPerS));
-    Some(Explained {
-        evidence: (moves.iter())
-            .map(|told| format!("moves of free threads between CPUs: {told}"))
-            .collect(),
-        ..found
-    })
+    let told = moves.map(|told| format!("moves of free threads between CPUs: {told}"));
+    told.into_iter().collect()
 }
 
-fn is_pair_on_one_cpu(way: Way<'_>) -> bool {
+fn is_pair_on_one_cpu(way: MeasuredWay<'_>) -> bool {
     way.cell().threads == 2 && way.cell().placement == ONE_CPU
 }
 
 /// Only what needs nothing but a core tells cores apart: memory slows by itself.
-const BY_TURNS: Asked = Asked {
+const BY_TURNS: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |one, two| {
         is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.cell().neighbour.is_idle()
@@ -265,7 +270,7 @@ fn in_huge_pages(cell: &Cell) -> bool {
 }
 
 fn huge_pages(why: &Why<'_>) -> Option<Explained> {
-    let asked = Asked {
+    let asked = PairQuery {
         axes: &[Axis::HugePages],
         pairs: |off, on| {
             off.cell().huge_pages == HugePages::Off
@@ -277,7 +282,11 @@ fn huge_pages(why: &Why<'_>) -> Option<Explained> {
         along: &[Axis::Size],
         together: true,
     };
-    let found = why.explained(&asked, "needs the same work with --huge-pages off and on");
+    let found = why.explained(
+        &asked,
+        "needs the same work with --huge-pages off and on",
+        NONE,
+    );
     let is_measured = !found.numbers.is_empty();
     let refused = why.refused(in_huge_pages).filter(|_| !is_measured);
     Some(Explained {
@@ -293,66 +302,50 @@ fn huge_pages(why: &Why<'_>) -> Option<Explained> {
     })
 }
 
-fn is_set_apart(way: Way<'_>) -> bool {
+fn is_set_apart(way: MeasuredWay<'_>) -> bool {
     let cell = way.cell();
     way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
 }
 
-/// Which class or group keeps work from background load.
-fn protects(why: &Why<'_>) -> Option<Explained> {
-    let asked = Asked {
-        axes: &[Axis::Neighbour],
-        pairs: |alone, beside| {
-            let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
-            is_work && alone.cell().neighbour.is_idle()
-        },
-        metrics: |_| vec![vec![DONE]],
-        along: &[Axis::Class, Axis::Cgroup],
-        together: true,
-    };
-    let found = why.explained(
-        &asked,
-        "needs work of one class or group with background load and without it",
-    );
+/// Work with background load and without it.
+const BESIDE: PairQuery = PairQuery {
+    axes: &[Axis::Neighbour],
+    pairs: |alone, beside| {
+        let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
+        is_work && alone.cell().neighbour.is_idle()
+    },
+    metrics: |_| vec![vec![DONE]],
+    along: &[Axis::Class, Axis::Cgroup],
+    together: true,
+};
+
+/// What a limit means for what is done alone.
+fn limits(_: &Why<'_>, aspects: &[Vec<Versus<'_>>]) -> Vec<String> {
     let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
-    let limits = why
-        .versus(&asked, DONE)
-        .iter()
-        .any(|v| is_limit(v.other.cell()));
-    let limits = limits.then(|| "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow".to_owned());
-    Some(Explained {
-        evidence: limits.into_iter().collect(),
-        ..found
-    })
+    let any = aspects.iter().flatten().any(|v| is_limit(v.other.cell()));
+    let told = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
+    any.then(|| told.to_owned()).into_iter().collect()
 }
 
-/// What classes, weights and quotas do to the latest of a hundred wake-ups.
-fn wakes(why: &Why<'_>) -> Option<Explained> {
-    let asked = Asked {
-        axes: &[Axis::Class, Axis::Cgroup],
-        pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
-        metrics: |_| vec![vec![LATE]],
-        along: &[Axis::Neighbour],
-        together: true,
-    };
-    let found = why.explained(&asked, "needs wake-ups with and without a class or group");
-    let throttled = why.view.cells.iter().filter_map(|c| {
-        let held = c.estimates.get(&Metric::both(Measure::ThrottledShare))?;
-        Some((c, phrases::percent(held.value)))
+/// The latest of a hundred wake-ups, with a class or group and without one.
+const WAKES: PairQuery = PairQuery {
+    axes: &[Axis::Class, Axis::Cgroup],
+    pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
+    metrics: |_| vec![vec![LATE]],
+    along: &[Axis::Neighbour],
+    together: true,
+};
+
+/// How much of the time quotas held back who wakes up.
+fn throttled(why: &Why<'_>, _: &[Vec<Versus<'_>>]) -> Vec<String> {
+    let ways = why.view.measured().map(|c| why.way(c));
+    let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
+        let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
+        let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, w.cell().value(a)));
+        let place = phrases::circumstances(&held);
+        Some(format!(
+            "{place}: the quota held it back for {share} of the time"
+        ))
     });
-    let beats = |mover: &str| {
-        let facts = why.view.input.manifest.survey.mover(mover);
-        facts.is_some_and(|m| m.work == WorkKind::Beats)
-    };
-    let throttled = throttled
-        .filter(|(c, _)| beats(&c.cell.mover))
-        .map(|(c, share)| {
-            let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, c.cell.value(a)));
-            let place = phrases::circumstances(&held);
-            format!("{place}: the quota held it back for {share} of the time")
-        });
-    Some(Explained {
-        evidence: throttled.unique().collect(),
-        ..found
-    })
+    told.unique().collect()
 }

@@ -59,6 +59,41 @@ pub struct FindingCauses {
     /// How much of the difference all of them account for; none where the costs do not add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Uncertain>,
-    /// It in one sentence.
-    pub sentence: String,
+}
+
+/// Arithmetic of positive numbers that are known independently of each other.
+impl Uncertain {
+    pub(crate) fn exact(value: f64) -> Uncertain {
+        Uncertain {
+            value,
+            low: value,
+            high: value,
+        }
+    }
+
+    pub(crate) fn times(self, by: Uncertain) -> Uncertain {
+        self.scaled(self.value * by.value, by.value / by.low, by.high / by.value)
+    }
+
+    pub(crate) fn over(self, by: Uncertain) -> Uncertain {
+        self.scaled(self.value / by.value, by.high / by.value, by.value / by.low)
+    }
+
+    /// A product: the factors between a value and its ends add in squares of their logarithms.
+    fn scaled(self, value: f64, down: f64, up: f64) -> Uncertain {
+        let reach = |a: f64, b: f64| a.ln().hypot(b.ln()).exp();
+        Uncertain {
+            value,
+            low: value / reach(self.value / self.low, down),
+            high: value * reach(self.high / self.value, up),
+        }
+    }
+
+    pub(crate) fn sum(all: impl Iterator<Item = Uncertain>) -> Option<Uncertain> {
+        all.reduce(|a, b| Uncertain {
+            value: a.value + b.value,
+            low: a.value + b.value - (a.value - a.low).hypot(b.value - b.low),
+            high: a.value + b.value + (a.high - a.value).hypot(b.high - b.value),
+        })
+    }
 }
