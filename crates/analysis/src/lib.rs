@@ -93,12 +93,9 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     };
     let caveats = caveats::all(&view);
     let limits = rate_limits::RateLimits::of(&caveats);
-    let view = view::View {
-        limits: &limits,
-        ..view
-    };
     let causes = causes::all(&view);
     let view = view::View {
+        limits: &limits,
         causes: &causes,
         ..view
     };
