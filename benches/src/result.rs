@@ -127,8 +127,9 @@ fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {
             let apart = (location.value - t).abs();
             Verdict::NotDecided(blocks_needed(
                 location.deviation(),
+                location.count,
                 apart,
-                LEVEL,
+                1.0 - LEVEL,
                 MOST_BLOCKS,
             ))
         }

@@ -179,8 +179,9 @@ fn outcome(kept: &Value) -> Result<Outcome> {
 fn promised(finding: &Value) -> Result<f64> {
     let blocks = finding["blocks"].as_u64().context("blocks")? as usize;
     let detectable = finding["detectable"].as_f64().context("detectable")?;
-    let of_one = smallest_detectable(1.0, blocks).context("too few blocks")?;
-    power(detectable.ln_1p() / of_one, blocks, EFFECT.ln(), RATE).context("no power")
+    let of_one = smallest_detectable(1.0, blocks, RATE).context("too few blocks")?;
+    let deviation = detectable.ln_1p() / of_one;
+    power(deviation, blocks, blocks, EFFECT.ln(), RATE).context("no power")
 }
 
 /// The most reports with an alarm that a correct rate exceeds in one of twenty tries at most.

@@ -339,7 +339,7 @@ fn trials_that_fall_into_groups_are_told() {
     assert_eq!(kinds(&analysis), ["two-modes-cpu-time", "imprecise"]);
     let caveat = &analysis.caveats[0];
     assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
-    let told = "at 4 KiB, CPU time per byte: 0.300 s/GB in 70 % of the trials, 0.9";
+    let told = "at 4 KiB, CPU time per byte: 0.300 s/GB in 70 % of the trials, 0.898";
     assert!(caveat.evidence.contains(told), "{}", caveat.evidence);
 }
 

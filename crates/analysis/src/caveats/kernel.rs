@@ -247,11 +247,19 @@ pub(super) fn no_room(view: &View<'_>) -> Vec<UnnamedCaveat> {
         let sum: f64 = cell.trials().filter_map(refused).sum();
         (sum > 0.0).then_some([Some(sum)])
     };
-    of_cells(view.measured(), shows, |_, [times]| {
+    of_cells(view.measured(), shows, |cells, [times]| {
+        let here =
+            |c: &CellTrials<'_>| matches!(c.cell.transport, Transport::Loopback | Transport::Unix);
+        let remedy = match cells.iter().all(|c| here(c)) {
+            true => "raise net.core.optmem_max and the locked-memory limit (ulimit -l)",
+            false => {
+                "raise net.core.optmem_max and the locked-memory limit (ulimit -l); veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring"
+            }
+        };
         (
             "The kernel had no room to note further zero-copy sends, and the sender waited for completions: these cells show the limit too.".to_owned(),
             format!("ENOBUFS {} times", whole(times.iter().sum())),
-            "raise net.core.optmem_max and the locked-memory limit (ulimit -l); veth and wire have networks of their own, each with the kernel's own optmem_max since Linux 6.8: there larger messages, or fewer in flight by --ring",
+            remedy,
         )
     })
 }
