@@ -4,8 +4,9 @@
 //! same analysis always gives the same bytes: nothing here asks the clock, the environment or
 //! the file system.
 //!
-//! What the renderers say alike is made once: `question` turns findings into tables, `facts`
-//! says in words what a run, a host and a group of cells are.
+//! Words and headings are made once: `sections` and `comparisons` write a `document` of a result,
+//! `screen` its beginning, and `terminal`, `markdown` and `page` print its blocks. Drawings are
+//! made beside it, and enter it by their places.
 
 pub mod audit;
 mod books;

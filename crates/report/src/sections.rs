@@ -45,6 +45,9 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         d.paragraph(Tone::Plain, descriptions::IMPORTED);
         return d;
     }
+    if a.answers.is_empty() && a.advice.lines.is_empty() {
+        d.paragraph(Tone::Strong, "This run gives no answer.");
+    }
     d.blocks.extend(screen::answer(a).blocks);
     let is_advice = |answer: &&AnswerSentence| {
         let mut advice = a.advice.lines.iter();
