@@ -152,7 +152,11 @@ impl<'a> Display<'a> {
 
     /// The cell by the axes that vary.
     fn label(&self, cell: &Cell) -> String {
-        let values: Vec<String> = self.varied.iter().map(|a| cell.value(*a)).collect();
+        let values: Vec<String> = self
+            .varied
+            .iter()
+            .map(|a| a.word(&cell.value(*a)).to_owned())
+            .collect();
         values.join(" ")
     }
 }

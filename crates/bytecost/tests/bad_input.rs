@@ -33,7 +33,7 @@ fn what_is_not_in_the_tables_is_told_with_what_is() {
     );
     check(
         &["run", "--pattern", "shout"],
-        &["pattern `shout`", "stream, ask"],
+        &["pattern `shout`", "stream, request-response"],
     );
     check(
         &["run", "everything"],
@@ -135,11 +135,11 @@ fn a_message_must_divide_where_that_matters() {
 fn resume_takes_no_cells() {
     check(
         &["run", "--resume", "x", "--size", "4KiB"],
-        &["--resume goes on with the cells that the run has"],
+        &["--resume continues the cells of the run"],
     );
     check(
         &["run", "--resume", "x", "--as-published"],
-        &["--resume goes on with the cells that the run has"],
+        &["--resume continues the cells of the run"],
     );
     check(&["run", "--resume", "nothing-there"], &["nothing-there"]);
 }

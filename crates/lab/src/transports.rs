@@ -166,7 +166,7 @@ fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             format!(
-                "a socket buffer of {bytes} bytes was asked for, the kernel gave {have}: raise net.core.wmem_max and net.core.rmem_max"
+                "the kernel gave a socket buffer of {have} bytes instead of {bytes}: raise net.core.wmem_max and net.core.rmem_max"
             ),
         ));
     }

@@ -47,6 +47,7 @@ fn asked() -> Asked {
             no_ring: None,
         },
         interrupted: false,
+        server_gone_s: None,
     }
 }
 

@@ -121,13 +121,13 @@ counters! {
     ErrorsRefused "errors_refused" Side "connections that the server refused, warm-up included";
     ErrorsReset "errors_reset" Side "connections that were reset, as errors_refused";
     ErrorsClosed "errors_closed" Side "connections that the server closed, as errors_refused";
-    ErrorsTimeout "errors_timeout" Side "requests that were not answered within the patience, as errors_refused";
-    ErrorsWrong "errors_wrong" Side "answers that were wrong, as errors_refused";
+    ErrorsTimeout "errors_timeout" Side "requests without a response within the patience, as errors_refused";
+    ErrorsWrong "errors_wrong" Side "wrong responses, as errors_refused";
     ErrorsLocal "errors_local" Side "connections that this machine could not open, as errors_refused";
-    Unanswered "unanswered" Side "requests of the window that had no answer at its end";
-    AnswersLeast "answers_least" Side "answers within the window to the connection that got fewest";
-    AnswersMedian "answers_median" Side "answers within the window to the median connection";
-    AnswersMost "answers_most" Side "answers within the window to the connection that got most";
+    Unanswered "unanswered" Side "requests of the window that had no response at its end";
+    AnswersLeast "answers_least" Side "responses within the window to the connection that got fewest";
+    AnswersMedian "answers_median" Side "responses within the window to the median connection";
+    AnswersMost "answers_most" Side "responses within the window to the connection that got most";
     GeneratorBusyNs "generator_busy_ns" Side "time within the window in which the busiest thread of the clients had something to do";
     GeneratorLateNsP99 "generator_late_ns_p99" Side "how much later than possible 1 of 100 requests was sent";
     GeneratorLimited "generator_limited" Side "how the clients may have limited the rate themselves: 1 where they always had something to do, which is no limit beside a server that was never idle; 2 where they sent late; else 0";
@@ -169,7 +169,7 @@ counters! {
     CgroupThrottledNs "cgroup_throttled_ns" Machine "time for which the quota kept threads that could run from running, cpu.stat throttled_usec or throttled_time, sum over CPUs";
     QuotaThrottledPeriods "quota_throttled_periods" Machine "periods since the trial before in which a quota around the whole run was used up, cpu.stat nr_throttled of bytecost's own control group and of those above it";
     QuotaThrottledNs "quota_throttled_ns" Machine "time for which such quotas kept threads that could run from running, as quota_throttled_periods, sum over CPUs";
-    NeighbourNs "neighbour_ns" Machine "CPU time of the neighbour that the cell asked for; no time of others";
+    NeighbourNs "neighbour_ns" Machine "CPU time of the background load of the cell; no time of others";
     TcpDelayedAcks "tcp_delayed_acks" Machine "acknowledgements that the timer of delayed ones sent (TcpExt DelayedACKs), all of the network that the trial is in: the host's on loopback, both private ones on veth";
     TcpDelayedAckLost "tcp_delayed_ack_lost" Machine "segments that came twice since their acknowledgement was late (TcpExt DelayedACKLost), as tcp_delayed_acks";
     TcpAutoCorking "tcp_auto_corking" Machine "writes that waited for more since earlier ones had not left (TcpExt TCPAutoCorking), as tcp_delayed_acks";

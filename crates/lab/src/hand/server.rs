@@ -213,7 +213,9 @@ impl Server<'_> {
                     Err(e) if e.kind() != io::ErrorKind::InvalidData => {
                         SessionEnd::Failed(CLIENT_GONE.to_owned())
                     }
-                    _ => SessionEnd::Failed("the client spoke out of turn".to_owned()),
+                    _ => SessionEnd::Failed(
+                        "protocol error: unexpected message from the receiver".to_owned(),
+                    ),
                 };
             }
             if flow_threads.has_ended() {
@@ -266,13 +268,16 @@ fn wished(cell: &Cell, wishes: &[(Axis, String)]) -> Result<Cell, String> {
     let mut wanted = cell.clone();
     for (axis, value) in wishes {
         if !CLIENT_AXES.contains(axis) {
-            return Err(format!("--{} is the server's to choose", axis.name()));
+            return Err(format!(
+                "--{} is an option of the sending side",
+                axis.name()
+            ));
         }
         wanted.set(*axis, value).map_err(|e| e.to_string())?;
     }
     if wanted.threads > cell.threads {
         return Err(format!(
-            "{} flows were asked for, and this server has at most {}: its --threads",
+            "{} flows are too many: this sender has at most {}, its --threads",
             wanted.threads, cell.threads
         ));
     }

@@ -194,7 +194,7 @@ axes! {
         Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], PlainBytes(MTU_BYTES)), {
             group: AxisGroup::Path,
             default: "1500",
-            help: "MTU of veth and wire in bytes; 1500 is `auto` too",
+            help: "MTU of veth and wire in bytes; `auto` is 1500",
             applies: |c| c.has_a_link(),
             applies_to: "links that are made for the run: --transport veth, wire or wire-udp",
         }
@@ -342,7 +342,7 @@ axes! {
             group: AxisGroup::Server,
             default: "0",
             help: "additional connections that are idle",
-            phrase: "with {} idle connection{s} beside them",
+            phrase: "with {} idle connection{s} in addition",
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
         }

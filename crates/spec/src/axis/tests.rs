@@ -20,11 +20,15 @@ fn former_words_are_read_and_stay_on_disk() {
     for word in ["ask", "request-response"] {
         assert_eq!(Axis::Pattern.read(word).as_deref(), Ok("ask"), "{word}");
     }
-    let old = "loopback/ask/send/recv/64/8/1/cubic/auto/256KiB/4MiB/auto/free/answer=8/neighbour=spin";
+    let old =
+        "loopback/ask/send/recv/64/8/1/cubic/auto/256KiB/4MiB/auto/free/answer=8/neighbour=spin";
     let cell = Cell::from_id(old).unwrap();
     assert_eq!(cell.id(), old);
     let wrong = Axis::Pattern.read("shout").unwrap_err().to_string();
-    assert!(wrong.ends_with("choose from stream, request-response"), "{wrong}");
+    assert!(
+        wrong.ends_with("choose from stream, request-response"),
+        "{wrong}"
+    );
 }
 
 #[test]
