@@ -107,7 +107,7 @@ pub enum Sub {
 /// What runs until Ctrl-C, and stores nothing.
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
-    /// Send messages to whoever receives them, and show the cost each second
+    /// Send messages to `bytecost live receive`, and show the cost each second
     Send(Box<SendArgs>),
     /// Receive messages from `bytecost live send`, and show the cost each second
     Receive(Box<ReceiveArgs>),

@@ -102,8 +102,8 @@ fn nobody_and_somebody_else_are_told_with_what_to_do() {
 
     let served = Served::start("echo --size 100");
     for (ask, says) in [
-        ("echo --size 101 --patience 300ms", "did not answer within"),
-        ("fixed --size 4 --patience 300ms", "did not answer within"),
+        ("echo --size 101 --patience 300ms", "no response from"),
+        ("fixed --size 4 --patience 300ms", "no response from"),
     ] {
         let end = served.ask(ask);
         assert_eq!(end.status, Some(1), "{ask}");

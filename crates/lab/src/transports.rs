@@ -40,7 +40,7 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Box<dyn Listen>> {
         Transport::Veth => tcp::listen(cell, veth::RECEIVER, port),
         Transport::Wire | Transport::WireUdp => Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "nobody listens over wire: a responder answers",
+            "nobody listens over wire: a responder acknowledges",
         )),
     }
 }

@@ -284,14 +284,14 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     let unit = files.direct_bytes.unwrap_or(1).max(1);
     if cell.cache == Cache::Direct && !size.is_multiple_of(unit) {
         return Some(format!(
-            "O_DIRECT needs requests in multiples of {unit} bytes on this file system: choose a --size that is one, not {size}"
+            "O_DIRECT needs requests in multiples of {unit} bytes on this file system: choose a --size that is a multiple of {unit}, unlike {size}"
         ));
     }
     let block = cell.block_bytes;
     let in_blocks = route.goes_by_blocks() && block < size;
     if cell.cache == Cache::Direct && in_blocks && !block.is_multiple_of(unit) {
         return Some(format!(
-            "O_DIRECT needs calls in multiples of {unit} bytes on this file system: choose a --block that is one, not {block}"
+            "O_DIRECT needs calls in multiples of {unit} bytes on this file system: choose a --block that is a multiple of {unit}, unlike {block}"
         ));
     }
     let length = cell.file_slots() * size * u64::from(cell.threads);

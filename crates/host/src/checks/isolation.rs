@@ -21,7 +21,7 @@ pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
     }
     Told::note(
         "those that need no CAP_SYS_NICE",
-        "--class batch, idle and nice values from 0 up are had; real time and nice values below 0 are found by trying",
+        "--class batch, idle and nice values from 0 up are available; real time and nice values below 0 are found by trying",
     )
     .remedy("run as root, or raise `ulimit -r` and `ulimit -e`")
 }

@@ -157,7 +157,7 @@ axes! {
             applies: |c| c.is_sent(),
             applies_to: "movers that send",
         }
-        /// What a response consists of, where one is waited for.
+        /// What an answer consists of, where one is waited for.
         Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
             group: AxisGroup::Message,
             default: "64",
@@ -328,7 +328,7 @@ axes! {
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
         }
-        /// Connections that send requests.
+        /// Connections that ask.
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
             group: AxisGroup::Server,
             default: "1",
@@ -337,7 +337,7 @@ axes! {
             applies: |c| c.is_served(),
             applies_to: "servers: name one with --server",
         }
-        /// Additional connections that are idle.
+        /// Connections beside them that are only there.
         Idle => idle: u32, count(0, MAX_CONNECTIONS), {
             group: AxisGroup::Server,
             default: "0",
