@@ -384,7 +384,7 @@ fn sentence(help: &str) -> String {
     }
 }
 
-/// The values of an axis with lists: a piece that is a number goes on with the list before it.
+/// The values of an axis with lists: a piece that is a number belongs to the list before it.
 fn split(text: &str) -> Vec<String> {
     let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     let mut values: Vec<String> = Vec::new();

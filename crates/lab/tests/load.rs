@@ -364,7 +364,10 @@ fn a_person_gets_the_answer_or_the_reason() {
     });
     check(refusing, "the server says: a request has at most");
     check(server(|_, _, _| true), "within 200ms");
-    check(server(|_, _, _| false), "the same service in the same size");
+    check(
+        server(|_, _, _| false),
+        "the same service with the same --size",
+    );
     let (_held, nobody) = nobody();
     check(nobody, "refused");
 }

@@ -128,9 +128,9 @@ counters! {
     AnswersLeast "answers_least" Side "responses within the window to the connection that got fewest";
     AnswersMedian "answers_median" Side "responses within the window to the median connection";
     AnswersMost "answers_most" Side "responses within the window to the connection that got most";
-    GeneratorBusyNs "generator_busy_ns" Side "time within the window in which the busiest thread of the clients had something to do";
+    GeneratorBusyNs "generator_busy_ns" Side "time within the window in which the busiest thread of the clients was busy";
     GeneratorLateNsP99 "generator_late_ns_p99" Side "how much later than possible 1 of 100 requests was sent";
-    GeneratorLimited "generator_limited" Side "how the clients may have limited the rate themselves: 1 where they always had something to do, which is no limit beside a server that was never idle; 2 where they sent late; else 0";
+    GeneratorLimited "generator_limited" Side "how the clients may have limited the rate themselves: 1 where they were always busy, which is no limit beside a server that was never idle; 2 where they sent late; else 0";
     CpusAllowed "cpus_allowed" Side "CPUs that a server may run on (sched_getaffinity)";
     ThreadCpuNs "thread_cpu_ns" Side "where cpu_ns is not it: CPU time by the threads' own clocks, which leave out interrupts";
     InterruptNs "interrupt_ns" Side "where cpu_ns holds it: irq and softirq of the threads' CPUs, /proc/stat, 10 ms steps";

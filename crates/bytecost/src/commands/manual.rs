@@ -1,6 +1,7 @@
 //! What describes the command itself: completions, the manual page, the schema.
 
 use anyhow::Result;
+use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
@@ -9,7 +10,7 @@ use crate::failure::Exit;
 /// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::described(), "bytecost", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "bytecost", &mut script);
     super::print(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Done)
 }
@@ -17,7 +18,7 @@ pub fn completions(shell: Shell) -> Result<Exit> {
 /// Prints the manual page.
 pub fn page() -> Result<Exit> {
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::described()).render(&mut page)?;
+    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
     super::print(&String::from_utf8_lossy(&page))?;
     Ok(Exit::Done)
 }

@@ -317,8 +317,14 @@ mod tests {
         check(&[(Axis::Threads, "0")], Err("out of bounds"));
         check(&[(Axis::Pattern, "ask")], Ok("pattern=ask"));
         check(&[(Axis::Receiver, "recvmsg")], Ok("receiver=recvmsg"));
-        check(&[(Axis::Size, "1GiB")], Err("--size is the server's"));
-        check(&[(Axis::Ring, "4GiB")], Err("--ring is the server's"));
+        check(
+            &[(Axis::Size, "1GiB")],
+            Err("--size is an option of the sending side"),
+        );
+        check(
+            &[(Axis::Ring, "4GiB")],
+            Err("--ring is an option of the sending side"),
+        );
         check(&[(Axis::ReadSize, "65MiB")], Err("out of bounds"));
     }
 }

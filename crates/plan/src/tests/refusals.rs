@@ -43,12 +43,12 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         (&[(Axis::Pattern, "ask"), (Axis::Size, "32")], ""),
         (
             &[(Axis::Pattern, "ask"), (Axis::Answer, "1MiB")],
-            "answers of 1 MiB to messages of 64 KiB: an answer is never longer than its message",
+            "responses of 1 MiB to messages of 64 KiB: a response is never longer than its message",
         ),
         (&[(Axis::Reaping, "never")], ""),
         (
             &[zc, (Axis::Reaping, "one-look")],
-            "reaping `one-look` with mover `uring-send-zc`: its completions come in one ring",
+            "reaping `one-look` with mover `uring-send-zc`: its completions and results share one ring",
         ),
         (
             &[(Axis::Congestion, "bbr")],

@@ -74,9 +74,10 @@ fn sentences(stream: TokenStream, with_comments: bool, found: &mut Vec<(usize, S
                 );
             }
             TokenTree::Group(inner) => {
-                let attribute = i > 0
-                    && is_sign(list.get(i - 1), '#')
-                    && group(Some(token), Delimiter::Bracket).is_some();
+                let before = |n: usize| i.checked_sub(n).and_then(|at| list.get(at));
+                let inner_one = is_sign(before(1), '!') && is_sign(before(2), '#');
+                let is_list = group(Some(token), Delimiter::Bracket).is_some();
+                let attribute = is_list && (inner_one || is_sign(before(1), '#'));
                 if with_comments || !attribute {
                     sentences(inner.stream(), with_comments, found);
                 }
@@ -117,10 +118,12 @@ fn words_are_found_as_words() {
     ] {
         assert_eq!(has(text, word), is_there, "{text}");
     }
-    let file = |path: &str| File {
+    let file = |path: &str| {
+        File {
         path: path.to_owned(),
-        text: "/// Is told.\n#[x(\"is told\")] const A: &str = \"one two\"; const B: &str = \"b\";"
+        text: "//! Is told.\n/// Is told.\n#[x(\"is told\")] const A: &str = \"one two\"; const B: &str = \"b\";"
             .to_owned(),
+    }
     };
     let said = |path: &str| {
         texts(&file(path))
@@ -129,5 +132,5 @@ fn words_are_found_as_words() {
             .collect::<Vec<_>>()
     };
     assert_eq!(said("crates/lab/src/a.rs"), ["\"one two\""]);
-    assert_eq!(said("crates/bytecost/src/args.rs").len(), 3);
+    assert_eq!(said("crates/bytecost/src/args.rs").len(), 4);
 }
