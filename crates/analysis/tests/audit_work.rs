@@ -50,7 +50,7 @@ fn whether_pinning_matters_and_for_want_of_moves() {
             "Message rate of placement same-cpu over placement free is about 1",
             "Migrations is below 10",
             "Beside it: Message rate",
-            "with neighbour spin@all",
+            "with background load spin@all",
         ],
     );
     // Two kinds of work: pinned against free alone, moved free, and beside spinning threads.

@@ -275,6 +275,7 @@ axes! {
             group: AxisGroup::Load,
             default: "idle",
             name: "background",
+            phrase: "with background load {}",
             help: "background load during each trial: idle, spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3",
             applies: |c| !c.is_served(),
             applies_to: "all but servers",
