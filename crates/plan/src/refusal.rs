@@ -309,7 +309,7 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         return None;
     }
     let remedy = if host.congestion_available.contains(name) {
-        format!("as root add it to net.ipv4.tcp_allowed_congestion_control")
+        "as root add it to net.ipv4.tcp_allowed_congestion_control".to_owned()
     } else {
         format!("as root load it with `modprobe tcp_{name}`, if the kernel has it")
     };
